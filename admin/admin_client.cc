@@ -17,18 +17,17 @@ constexpr int kMessageBytesMax = 256 << 20;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
-  // A master that was started again answers within moments: look often.
+  // A restarted master answers soon, so retry often.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // What one attempt to connect gets: on a machine that is short of time a master that is there
-  // needs more than moments to greet. One that is not there refuses at once.
+  // The time limit of one attempt to connect. On a busy machine, a running master may be slow to
+  // answer. If there is no master, the connection is refused at once.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Channels share nothing, so that one caller's back-off does not slow another's.
+  // Channels share nothing, so the back-off of one caller does not slow down another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  // Addresses are numbers: nothing is to be resolved, nor to be waited for before it is resolved
-  // again.
+  // Addresses are numeric. So they need no name resolution, and no wait before it is repeated.
   constexpr std::string_view kLocalhost = "localhost:";
   const std::string numeric =
       address.starts_with(kLocalhost) ? "127.0.0.1:" + address.substr(kLocalhost.size()) : address;
@@ -88,7 +87,7 @@ class GrpcAdminClient final : public AdminClient {
  private:
   using Stub = v1::AdminService::Stub;
 
-  /// The master's answer as a part of the model.
+  /// Converts the master's answer to the model.
   template <typename Model, typename Response>
   absl::StatusOr<Model> Read(const absl::StatusOr<Response>& response) const {
     MUSTER_RETURN_IF_ERROR(response.status());
@@ -106,14 +105,14 @@ class GrpcAdminClient final : public AdminClient {
     const JobIdentity& job = target_.job;
     if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
     if (!job.name.empty()) context.AddMetadata(kJobNameMetadata, job.name);
-    // Without a token the master is asked all the same: whether it is there is known then, and it
-    // makes the file that it can make.
+    // The master is called even without a token. So the caller learns if the master is there, and
+    // the master creates the token file if it can.
     const absl::StatusOr<std::string> token = LoadToken(target_.token_file);
     if (token.ok()) context.AddMetadata(kTokenMetadata, *token);
     context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                       gpr_time_from_millis(deadline.count(), GPR_TIMESPAN)));
-    // A call that fails at once does not poll: the channel's next attempt to connect would be
-    // noticed by gRPC's backup poller alone, seconds later.
+    // A call that fails at once does not poll. Then only gRPC's backup poller would notice the
+    // channel's next attempt to connect, seconds later.
     context.set_wait_for_ready(when_away_ == WhenAway::kWait);
     Response response;
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
@@ -124,7 +123,7 @@ class GrpcAdminClient final : public AdminClient {
     return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
   }
 
-  /// By a master that was asked with the token, or without one, and why.
+  /// The error of a call that the master refused, with or without a token.
   absl::Status Refused(const absl::Status& refusal, const absl::Status& token) const {
     if (token.ok()) {
       return Annotate(refusal, fmt::format("the master at {}, asked with the token in {}",
@@ -154,7 +153,7 @@ std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
 bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
          status.code() == absl::StatusCode::kDeadlineExceeded ||
-         status.code() == absl::StatusCode::kCancelled;  // by a server that stops
+         status.code() == absl::StatusCode::kCancelled;  // from a server that stops
 }
 
 }  // namespace muster

@@ -46,19 +46,20 @@ enum class WhenAway : uint8_t {
 struct MasterTarget {
   std::string address;  // "127.0.0.1:20123"
   JobIdentity job;      // as far as it is known
-  /// Of the job's token (base/token_file.h), read at every call: a new one is used at once.
+  /// The file of the job's token (base/token_file.h). It is read at every call, so a new token is
+  /// used at once.
   std::string token_file;
 };
 
 /// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take
 /// longer than `deadline` fail with DeadlineExceeded; GetManifest may take ten times as long. A
-/// master of another job is as good as none (Unavailable). Unauthenticated: the master is there,
-/// and the token is not to be had, or not its own.
+/// master of another job is treated like none (Unavailable). Unauthenticated: the master is there,
+/// but the token cannot be read or is wrong.
 std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away);
 
-/// The master was not there to answer, in contrast to an answer that is an error.
+/// True if the master could not be reached; false if it answered with an error.
 bool IsUnreachable(const absl::Status& status);
 
 }  // namespace muster

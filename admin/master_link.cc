@@ -112,7 +112,7 @@ void MasterLink::AskFail(const std::string& reason) {
 
 uint64_t MasterLink::Enqueue(Order order) {
   MutexLock lock(&mutex_);
-  // Drains and cancels are repeated by who wants them: one of a kind waiting is enough.
+  // Callers repeat drains and cancels, so one of each kind in the queue is enough.
   if (order.kind != Order::Kind::kReport &&
       std::any_of(orders_.begin(), orders_.end(), [&](const Order& other) {
         return other.kind == order.kind && other.node == order.node;
@@ -169,7 +169,7 @@ void MasterLink::Loop() {
     const TimePoint now = clock_->Now();
     if (now >= next_poll) {
       Poll();
-      next_poll = now + interval_;  // from question to question, however long the answer took
+      next_poll = now + interval_;  // measured between questions, however long the answer took
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());
@@ -195,12 +195,12 @@ bool MasterLink::Deliver() {
       dropped = orders_dropped_;
     }
     const absl::Status status = Send(order);
-    // Without the right token nothing was done; a new one is read by the next call.
+    // Without the right token, nothing was done. The next call reads the token again.
     if (IsUnreachable(status) || absl::IsUnauthenticated(status)) return false;
     if (!status.ok()) Log(LogLevel::kWarning, "{}", Message(status));
     {
       MutexLock lock(&mutex_);
-      // The front is still the one that was sent, unless the queue ran over meanwhile.
+      // The front is still the item that was sent, unless the full queue dropped it meanwhile.
       if (orders_dropped_ == dropped) orders_.pop_front();
       reports_over_ = std::max(reports_over_, order.number);
     }
@@ -262,7 +262,7 @@ void MasterLink::Poll() {
 }
 
 void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
-  // Once, not with every poll.
+  // Only once, not with every poll.
   if (refusal_ != Message(status)) Log(LogLevel::kWarning, "{}", Message(status));
   refusal_ = Message(status);
   {

@@ -19,7 +19,7 @@
 
 namespace muster {
 
-/// The part of the master's status that is decided by.
+/// The part of the master's status on which decisions depend.
 MasterView ToView(const JobStatus& status);
 
 /// Talks with the master so that the deciding thread never waits for it: asks for the status
@@ -45,19 +45,19 @@ class MasterLink {
   /// Queues a report and returns its number, from 1. At most kReportsMax wait; beyond that the
   /// oldest is dropped (the master has then been away for thousands of exits).
   uint64_t Tell(const TellMaster& report);
-  /// The number of the newest report that the master has answered, be it that it refuses it; all
-  /// before it are over, too.
+  /// The number of the newest report that the master has answered, even if it refused the report.
+  /// All earlier reports are answered, too.
   uint64_t reports_over();
   void AskDrain();
-  /// Of one node; `timeout` is the master's for it. Asked again by who wants it.
+  /// Drains one node; the master allows it `timeout`. The caller repeats it if needed.
   void AskDrainNode(const std::string& node, std::chrono::milliseconds timeout);
   /// Ends the job as FAILED with this reason.
   void AskFail(const std::string& reason);
 
-  /// Answers that came since the last call, oldest first.
+  /// The answers since the last call, oldest first.
   std::vector<Answer> TakeAnswers();
-  /// When the newest question was asked that the master refused to answer, as without the job's
-  /// token, since the last call: it is there all the same. Nothing: none was refused.
+  /// The time of the newest question since the last call that the master refused to answer (for
+  /// example without the job's token). So the master is there. None if no question was refused.
   std::optional<TimePoint> TakeRefusal();
   /// Readable when there are answers, a refusal, or reports_over() has grown.
   int wake_fd() const { return wake_fd_; }
@@ -76,7 +76,7 @@ class MasterLink {
   uint64_t Enqueue(Order order);
   void Wake();
   void Loop();
-  /// Delivers what waits; false when the master was not there.
+  /// Delivers the queue; false if the master could not be reached.
   bool Deliver();
   void Poll();
   void NoteRefusal(const absl::Status& status, TimePoint asked_at);
@@ -104,7 +104,7 @@ class MasterLink {
 
   // Of the thread.
   uint64_t events_seen_ = 0;
-  std::string refusal_;  // the last one, of those since an answer
+  std::string refusal_;  // the newest since the last answer
   std::optional<TimePoint> partitions_at_;
   std::thread thread_;
 };

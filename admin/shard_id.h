@@ -9,7 +9,7 @@ namespace muster {
 
 /// "dataset/epoch/index" as `muster shards` prints it; InvalidArgument otherwise.
 absl::StatusOr<v1::ShardId> ParseShardId(const std::string& text);
-/// The other way round.
+/// The reverse.
 std::string ShardIdToText(const v1::ShardId& id);
 
 }  // namespace muster

@@ -17,7 +17,7 @@ absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted) {
   if (limit.rlim_cur >= wanted) return limit.rlim_cur;
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-  // Whoever may not raise it goes on with what there is.
+  // Without the permission to raise it, the limit stays as it is.
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// Where the kernel (before Linux 5.9) cannot close a range; higher ones stay open there.
+/// For kernels before Linux 5.9, which cannot close a range. Higher descriptors stay open there.
 constexpr unsigned kHighest = 4096;
 
 void CloseRange(unsigned first, unsigned last) {

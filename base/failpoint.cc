@@ -31,7 +31,8 @@ struct Action {
 
 constinit std::atomic<Site*> first_site{nullptr};
 
-/// What is armed. Sites are where a signature cannot take it along: the process has one.
+/// The armed failpoints of the process. They are global, because a site cannot get them as an
+/// argument.
 struct Armed {
   Mutex mutex;
   FailpointOptions options MUSTER_GUARDED_BY(mutex);
@@ -127,7 +128,8 @@ void Append(const std::string& path, std::string_view name) {
 }
 
 [[noreturn]] void Crash(std::string_view name) {
-  // Not by a signal of the program's own: a trainer's shard would be charged for it.
+  // SIGKILL looks like a kill from outside. For another signal, the trainer's shard would be
+  // charged.
   const std::string line = fmt::format("failpoint {}: SIGKILL\n", name);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   ::kill(::getpid(), SIGKILL);

@@ -30,7 +30,7 @@ template <typename Tell>
 void Observe(Tell) {}
 #endif
 
-/// open(2) for writing; the observer learns of a file that was not there.
+/// open(2) for writing; tells the observer if the file is new.
 int OpenForWriting(const std::string& path, int flags, mode_t mode = 0644) {
   Observe([&](FileObserver* observer) {
     if ((flags & O_TRUNC) != 0 || ::access(path.c_str(), F_OK) != 0) observer->Create(path);
@@ -147,7 +147,8 @@ absl::Status MakeDirectories(const std::string& path) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(parent.string()));
   }
   MUSTER_ASSIGN_OR_RETURN(const bool created, MakeDirectory(folder.string()));
-  // Who made it earlier may have died before this; but a parent that may only be searched is fine.
+  // The process that made the folder earlier may have died before the sync. A parent that we may
+  // only search is no error.
   const absl::Status synced = SyncPath(parent.string());
   return created ? synced : absl::OkStatus();
 }

@@ -33,8 +33,7 @@ std::shared_ptr<spdlog::logger> MakeLogger(std::string_view name, LogLevel lowes
   return logger;
 }
 
-// The process's one log stream; a logger by constructor would put it into every signature for no
-// gain.
+// The process has one log stream. A logger in every constructor would gain nothing.
 std::shared_ptr<spdlog::logger>& Logger() {
   static std::shared_ptr<spdlog::logger> logger = MakeLogger("muster", LogLevel::kWarning);
   return logger;

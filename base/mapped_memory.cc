@@ -10,7 +10,7 @@
 namespace muster {
 
 std::byte* MapMemory(size_t bytes) {
-  // More than is wanted, for the beginning is where the system likes it. The rest goes back.
+  // Maps more than is needed, because the system chooses where it begins, and unmaps the rest.
   const size_t more = bytes >= kHugePageBytes ? kHugePageBytes : 0;
   void* const mapped = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -19,10 +19,10 @@ std::byte* MapMemory(size_t bytes) {
   if (more == 0) return from;
   const size_t before = -reinterpret_cast<uintptr_t>(from) % kHugePageBytes;
   std::byte* const begin = from + before;
-  // It may be refused when there are very many mappings already; then it stays, untouched.
+  // If the process has very many mappings, unmapping can fail. The memory then stays, unused.
   if (before > 0) ::munmap(from, before);
   if (more > before) ::munmap(begin + bytes, more - before);
-  // Refused by a system without huge pages: then they are small.
+  // A system without huge pages refuses this; the pages then stay small.
   static_cast<void>(::madvise(begin, bytes, MADV_HUGEPAGE));
   return begin;
 }

@@ -5,7 +5,8 @@
 namespace muster {
 namespace {
 
-/// Of one sleep; a longer one wakes in between. No sum with a clock's reading overflows.
+/// The longest single sleep; a longer wait wakes up in between. So adding it to the time never
+/// overflows.
 constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours(1);
 
 }  // namespace

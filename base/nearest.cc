@@ -37,7 +37,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr size_t kNameBytesMax = 64;  // nothing that long is a typing error
+  constexpr size_t kNameBytesMax = 64;  // longer names are no typing errors
   if (name.size() > kNameBytesMax) return "";
   const std::string plain = Plain(name);
   std::string best;
@@ -45,7 +45,7 @@ std::string Nearest(std::string_view name, const std::vector<std::string>& candi
   for (const std::string& candidate : candidates) {
     const std::string other = Plain(candidate);
     const size_t distance = EditDistance(plain, other);
-    // A short name is not "near" just because few letters make any other.
+    // A few changed letters turn a short name into any other, so that does not make them near.
     if (distance < best_distance && distance < std::max(plain.size(), other.size())) {
       best = candidate;
       best_distance = distance;

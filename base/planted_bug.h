@@ -31,25 +31,25 @@
     "a replayed shard keeps its old done_seq")                                                     \
   X(kNoReverify, "no-reverify", "3", kNone, 40, "a done under an older restore epoch is accepted") \
   X(kForgetAtCommit, "forget-at-commit", "4", kNone, 20,                                           \
-    "a window is forgotten when its shard is COMMITTED, whatever tokens are out")                  \
-  X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push is known by its token, too")     \
+    "a window is forgotten when its shard is COMMITTED, although old tokens may be in use")        \
+  X(kPushIdHasToken, "push-id-has-token", "5", kNone, 20, "a push's identity includes its token")  \
   X(kFormerOwner, "former-owner", "8", kNone, 150, "a former owner's snapshot is accepted")        \
   X(kOwnerNotJournaled, "owner-not-journaled", "9", kNone, 20,                                     \
-    "the new owner told, the journal not")                                                         \
+    "a new owner is told, but not journaled")                                                      \
   X(kTokensAgain, "tokens-again", "12", kNone, 20, "tokens start again with every master")         \
   X(kOlderSnapshot, "older-snapshot", "15", kNone, 100,                                            \
     "a late, older report replaces a newer one")                                                   \
   X(kLateOk, "late-ok", "16", kNone, 400,                                                          \
-    "a late OK counts as if it were asked for when it comes")                                      \
-  X(kVerdictsR, "verdicts-r", "17", kLateNews, 60, "a done names an R whose map it has not")       \
+    "a late OK counts as if it were requested when it arrives")                                    \
+  X(kVerdictsR, "verdicts-r", "17", kLateNews, 60, "a done names an R whose map the worker lacks") \
   X(kFloorNotKept, "floor-not-kept", "19", kLateNews, 3000, "the floor is not in the snapshot")    \
   X(kEpochUnchecked, "epoch-unchecked", "25", kNone, 1900, "parts are not checked against E(P)")   \
   X(kMissingIsOk, "missing-is-ok", "27", kNone, 20, "the worker takes MISSING for OK")             \
-  X(kAskingAdds, "asking-adds", "28", kNone, 20, "who is asked for a minibatch takes it for in")   \
+  X(kAskingAdds, "asking-adds", "28", kNone, 20, "a server that is asked for a minibatch adds it") \
   X(kAnswerUnsynced, "answer-unsynced", "section 8", kNone, 20,                                    \
-    "answers, cuts among them, leave before the sync")                                             \
+    "answers (with cuts) leave before the sync")                                                   \
   X(kDeltaClean, "delta-clean", "section 8", kNone, 100,                                           \
-    "a delta's rows are clean before its acceptance")                                              \
+    "rows of a delta count as clean before it is accepted")                                        \
   X(kPartNotAtom, "part-not-atom", "section 6", kNone, 20,                                         \
     "a part's tables are applied as parts of their own")                                           \
   X(kHalfInImage, "half-in-image", "section 6", kNone, 600,                                        \
@@ -57,25 +57,25 @@
   X(kHalfLeft, "half-left", "section 6", kNone, 200,                                               \
     "a part stays half applied when its connection ends")                                          \
   X(kImageNotCut, "image-not-cut", "section 1", kNone, 200,                                        \
-    "an image has rows as they are when they are copied")                                          \
+    "an image has rows that changed after its cut")                                                \
   X(kRandomRows, "random-rows", "section 6", kNone, 20, "new rows differ from process to process") \
   X(kPullCreates, "pull-creates", "section 6", kNone, 20, "a pull creates rows")                   \
   X(kRowNotInitialised, "row-not-initialised", "section 7", kNone, 20,                             \
     "a push does not initialise a row")                                                            \
   X(kEndWhenDone, "end-when-done", "section 7", kNone, 20, "END when every shard is DONE")         \
   X(kForgetOnce, "forget-once", "section 7", kLanesForget, 30,                                     \
-    "forgetting is not told again after a restore")                                                \
+    "forgetting is not repeated after a restore")                                                  \
   X(kEvaluateReverified, "evaluate-reverified", "section 7", kNone, 1000,                          \
-    "evaluate shards are asked for R")                                                             \
+    "evaluate shards are checked for R")                                                           \
   X(kEvaluateRolledBack, "evaluate-rolled-back", "section 7", kNone, 800,                          \
-    "an evaluation goes on though its training is replayed")                                       \
+    "an evaluation continues although its training is replayed")                                   \
   X(kMetricsWhenDone, "metrics-when-done", "section 7", kNone, 20, "metrics are merged at DONE")   \
   X(kServersAgain, "servers-again", "section 7", kNone, 20, "server incarnations start again")     \
   X(kNoMaxAge, "no-max-age", "section 7", kNone, 450, "a lease lives as long as its worker")       \
   X(kCommitAtMaxCut, "commit-at-max-cut", "section 3", kNone, 20,                                  \
-    "COMMITTED from the largest cut on")                                                           \
+    "COMMITTED at the largest cut, not the smallest")                                              \
   X(kReplayLargest, "replay-largest", "section 4", kNone, 20,                                      \
-    "replay after the largest restored cut")                                                       \
+    "only shards after the largest restored cut are replayed")                                     \
   X(kNoReplay, "no-replay", "section 4", kNone, 20, "nothing is replayed")                         \
   X(kRestoreEpochStays, "restore-epoch-stays", "section 4", kNone, 20,                             \
     "a restore leaves R as it is")                                                                 \
@@ -83,11 +83,12 @@
     "a restore leaves E(P) as it is")                                                              \
   X(kManifestNotJournaled, "manifest-not-journaled", "section 3", kNone, 20,                       \
     "an acceptance is forgotten")                                                                  \
-  X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20, "unused files go before the sync")  \
+  X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20,                                     \
+    "unused files are deleted before the sync")                                                    \
   X(kChainShared, "chain-shared", "section 3", kLateBase, 20,                                      \
     "a chain may share a part of the accepted one")                                                \
   X(kFloorNotTaken, "floor-not-taken", "section 3", kNone, 700,                                    \
-    "forgetting does not take the floor over")                                                     \
+    "forgetting does not raise the floor")                                                         \
   X(kStaleApplied, "stale-applied", "section 2", kNone, 150,                                       \
     "tokens are not checked against the floor")                                                    \
   X(kWindowNotKept, "window-not-kept", "section 3", kNone, 20,                                     \
@@ -99,34 +100,34 @@
   X(kRetryIsOk, "retry-is-ok", "section 2", kNone, 20, "the worker takes RETRY for OK")            \
   X(kDoneEarly, "done-early", "section 2", kNone, 20, "done before every part is OK")              \
   X(kReverifyInWords, "reverify-in-words", "section 2", kNone, 20,                                 \
-    "what was OK before a restore is OK after it")                                                 \
+    "a part that was OK before a restore counts as OK after it")                                   \
   X(kVersionOfAnyEpoch, "version-of-any-epoch", "section 2", kNone, 20,                            \
-    "rows of a former owner epoch are taken for unchanged")                                        \
+    "rows of a former owner epoch count as unchanged")                                             \
   X(kLostInPart, "lost-in-part", "section 2", kNone, 20,                                           \
-    "of what a restore has undone only the first minibatch runs again")                            \
+    "only the first of the minibatches that a restore has undone runs again")                      \
   X(kDoneWithoutLease, "done-without-lease", "section 2", kNone, 1300,                             \
     "a done counts without a lease")                                                               \
   X(kForceBaseForgotten, "force-base-forgotten", "code", kLateNews, 20,                            \
-    "a delta after an acceptance that is not known")                                               \
-  X(kAcceptsAny, "accepts-any", "code", kLateNews, 20,                                             \
-    "any acceptance is taken for that of one's own")                                               \
-  X(kChargedAgain, "charged-again", "code", kNone, 1500, "a failure told twice is charged twice")  \
+    "a delta is written after an unknown acceptance")                                              \
+  X(kAcceptsAny, "accepts-any", "code", kLateNews, 20, "any acceptance counts as one's own")       \
+  X(kChargedAgain, "charged-again", "code", kNone, 1500,                                           \
+    "a repeated report of a failure is charged twice")                                             \
   X(kBaseLacksClean, "base-lacks-clean", "code", kNone, 20, "a base has the dirty rows only")      \
   X(kUnchangedAlways, "unchanged-always", "code", kNone, 20,                                       \
-    "a partition counts as unchanged though it is not")                                            \
+    "a partition counts as unchanged although it changed")                                         \
   X(kFailedWriteCounts, "failed-write-counts", "code", kNone, 700,                                 \
-    "rows of a failed write are clean")                                                            \
+    "rows of a failed write count as clean")                                                       \
   X(kAnyLastFile, "any-last-file", "code", kLateBase, 20,                                          \
-    "a chain may gain a file of another snapshot")                                                 \
+    "a chain may get a file of another snapshot")                                                  \
   X(kGrantOnce, "grant-once", "code", kAgeless, 600, "a lost grant is not given again")            \
   X(kRangeNotJournaled, "range-not-journaled", "section 9", kNone, 40,                             \
-    "a range of a topic is leased, the journal has it not")                                        \
+    "a range of a topic is leased before it is journaled")                                         \
   X(kCutNotJournaled, "cut-not-journaled", "section 9", kNone, 60,                                 \
-    "how far a topic is cut is forgotten")                                                         \
+    "the end of the cut part of a topic is forgotten")                                             \
   X(kPrefixOfNewest, "prefix-of-newest", "section 9", kNone, 40,                                   \
-    "COMMITTED is told up to the newest open range")                                               \
+    "COMMITTED is reported up to the newest open range, not the oldest")                           \
   X(kEndsWhenSeen, "ends-when-seen", "section 9", kNone, 40,                                       \
-    "a stream is over when its end is known, cut or not")                                          \
+    "a stream is over when its end is known, even if it is not cut")                               \
   X(kNewestIsLast, "newest-is-last", "section 3", kBusyGrace, 300,                                 \
     "a re-asserted lease hides the newer token of its shard from forgetting")                      \
   X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 30,                                 \
@@ -135,24 +136,24 @@
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
     "a shard's histograms replace those of the shards before")                                     \
   X(kToldVersionChanges, "told-version-changes", "section 5", kNone, 20,                           \
-    "a version of the map that was told gets another content")                                     \
+    "a version of the map changes after it was sent")                                              \
   X(kEarlierChanges, "earlier-changes", "section 5", kNone, 100,                                   \
-    "after a restart of the master nothing in the map counts as changed before it")                \
+    "after a restart of the master, earlier changes of the map are not sent")                      \
   X(kChangesOnAnyMap, "changes-on-any-map", "section 5", kLateNews, 200,                           \
-    "a worker applies changes of the map though it lacks some before them")                        \
+    "a worker applies changes of the map although it lacks earlier ones")                          \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
-    "that retention took a range is forgotten, its failure is not")
+    "the loss of a range to retention is forgotten, but its failure is not")
 
 /// X(enumerator, name, what is weaker)
-#define MUSTER_WEAKENING_LIST(X)                                                              \
-  X(kNone, "", "")                                                                            \
-  X(kLateNews, "late-news", "what an answer of the master says may come with a later answer") \
-  X(kRevivedLease, "revived-lease", "an ended lease goes on when nobody had its shard since") \
-  X(kLateBase, "late-base",                                                                   \
-    "a server forgets accepted files, and writes a base when it is refused")                  \
-  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")  \
-  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")          \
-  X(kBusyGrace, "busy-grace",                                                                 \
+#define MUSTER_WEAKENING_LIST(X)                                                                  \
+  X(kNone, "", "")                                                                                \
+  X(kLateNews, "late-news", "news from the master may arrive one answer late")                    \
+  X(kRevivedLease, "revived-lease", "an ended lease continues if its shard was not leased again") \
+  X(kLateBase, "late-base",                                                                       \
+    "a server forgets accepted files, and writes a base when it is refused")                      \
+  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")      \
+  X(kAgeless, "ageless", "leases do not end for lack of progress, and no trainer hangs")          \
+  X(kBusyGrace, "busy-grace",                                                                     \
     "a long grace period, in which shards are granted and forgotten; low floors")
 
 namespace muster {

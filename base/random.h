@@ -16,8 +16,8 @@ constexpr uint64_t Mix64(uint64_t x) {
   return x;
 }
 
-/// One 64-bit hash of two, three or four words; order matters. Fixed for ever: stored state depends
-/// on it.
+/// One 64-bit hash of two, three or four words; order matters. It must never change, because stored
+/// state depends on it.
 constexpr uint64_t HashWords(uint64_t a, uint64_t b) {
   return Mix64(Mix64(a + 0x9e3779b97f4a7c15ULL) ^ (b + 0xbf58476d1ce4e5b9ULL));
 }

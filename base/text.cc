@@ -5,7 +5,8 @@
 namespace muster {
 namespace {
 
-/// Bytes of the character at the start of `text`, 0: not valid. Source: Unicode 15, table 3-7.
+/// Length in bytes of the character at the start of `text`, or 0 if it is not valid. Source:
+/// Unicode 15, table 3-7.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

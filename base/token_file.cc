@@ -32,13 +32,13 @@ absl::Status Unfit(const std::string& path, std::string_view what) {
 
 struct Found {
   absl::StatusOr<std::string> token;
-  /// It is ours, and its mode is wrong: we may put another in its place.
+  /// The file is ours, but its mode is wrong, so we may replace it.
   bool replaceable = false;
 };
 
 absl::StatusOr<std::string> MakeToken() {
   std::array<uint8_t, kTokenBytes> bytes;
-  // Up to 256 bytes come whole.
+  // getrandom() returns up to 256 bytes at once.
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return ErrnoStatus(errno, "cannot draw a random token");
   }
@@ -47,7 +47,7 @@ absl::StatusOr<std::string> MakeToken() {
   return token;
 }
 
-/// Looked at through the descriptor, so that what is checked is what is read.
+/// Checks the open descriptor, so the checked file is the file that is read.
 Found ReadToken(int fd, const std::string& path, TokenOwner owner) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return {ErrnoStatus(errno, fmt::format("cannot examine {}", path))};
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> LoadToken(const std::string& path) {
 }
 
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
-  // Or two threads would each make one, and the first would be out of date at once.
+  // Otherwise two threads could each make a token, and the first would be outdated at once.
   static Mutex one_at_a_time;
   const MutexLock lock(&one_at_a_time);
   Found found = OpenToken(path, TokenOwner::kUs);
@@ -115,7 +115,7 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
 
 bool SameSecret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
-  // volatile: or the compiler may leave the loop at the first difference.
+  // volatile, because otherwise the compiler may leave the loop at the first difference.
   volatile uint8_t difference = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);

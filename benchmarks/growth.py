@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the size of a job costs: one axis after the other, everything else as it is by default. Python's standard library only.
+"""Measures the cost of a job's size: one axis after the other, with the defaults for everything else. Python's standard library only.
 
 Most axes show the rate of pulls and pushes of all workers together, otherwise as in `speed.py pull`. Each point is a real job of its
 own, `muster run` with workers that link libmuster.so; its figures are medians over the rounds. More workers and servers than the

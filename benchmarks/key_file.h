@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// Which keys a benchmark asks for, call by call. They lie in a file that whoever is compared
-/// reads, so that all of them ask for the same rows in the same order. A value.
+/// The keys of a benchmark, call by call. They are in a file that all compared programs read, so
+/// all of them request the same rows in the same order. A value.
 ///
 /// The file: uint64 words, little-endian: kKeyFileMagic, rows, keys a call, calls, then the keys of
 /// all calls.
@@ -22,7 +22,7 @@ struct KeySequence {
   std::vector<uint64_t> keys;  // [calls, keys_a_call]
 
   uint64_t calls() const { return keys.size() / keys_a_call; }
-  /// Of the call `number`; after the last call comes the first one again.
+  /// The keys of call `number`; after the last call, the first one comes again.
   std::span<const uint64_t> Call(uint64_t number) const {
     return std::span(keys).subspan((number % calls()) * keys_a_call, keys_a_call);
   }
@@ -40,13 +40,14 @@ struct KeyDraw {
 };
 
 /// Keys drawn with repeats: the row of rank r (from 1) with a probability in proportion to
-/// r^-exponent. Which row has which rank is a permutation by the seed, so neighbours in rank are
-/// none in memory. The same for the same draw. Requires rows, keys a call and calls above 0.
+/// r^-exponent. The seed permutes the ranks of rows, so rows that are neighbours in rank are not
+/// neighbours in memory. The same draw gives the same keys. Requires rows, keys a call and calls
+/// above 0.
 KeySequence DrawKeys(const KeyDraw& draw);
 
 /// Errors name the path.
 absl::Status WriteKeyFile(const std::string& path, const KeySequence& sequence);
-/// kInvalidArgument when the file is not one of keys, is cut off, or has a key that is no row.
+/// kInvalidArgument: it is no file of keys, is cut off, or has a key beyond the rows.
 absl::StatusOr<KeySequence> ReadKeyFile(const std::string& path);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ struct Sizes {
   uint64_t shards = 1'000'000;
   uint32_t workers = 64;
   uint32_t batch = 100;
-  /// By which every sync of the journal takes longer.
+  /// The extra time of every sync of the journal.
   std::chrono::milliseconds disk_delay{0};
 };
 
@@ -105,8 +105,8 @@ void BenchCore(const Sizes& sizes) {
              static_cast<double>(sizes.shards) / seconds);
 }
 
-/// `call` once more until the master answers it, as the SDK does: a call that a busy machine broke
-/// says nothing of the master. What went wrong is printed; any other error ends the process.
+/// Repeats `call` until the master answers it, as the SDK does, because a call that fails on a busy
+/// machine says nothing about the master. The error is printed; any other error ends the process.
 void UntilAnswered(std::string_view what,
                    const std::function<grpc::Status(grpc::ClientContext*)>& call) {
   grpc::Status status;
@@ -296,7 +296,7 @@ std::optional<Sizes> Parse(std::span<char*> arguments) {
 }
 
 int Main(std::span<char*> arguments) {
-  // A line that is printed must be seen even if a later check ends the process.
+  // A printed line must be visible even if a later check ends the process.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::optional<Sizes> sizes = Parse(arguments);
   if (!sizes) {

@@ -9,7 +9,7 @@
 #include "master/sources/source_catalog.h"
 
 /// The job with which the master is measured: one epoch of one dataset of `shards` shards, of 4,096
-/// records each, in one file that nobody reads.
+/// records each, in one file that is never read.
 namespace muster {
 
 inline constexpr char kMasterJobId[] = "bench";

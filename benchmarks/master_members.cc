@@ -143,7 +143,7 @@ void SimulatedServer::Take(const ServerExchangeReply& reply) {
   }
   snapshots_.clear();
   for (const SnapshotCommand& command : reply.snapshots) {
-    // Each one a base, which takes the place of the chain before.
+    // Each snapshot is a base, which replaces the earlier chain.
     const std::string name = ToString(command.partition) + "-" + ToString(command.number) + ".sst";
     snapshots_.push_back({command.partition,
                           command.epoch,

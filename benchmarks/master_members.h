@@ -8,22 +8,22 @@
 #include "master/core/servers/map_teller.h"
 #include "proto/messages/control.h"
 
-/// Workers and servers that are nothing but what they say to the master: thousands of them fit into
-/// one process. They keep docs/protocol.md as far as the master can see. Pure; not thread-safe.
+/// Workers and servers that consist only of their calls to the master, so thousands of them fit
+/// into one process. They follow docs/protocol.md as far as the master can see. Pure; not
+/// thread-safe.
 namespace muster {
 
-/// A worker that trains with every server, holds a few shards and gets no further with them, unless
-/// it is told to finish some.
+/// A worker that trains with every server and holds a few shards. It makes no progress unless it is
+/// told to finish some.
 class SimulatedWorker {
  public:
   explicit SimulatedWorker(uint32_t number);
 
-  /// What it says next. `finish`: what it holds is DONE, and it wants so many shards in place of
-  /// it.
+  /// Its next call. `finish`: its shards are DONE, and it requests so many new ones.
   struct Wish {
     bool finish = false;
     uint32_t want = 0;
-    /// What it saw of every server: the real ones say it every 500 ms.
+    /// Its figures of every server, which real workers report every 500 ms.
     bool peers = false;
   };
   WorkerExchangeRequest Request(const Wish& wish);
@@ -44,7 +44,7 @@ class SimulatedWorker {
   uint64_t said_ = 0;  // grows with every figure that it says
   LeaseToken newest_grant_;
   std::vector<HeldLease> held_;
-  /// What it has kept of the newest map: whom it trains with.
+  /// The servers in its newest map, with which it trains.
   MapVersion map_version_;
   std::map<ServerId, ServerIncarnation> servers_;
 };

@@ -27,7 +27,7 @@ constexpr char kUsage[] =
 What workers and servers cost the thread of the master that owns core and journal: CPU time of that
 thread, with the real core, group commit and synced journal. Members are simulated. There is no
 network: every reply is turned into bytes, which the real master does beside this thread, and so it
-is not in this thread's time; neither is handing the replies over. A clock by hand goes on by a
+is not in this thread's time; neither is handing the replies over. A manual clock advances by a
 millisecond a turn, or by the time that the turn took the thread, if that is longer.
 
   a steady second   everybody's heartbeats with figures, and what snapshots cost; shards stand still
@@ -72,7 +72,7 @@ Figures Measure(const Settings& settings, const std::string& folder) {
   const MembersSizes& sizes = settings.sizes;
   MembersJob job(sizes, folder);
   Figures figures;
-  job.Finish(sizes.done);  // or there would be nothing to snapshot
+  job.Finish(sizes.done);  // otherwise, there would be nothing to snapshot
   figures.steady = job.Steady(sizes.steady);
   std::vector<MembersJob::Restart> rounds;
   for (uint32_t round = 0; round < settings.rounds; ++round) {

@@ -28,9 +28,9 @@ struct OwnerCosts {
   Time journal{0};
   /// Of the journal by the wall: the disk's as well.
   Time journal_wall{0};
-  /// Replies are turned into bytes. The real master does that beside the owner's thread, so it is
-  /// no cost of the owner. Handing the replies over to the threads that do it is not counted, and
-  /// neither is what gRPC does.
+  /// Encoding the replies. The real master does that on other threads, so it is no cost of the
+  /// owner. Handing the replies over to the threads that do it is not counted, and neither is what
+  /// gRPC does.
   Time answer{0};
   uint64_t calls = 0;
   uint64_t reply_bytes = 0;
@@ -53,8 +53,8 @@ struct WorkerAnswer {
 };
 
 /// What the master's owner thread does, on the calling thread: the real core, group commit and
-/// journal, with a clock by hand. Every reply is turned into bytes too, which is counted apart. No
-/// network, so whoever asks gets the reply as it is. Not thread-safe.
+/// journal, with a clock by hand. Every reply is turned into bytes too, which is counted apart.
+/// There is no network, so the caller gets the reply as a value. Not thread-safe.
 class MeasuredOwner {
  public:
   /// Begins where the journal in `folder` ends. `sources` outlives it.
@@ -90,13 +90,13 @@ class MeasuredOwner {
                 std::function<void(const RegisterServerReply&)> told);
   void Report(const NodeReport& report);
 
-  /// Everything that was asked shares one sync. The clock goes on by `at_least`, or by the time
-  /// that the thread was busy, if that is longer.
+  /// All pending calls share one sync. The clock advances by `at_least`, or by the time that the
+  /// thread was busy, if that is longer.
   void Turn(std::chrono::nanoseconds at_least);
 
   TimePoint now() const { return now_; }
   const OwnerCosts& costs() const { return costs_; }
-  /// The longest step is looked for anew.
+  /// Starts the search for the longest step again.
   void ForgetLargest();
   const MasterCore& core() const { return *core_; }
 

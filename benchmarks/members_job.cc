@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTurn{1};  // what comes in meanwhile shares a sync
+constexpr milliseconds kTurn{1};  // calls within this time share a sync
 /// As the workers' and servers' (worker_sdk/core/worker_core.cc, ps/service/lane_server.cc).
 constexpr milliseconds kMapSpacing{20};
 constexpr milliseconds kFiguresSpacing{500};

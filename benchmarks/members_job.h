@@ -35,10 +35,10 @@ struct MembersPhase {
 /// and wait for each answer. Ends the program when anything goes wrong. Not thread-safe.
 class MembersJob {
  public:
-  /// Everybody joins; every partition is served.
+  /// All members join; every partition is served.
   MembersJob(const MembersSizes& sizes, const std::string& folder);
 
-  /// Nobody joins or dies, and workers get no further.
+  /// No member joins or dies, and workers make no progress.
   MembersPhase Steady(std::chrono::nanoseconds time);
   /// Workers finish shards until so many are DONE and not COMMITTED.
   MembersPhase Finish(uint64_t done);
@@ -48,7 +48,7 @@ class MembersJob {
   /// Partitions whose server has told the master that it serves them.
   uint32_t served() const;
   struct Restart {
-    /// They are away, and workers ask for a newer map.
+    /// The servers are away, and workers ask for a newer map.
     MembersPhase away;
     /// From the first registration until every partition is served and every worker knows where.
     MembersPhase back;
@@ -58,10 +58,10 @@ class MembersJob {
   struct MasterRestart {
     std::chrono::nanoseconds open_cpu{0};
     std::chrono::nanoseconds open_wall{0};
-    /// From then on until everybody was heard.
+    /// From then on, until all members were heard.
     MembersPhase heard;
   };
-  /// The master dies; the next one goes on from the journal.
+  /// The master dies; the next one continues from the journal.
   MasterRestart RestartMaster();
 
  private:
@@ -81,7 +81,7 @@ class MembersJob {
   void OpenMaster();
   void AskFor(Worker* worker, SimulatedWorker::Wish wish);
   void AskFor(Server* server);
-  /// Everybody whose time has come asks, once.
+  /// All members that are due call once.
   void Turn();
   bool WantsMap(const Worker& worker) const;
   void StartServer(Server* server);
@@ -98,7 +98,7 @@ class MembersJob {
   TimePoint now_{std::chrono::hours(1)};
   std::vector<Worker> workers_;
   std::vector<Server> servers_;
-  /// Servers are away, or have come back and not everybody knows.
+  /// True if servers are away, or are back but not all workers know it.
   bool restarting_ = false;
   /// The map that names every one of them; none while one is away.
   MapVersion awaited_;

@@ -55,8 +55,8 @@ double Seconds(const std::function<void()>& work) {
   return ThreadCpuSeconds() - start;
 }
 
-/// Runs each of `works` in turn, kRuns times after a round that does not count, so that what else
-/// the machine does strikes all of them alike; returns the median seconds of each.
+/// Runs each of `works` in turn, kRuns times after a round that does not count, so that other load
+/// on the machine affects all of them alike; returns the median seconds of each.
 std::vector<double> Medians(const std::vector<std::function<void()>>& works) {
   std::vector<std::vector<double>> seconds(works.size());
   for (int run = 0; run <= kRuns; ++run) {

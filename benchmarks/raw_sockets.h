@@ -16,8 +16,8 @@ void WriteAll(int fd, const void* from, size_t bytes);
 
 enum class SocketKind { kUnix, kTcp };
 
-/// What sockets of this machine move when nobody does anything else: a thread writes messages of so
-/// many bytes, the calling one reads them. Bytes a second.
+/// The speed of this machine's sockets in bytes a second, without other work: one thread writes
+/// messages of this size, and the calling thread reads them.
 double SocketRate(SocketKind kind, size_t message_bytes, int messages);
 
 /// A thread answers each request of so many bytes with a reply of so many; the times between a

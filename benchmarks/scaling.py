@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of the scaler: what it does about memory, stragglers and its own death, and what it costs. Python's standard library only.
+"""The figures of the scaler: how it handles memory, stragglers and its own death, and its cost. Python's standard library only.
 
 Every subcommand runs real jobs on this machine, in a folder of its own that is removed (kept after a failure, or with --keep).
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured and as it must be, 1 measured and not, 2 bad arguments, 3 a
@@ -24,7 +24,7 @@ from scaling import drain, job, kills, memory, overhead, straggler, undisturbed,
 SUBCOMMANDS = {
     "memory": (memory, "limits that are too low: killed by the kernel and started bigger, or raised before it"),
     "straggler": (straggler, "a node throttled from outside: completion time with policies on and off"),
-    "undisturbed": (undisturbed, "runs that nobody disturbs: how often a policy intervened"),
+    "undisturbed": (undisturbed, "runs without disturbance: how often a policy intervened"),
     "overhead": (overhead, "training rate with the scaler at work against without"),
     "kills": (kills, "the scaler killed again and again: what was restarted, when REST answers again"),
     "drain": (drain, "from the order to drain a worker to its shards running elsewhere"),

@@ -5,7 +5,7 @@ Every round of a row runs, one after the other: the machine's limits with the sa
 run` with one server and workers that link libmuster.so (speed_trainer); and the row's peer, where it is installed (benchmarks/peers).
 Figures are medians over the rounds, with the smallest and the largest; a ratio is taken within a round, so what slows a round slows
 both of its halves. Ratios to a peer are above 1 where Muster is the faster one. Nobody takes snapshots meanwhile, but in `snapshots`
-and `flights`. torch is measured with 1, 4 and 8 calls under way, and the best of them counts.
+and `flights`. torch is measured with 1, 4 and 8 calls in progress, and the best of them counts.
 
 `snapshots` has neither peer nor limit: the same jobs with and without take turns, seven times --seconds each. In a job with snapshots, the
 time in which one runs is set against the rest, too. `flights` trains a whole model, each job for four times --seconds; a process without

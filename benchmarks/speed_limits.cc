@@ -38,7 +38,7 @@ constexpr char kHelp[] =
     "         block (rows in huge pages, eight rows ahead prefetched); memcpy of such a block; "
     "TCP\n"
     "         and UNIX sockets that move messages of its size; a round trip of a request and a\n"
-    "         reply of a call, with nobody to answer but a thread\n"
+    "         reply of a call, answered by a bare thread\n"
     "  copy   memcpy of BYTES\n"
     "  lines  read(2) and memchr over the lines of a file in the page cache, 1 MiB at a time\n\n"
     "Each takes about SECONDS for each figure, after a warm-up; gather, memcpy and memchr count "
@@ -95,14 +95,14 @@ double PerSecond(double seconds, Work&& work) {
   return run(seconds);
 }
 
-/// As anybody writes it.
+/// The plain loop.
 void Gather(const float* table, std::span<const uint64_t> keys, size_t dim, float* out) {
   for (size_t i = 0; i < keys.size(); ++i) {
     std::memcpy(out + i * dim, table + keys[i] * dim, dim * sizeof(float));
   }
 }
 
-/// The same, with the rows ahead on their way from memory.
+/// The same with prefetched rows.
 void GatherPrefetched(const float* table, std::span<const uint64_t> keys, size_t dim, float* out) {
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i + kPrefetchRows < keys.size()) {

@@ -2,8 +2,8 @@
 // does in a minibatch (or, with `lease`, that it does nothing) is its mode; --help lists them.
 //
 // All workers of a job measure at the same time. When one is warm it makes FOLDER/<node>.ready; who
-// runs the job then writes "<begin> <end>", CLOCK_MONOTONIC in nanoseconds, to FOLDER/window; when
-// that is over, the worker writes its figures to FOLDER/<node>.json and goes on until it is ended.
+// runs the job then writes "<begin> <end>", CLOCK_MONOTONIC in nanoseconds, to FOLDER/window; after
+// that time, the worker writes its figures to FOLDER/<node>.json, and continues until it is ended.
 // Beside them FOLDER/<node>.steps has every step: its end, by the same clock, and its latency, as
 // two int64 in nanoseconds.
 #include <muster/muster.h>

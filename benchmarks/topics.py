@@ -61,7 +61,7 @@ def bare(broker, options, how):
 
 
 def job(broker, options, workers, minibatches, compute_us):
-    """What each worker says of itself, and the job's summary."""
+    """The figures of each worker, and the job's summary."""
     with tempfile.TemporaryDirectory(prefix="muster-topics-") as folder:
         figures = os.path.join(folder, "figures")
         os.mkdir(figures)

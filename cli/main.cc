@@ -16,14 +16,14 @@ namespace {
 int Main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   if (verb == "run" || verb == "verify") HoldSignals();
-  // Not a verb for people: each node's supervising process. Kept out of the option parser, which
-  // would look at the node's own arguments.
+  // Not a verb for people: the supervising process of each node. The option parser does not see it,
+  // because it would read the node's own arguments.
   if (verb == "supervise") {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return RunSupervise(*options);
   }
-  // Not for a supervising process: failpoints are of the nodes and of those who are asked.
+  // Not for a supervising process, because failpoints are for nodes and verbs.
   if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
     return PrintError(Message(armed), kExitUsage);
   }

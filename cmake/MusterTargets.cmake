@@ -27,7 +27,7 @@ endfunction()
 
 # muster_batch(<target>): eight of its sources at a time are compiled together, in every preset: it halves the compiler's
 # time, and hides a forgotten #include. With -DMUSTER_BATCH=OFF they are compiled one by one. CMake's own unity builds name
-# sources by absolute paths, so ccache would find nothing of another clone; these name them from the root.
+# sources by absolute paths, so ccache would find nothing from another clone; these name them from the root.
 function(muster_batch target)
   if(MUSTER_BATCH)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL muster_write_batches ${target})")

@@ -68,7 +68,8 @@ std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
 }
 
 bool IsShortage(const absl::Status& status) {
-  // ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE; EAGAIN, as fork() has it for too many processes.
+  // ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE, and EAGAIN, which fork() returns for too many
+  // processes.
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
 }
 

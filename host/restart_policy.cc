@@ -13,7 +13,7 @@ RestartPolicy::Decision RestartPolicy::OnExit(Progress progress) {
     return decision;
   }
   if (exits_ == 1) return decision;
-  // 2^20 times anything reasonable is beyond every maximum; more would overflow.
+  // A factor of 2^20 exceeds every sensible maximum, and a larger one would overflow.
   const uint32_t doublings = std::min<uint32_t>(exits_ - 2, 20);
   decision.delay =
       std::min(options_.backoff_max, options_.backoff_initial * (int64_t{1} << doublings));

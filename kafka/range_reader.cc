@@ -23,7 +23,7 @@ using internal::MessageRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
-/// How long a record is waited for: at first, and when that was in vain again and again.
+/// How long to wait for a record: the first time, and after several waits without one.
 constexpr int kPollMinMs = 2, kPollMaxMs = 100;
 constexpr size_t kBatch = 1'000;
 constexpr int kNudgeMs = 1;
@@ -34,7 +34,7 @@ constexpr uint64_t kRangeBytesMax = uint64_t{4} << 30;
 
 class RecordsImpl final : public Records {
  public:
-  /// librdkafka waits in vain for the end of a client some of whose messages are still held.
+  /// A librdkafka client does not end while some of its messages are still held.
   explicit RecordsImpl(std::shared_ptr<Client> client) : client_(std::move(client)) {}
 
   void Add(MessageRef message) {
@@ -76,7 +76,7 @@ class RecordsImpl final : public Records {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  const std::shared_ptr<Client> client_;  // goes after the messages
+  const std::shared_ptr<Client> client_;  // destroyed after the messages
   std::vector<MessageRef> messages_;
   uint64_t bytes_ = 0;
 };
@@ -93,8 +93,8 @@ class Consumer {
   bool IsOn(const RangeReader::Range& range) const {
     return topic_ == range.topic && partition_ == range.partition;
   }
-  /// For choosing among those on the topic partition of `range`: the one that stands nearest before
-  /// its begin; last, those behind it.
+  /// Orders the consumers of the range's topic partition: the nearest one before its begin comes
+  /// first, and those behind it come last.
   uint64_t Usefulness(const RangeReader::Range& range) const {
     return position_ <= range.begin ? position_ + 1 : 0;
   }
@@ -159,12 +159,12 @@ class Consumer {
     return list;
   }
 
-  /// What comes next is the range's first record.
+  /// The next record is the range's first.
   absl::Status GoTo(const RangeReader::Range& range) {
     if (good_ && IsOn(range) && position_ == range.begin) return absl::OkStatus();
     poll_ms_ = kPollMinMs;
-    // Records that were read ahead are good for a range a little further on: who reads every n-th
-    // range, as with more workers than topic partitions, reads past the ones between.
+    // Records that were read ahead also serve a range a little further on. With more workers than
+    // topic partitions, a worker reads every n-th range, and so reads past the ranges in between.
     if (good_ && IsOn(range) && position_ < range.begin && IsNear(range.begin)) {
       while (!pending_.empty() && OffsetOf(pending_.front()) < range.begin) pending_.pop_front();
       position_ = range.begin;
@@ -181,7 +181,7 @@ class Consumer {
     return ToStatus(rd_kafka_assign(client_->get(), list.get()), NameOf(range));
   }
 
-  /// What lies before `offset` was fetched, or is not more than is read ahead anyway.
+  /// True if the records before `offset` were fetched, or are no more than is read ahead anyway.
   bool IsNear(uint64_t offset) const {
     return offset <= fetched_ || offset - fetched_ <= nudge_bytes_ / bytes_per_offset_;
   }
@@ -190,7 +190,7 @@ class Consumer {
     return static_cast<uint64_t>(message->offset);
   }
 
-  /// Moves what belongs to the range; true when nothing of it can be missing any more.
+  /// Moves the records of the range; true if the range is complete.
   absl::StatusOr<bool> TakePending(const RangeReader::Range& range, RecordsImpl* records) {
     while (!pending_.empty() && OffsetOf(pending_.front()) < range.end) {
       const rd_kafka_message_t& message = *pending_.front();
@@ -211,7 +211,7 @@ class Consumer {
   absl::Status Fetch(const RangeReader::Range& range,
                      const RangeReader::KeepWaiting& keep_waiting) {
     std::array<rd_kafka_message_t*, kBatch> batch{};
-    // With a timeout, a batch that is not full would always wait for all of it.
+    // With a timeout, a batch that is not full would always wait for the whole timeout.
     const ssize_t count = rd_kafka_consume_batch_queue(queue_.get(), 0, batch.data(), batch.size());
     const uint64_t assigned = assigned_;
     for (ssize_t i = 0; i < count; ++i) {
@@ -228,7 +228,7 @@ class Consumer {
       pending_error_ = Take(range, std::move(message));
       return absl::OkStatus();
     }
-    // The records of a range are there: what keeps them is librdkafka's sleep, or trouble.
+    // The records of a range exist. So the reason for the wait is librdkafka's sleep, or a problem.
     if (poll_ms_ < kPollMaxMs) ReadOn(range);
     poll_ms_ = std::min(2 * poll_ms_, kPollMaxMs);
     if (trouble_.empty()) trouble_ = client_->last_error();
@@ -237,20 +237,20 @@ class Consumer {
   }
 
   absl::Status Take(const RangeReader::Range& range, MessageRef message) {
-    // None of another assignment should come.
+    // Records of another assignment should not arrive.
     const bool foreign =
         message->rkt != nullptr && (static_cast<uint32_t>(message->partition) != partition_ ||
                                     topic_ != rd_kafka_topic_name(message->rkt));
     if (foreign) return absl::OkStatus();
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      // Everything before it was read, though some offsets were no records.
+      // Everything before it was read, although some offsets have no record.
       fetched_ = std::max(fetched_, OffsetOf(message));
       return absl::OkStatus();
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       const absl::Status failed = TakeError(range, *message);
       if (failed.ok() || fetched_ >= position_) return failed;
-      // Of what lies before the range: that is to be skipped, not read past.
+      // The error is about records before the range. Skip them, do not read past them.
       good_ = false;
       return GoTo(range);
     }
@@ -293,12 +293,12 @@ class Consumer {
   /// Assigned, and nothing went wrong since.
   bool good_ = false;
   uint64_t assigned_ = 0;  // how often
-  /// The first offset that nobody was given.
+  /// The first offset whose record was not returned yet.
   uint64_t position_ = 0;
-  /// Everything before it was fetched, or is no record.
+  /// Everything before it was fetched, or has no record.
   uint64_t fetched_ = 0;
   std::deque<MessageRef> pending_;
-  /// What came after `pending_`, when it was an error.
+  /// The error that came after `pending_`, if any.
   absl::Status pending_error_;
   std::string trouble_;
 };
@@ -330,8 +330,8 @@ class RangeReaderImpl final : public RangeReader {
                       {"fetch.error.backoff.ms", "100"},
                       {"queued.max.messages.kbytes",
                        std::to_string(std::max<uint64_t>(options_.read_ahead_bytes >> 10, 1))},
-                      // Less, and a larger batch would break the connection again and again: it is
-                      // to come, and be refused for its record.
+                      // With a lower limit, a larger batch would break the connection again and
+                      // again. It must arrive, so that its record can be refused.
                       {"receive.message.max.bytes", "2147483647"}},
                      {{"group.id", options_.group},
                       {"enable.auto.commit", "false"},
@@ -344,7 +344,7 @@ class RangeReaderImpl final : public RangeReader {
   }
 
  private:
-  /// Borrow; a file with a secret that is just being replaced is waited for.
+  /// Borrows a consumer. If a file with a secret is just being replaced, waits for it.
   absl::StatusOr<std::unique_ptr<Consumer>> BorrowOrWait(const Range& range,
                                                          const KeepWaiting& keep_waiting) {
     while (true) {
@@ -356,7 +356,7 @@ class RangeReaderImpl final : public RangeReader {
     }
   }
 
-  /// The consumer that has most of the range already, or any; a new one when all are in use.
+  /// The consumer that already has most of the range, or any other; a new one if all are in use.
   absl::StatusOr<std::unique_ptr<Consumer>> Borrow(const Range& range) {
     MutexLock lock(&mutex_);
     auto best = idle_.end();
@@ -364,7 +364,8 @@ class RangeReaderImpl final : public RangeReader {
       if (!(*it)->IsOn(range)) continue;
       if (best == idle_.end() || (*it)->Usefulness(range) > (*best)->Usefulness(range)) best = it;
     }
-    // Another topic partition's is taken only when there are many: each reads ahead in its own.
+    // A consumer of another topic partition is taken only if there are many, because each reads
+    // ahead in its own.
     if (best == idle_.end() && idle_.size() >= options_.idle_max) best = std::prev(idle_.end());
     if (best == idle_.end()) return NewConsumer();
     std::unique_ptr<Consumer> consumer = std::move(*best);
@@ -375,7 +376,7 @@ class RangeReaderImpl final : public RangeReader {
   const ClientConfig config_;
   const Options options_;
   Mutex mutex_;
-  /// The one used last in front.
+  /// The most recently used one is in front.
   std::list<std::unique_ptr<Consumer>> idle_ MUSTER_GUARDED_BY(mutex_);
 };
 

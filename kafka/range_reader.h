@@ -53,7 +53,7 @@ class RangeReader {
     uint64_t record_bytes_max = uint64_t{16} << 20;
     /// Most bytes of records that a consumer may read ahead.
     uint64_t read_ahead_bytes = uint64_t{8} << 20;
-    /// Consumers kept while nobody reads with them.
+    /// Unused consumers to keep.
     size_t idle_max = 16;
   };
   static absl::StatusOr<std::unique_ptr<RangeReader>> Open(const ClientConfig& config,

@@ -21,7 +21,7 @@ using internal::ToStatus;
 
 constexpr std::string_view kDeletes = "delete";           // of cleanup.policy
 constexpr char kCreates[] = "auto.create.topics.enable";  // of brokers
-/// Some set the largest number that there is, for "for ever".
+/// Some users set the largest possible number to mean "forever".
 constexpr std::chrono::milliseconds kRetentionMax = std::chrono::years(100);
 
 struct FreeString {
@@ -53,7 +53,8 @@ class TopicImpl final : public Topic {
     const int32_t broker = rd_kafka_controllerid(client_->get(), Timeout());
     if (broker < 0) return status;
     const auto settings = Describe(RD_KAFKA_RESOURCE_BROKER, fmt::format("{}", broker));
-    // Who may not ask how brokers are set is told that there is no topic, which is true.
+    // A user who may not read the brokers' settings is told that the topic does not exist, which is
+    // true.
     if (!settings.ok()) return status;
     const auto creates = settings->find(kCreates);
     return creates != settings->end() && creates->second == "true" ? absl::OkStatus() : status;
@@ -88,7 +89,7 @@ class TopicImpl final : public Topic {
     std::vector<std::optional<uint64_t>> offsets;
     for (uint32_t p = 0; p < partitions; ++p) {
       const int64_t offset = list->elems[p].offset;
-      // If no answer came in time, some versions leave the time that was asked for.
+      // If no answer came in time, some versions leave the requested time in place of the offset.
       if (offset == time.count()) {
         return absl::UnavailableError(fmt::format(
             "{}, partition {}: the brokers did not answer which offset that time has", name_, p));
@@ -117,7 +118,7 @@ class TopicImpl final : public Topic {
                                         static_cast<int32_t>(partition))
           ->offset = static_cast<int64_t>(offset);
     }
-    // The call that waits by itself knows no timeout.
+    // The call that waits by itself has no timeout.
     const std::string what = fmt::format("{}: group '{}'", name_, options_.group);
     const QueueRef queue(rd_kafka_queue_new(client_->get()));
     MUSTER_RETURN_IF_ERROR(ToStatus(
@@ -133,7 +134,7 @@ class TopicImpl final : public Topic {
   int Timeout() const { return static_cast<int>(options_.timeout.count()); }
 
   absl::Status Explain(absl::Status status) const { return Explain(*client_, std::move(status)); }
-  /// With what the connections have said, where that may be the cause.
+  /// Adds the last error of the connections if it may be the cause.
   static absl::Status Explain(const Client& client, absl::Status status) {
     const internal::MessageRef none(rd_kafka_consumer_poll(client.get(), 0));  // calls back
     const std::string error = client.last_error();
@@ -173,15 +174,15 @@ class TopicImpl final : public Topic {
     }
     return list;
   }
-  /// A broker that does not have a partition yet, or not any more, does not know whether there is
-  /// the topic: Partitions() does.
+  /// A broker without this partition (yet, or any more) cannot tell if the topic exists.
+  /// Partitions() can.
   static absl::Status Untold(rd_kafka_resp_err_t error, std::string_view what) {
     const absl::Status status = ToStatus(error, what);
     return absl::IsNotFound(status) ? absl::UnavailableError(status.message()) : status;
   }
 
   using Settings = std::map<std::string, std::string>;
-  /// What the brokers say of how a topic or a broker is set; empty: nothing.
+  /// A setting of a topic or a broker, as the brokers report it; empty if they report none.
   absl::StatusOr<Settings> Describe(rd_kafka_ResourceType_t type, const std::string& name) {
     const QueueRef queue(rd_kafka_queue_new(client_->get()));
     rd_kafka_ConfigResource_t* resource = rd_kafka_ConfigResource_new(type, name.c_str());
@@ -210,7 +211,7 @@ class TopicImpl final : public Topic {
   }
 
   const std::unique_ptr<Client> client_;
-  /// How far transactions matter is a client's own setting: this one sees behind open ones.
+  /// Each client chooses its isolation level. This one reads past open transactions.
   const std::unique_ptr<Client> uncommitted_;
   const Options options_;
   const std::string name_;

@@ -16,7 +16,7 @@
 namespace muster::kafka {
 
 /// How long a topic keeps records, from its settings `retention.ms` and `cleanup.policy` as the
-/// brokers write them. None: for ever, or for a time too long to matter.
+/// brokers write them. None: forever, or for a time too long to matter.
 std::optional<std::chrono::milliseconds> RetentionOf(std::string_view retention_ms,
                                                      std::string_view cleanup_policy);
 
@@ -58,7 +58,7 @@ class Topic {
   /// where there is no such record.
   virtual absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
       uint32_t partitions, std::chrono::milliseconds time) = 0;
-  /// The shortest time for which records are kept; none: for ever, or this user may not ask.
+  /// The shortest time for which records are kept; none: forever, or this user may not ask.
   virtual absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() = 0;
   /// Commits the group's offsets, by partition, for tools that show lag.
   virtual absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) = 0;

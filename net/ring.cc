@@ -8,7 +8,7 @@
 namespace muster::net {
 namespace {
 
-/// A count grows, and stays within [from, to]: anything else is no count of an honest peer.
+/// A valid count only grows, and stays within [from, to].
 absl::Status CheckCount(const char* what, uint64_t count, uint64_t before, uint64_t from,
                         uint64_t to) {
   if (count >= before && count >= from && count <= to) return absl::OkStatus();
@@ -17,16 +17,16 @@ absl::Status CheckCount(const char* what, uint64_t count, uint64_t before, uint6
                   count, what, before < from ? from : before, to));
 }
 
-// One side says that it sleeps and then looks at the count; the other side moves the count and then
-// looks whether somebody sleeps. All four are in one order (seq_cst), so at least one of the two
-// sees what the other did, and nobody sleeps over what is there.
+// One side sets its sleep flag and then reads the count. The other side moves the count and then
+// reads the flag. All four steps have one order (seq_cst), so at least one side sees what the other
+// did, and no side sleeps while there is work.
 
 /// Tells the peer that this side sleeps.
 void SaySleeping(std::atomic<uint32_t>* sleeps) {
   sleeps->store(1, std::memory_order_seq_cst);
 }
 
-/// Whether the peer sleeps; it is asked once for each time that it does.
+/// True if the peer sleeps; true only once for each sleep.
 bool TakeSleeping(std::atomic<uint32_t>* sleeps) {
   return sleeps->load(std::memory_order_seq_cst) != 0 &&
          sleeps->exchange(0, std::memory_order_seq_cst) != 0;

@@ -9,42 +9,42 @@
 
 namespace muster::net {
 
-/// What the two sides of a ring tell each other, in memory that both can write. Each field has one
-/// side that sets it; the other side only reads it, and believes nothing of it unchecked.
+/// The shared state of the two sides of a ring, in memory that both can write. One side sets each
+/// field. The other side only reads it, and checks every value.
 struct RingControl {
-  /// Bytes ever written. Of the writer.
+  /// Bytes ever written. Set by the writer.
   alignas(64) std::atomic<uint64_t> written;
-  /// The writer sleeps until there is room. It sets it, the reader clears it.
+  /// The writer sleeps until there is room. The writer sets it, the reader clears it.
   std::atomic<uint32_t> writer_sleeps;
-  /// Bytes ever read. Of the reader.
+  /// Bytes ever read. Set by the reader.
   alignas(64) std::atomic<uint64_t> read;
-  /// The reader sleeps until there are bytes. It sets it, the writer clears it.
+  /// The reader sleeps until there are bytes. The reader sets it, the writer clears it.
   std::atomic<uint32_t> reader_sleeps;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
               std::atomic<uint32_t>::is_always_lock_free);
 
-/// One direction's bytes: `data` has `capacity` bytes, a power of two, and is followed by the same
-/// memory once more, so that what begins anywhere in it is of one piece.
+/// The bytes of one direction. `data` has `capacity` bytes, a power of two. The same memory is
+/// mapped once more behind it, so bytes are contiguous wherever they begin.
 struct RingSpace {
   RingControl* control = nullptr;
   std::byte* data = nullptr;
   size_t capacity = 0;
 };
 
-/// The side that writes. Keeps its own count, so that nothing the peer does to the shared one makes
-/// it write where it should not. Not thread-safe. Pure: no system call; who is to be woken is the
-/// caller's business.
+/// The side that writes. It keeps its own count, so a peer that changes the shared count cannot
+/// make it write to a wrong place. Not thread-safe. Pure: no system call; the caller wakes the
+/// peer.
 class RingWriter {
  public:
   explicit RingWriter(RingSpace space) : space_(space) {}
 
-  /// Where the next bytes go: all the room that there is, perhaps none. kDataLoss: the peer's count
-  /// is impossible.
+  /// The free room, where the next bytes go; it may be empty. kDataLoss: the peer's count is
+  /// impossible.
   absl::StatusOr<std::span<std::byte>> Room();
-  /// The first `bytes` of that room are written. True: the reader sleeps, and is to be woken.
+  /// The first `bytes` of that room are written. True: the reader sleeps, so wake it.
   [[nodiscard]] bool Publish(size_t bytes);
-  /// There is no room and the caller is about to sleep. False: there is some by now, do not.
+  /// There is no room, and the caller is about to sleep. False: there is room now, so do not sleep.
   absl::StatusOr<bool> Sleep();
 
   uint64_t written() const { return written_; }
@@ -52,7 +52,7 @@ class RingWriter {
  private:
   RingSpace space_;
   uint64_t written_ = 0;
-  uint64_t read_ = 0;  // the newest count of the peer that was possible
+  uint64_t read_ = 0;  // the newest valid count of the peer
 };
 
 /// The side that reads; as RingWriter.
@@ -60,19 +60,18 @@ class RingReader {
  public:
   explicit RingReader(RingSpace space) : space_(space) {}
 
-  /// What has come and was not passed yet, in one piece. The peer may still change it, so what must
-  /// not change between a check and its use is to be copied before the check.
+  /// The bytes that have arrived and were not passed yet, in one piece. The peer may still change
+  /// them. So if something must not change between a check and its use, copy it before the check.
   absl::StatusOr<std::span<std::byte>> Bytes();
-  /// The first `bytes` of those are no more asked for. They stay as they are until they are given
-  /// back.
+  /// Passes the first `bytes` of them. They stay unchanged until they are given back.
   void Pass(size_t bytes);
-  /// The writer may use again what was passed up to this count of bytes, which grows. True: the
-  /// writer sleeps, and is to be woken.
+  /// Gives back the bytes up to this count, which only grows, so the writer may use their room
+  /// again. True: the writer sleeps, so wake it.
   [[nodiscard]] bool GiveBack(uint64_t until);
-  /// There are `have` bytes and the caller is about to sleep until there are more. False: there are
-  /// some more by now, do not.
+  /// There are `have` bytes, and the caller is about to sleep until there are more. False: there
+  /// are more now, so do not sleep.
   absl::StatusOr<bool> Sleep(size_t have = 0);
-  /// The caller looks for bytes by itself and need not be woken, whatever it said before.
+  /// The caller polls for bytes, so it need not be woken, even if it said so before.
   void StayAwake();
 
   /// Bytes ever passed, and given back.
@@ -84,7 +83,7 @@ class RingReader {
   RingSpace space_;
   uint64_t passed_ = 0;
   uint64_t given_back_ = 0;
-  uint64_t written_ = 0;  // the newest count of the peer that was possible
+  uint64_t written_ = 0;  // the newest valid count of the peer
 };
 
 }  // namespace muster::net

@@ -79,7 +79,7 @@ absl::StatusOr<RingMemory> RingMemory::Make(size_t ring_bytes) {
 
 absl::StatusOr<RingMemory> RingMemory::Open(OwnedFd memory, size_t ring_bytes) {
   MUSTER_RETURN_IF_ERROR(CheckRingSize(ring_bytes));
-  // Without the seals the peer could cut it off, and the next access would be a SIGBUS.
+  // Without the seals, the peer could truncate the file, and the next access would be a SIGBUS.
   const int seals = ::fcntl(memory.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return absl::InvalidArgumentError("the shared memory of the peer is not sealed");
@@ -117,7 +117,7 @@ absl::Status RingMemory::Map() {
 }
 
 RingSpace RingMemory::Space(size_t number) const {
-  // Fresh pages are zeros, which is what a control begins with.
+  // Fresh pages are zeros, and a control begins with zeros.
   static_assert(2 * sizeof(RingControl) <= kControlBytes);
   return {.control = reinterpret_cast<RingControl*>(base_) + number,
           .data = base_ + kControlBytes + 2 * number * ring_bytes_,

@@ -9,31 +9,31 @@
 
 namespace muster::net {
 
-/// Memory that two processes share for one connection: a ring for each direction. It cannot be made
-/// larger or smaller once it is there, so no access to it can fail because the peer cut it off.
-/// Movable. Unmapped with its end; pages live until both sides are gone.
+/// Memory that two processes share for one connection: a ring for each direction. Its size cannot
+/// change, so no access can fail because the peer truncated it. Movable. The destructor unmaps it;
+/// the pages live until both sides are gone.
 class RingMemory {
  public:
-  /// A ring has a power of two of bytes, from this many to that many.
+  /// The bounds of a ring's size, which is a power of two.
   static constexpr size_t kRingBytesMin = 64u << 10;
   static constexpr size_t kRingBytesMax = 64u << 20;
 
-  /// Makes it; pages take memory when they are first written. kResourceExhausted, kUnavailable:
+  /// Creates it; pages take memory when they are first written. kResourceExhausted, kUnavailable:
   /// there is no memory or descriptor for it.
   static absl::StatusOr<RingMemory> Make(size_t ring_bytes);
-  /// Takes what a peer has made, if it is what it should be: kInvalidArgument.
+  /// Maps the memory that a peer created. kInvalidArgument: it does not have the right form.
   static absl::StatusOr<RingMemory> Open(OwnedFd memory, size_t ring_bytes);
 
   RingMemory(RingMemory&& other) noexcept;
   RingMemory& operator=(RingMemory&& other) noexcept;
   ~RingMemory();
 
-  /// Written by who made it / by who opened it.
+  /// Written by the side that created it / by the side that opened it.
   RingSpace makers() const { return Space(0); }
   RingSpace openers() const { return Space(1); }
-  /// Of who made it, to be handed over; -1 once it is closed, and for who opened it.
+  /// The descriptor to hand over; -1 after it is closed, and on the side that opened it.
   int descriptor() const { return memory_.get(); }
-  /// It has been handed over. The mapping needs no descriptor.
+  /// Closes the descriptor after it was handed over. The mapping does not need it.
   void CloseDescriptor() { memory_ = OwnedFd(); }
 
  private:
@@ -46,11 +46,11 @@ class RingMemory {
   std::byte* base_ = nullptr;
 };
 
-/// Sends `memory` over a connected UNIX socket, with one byte. Never waits: kUnavailable when the
-/// socket does not take it at once.
+/// Sends `memory` over a connected UNIX socket, with one byte. Never waits: kUnavailable if the
+/// socket does not accept it at once.
 absl::Status SendDescriptor(int socket, int memory);
-/// Takes the byte and the descriptor that SendDescriptor sent. kUnavailable: nothing has come yet;
-/// kInvalidArgument: something else came.
+/// Takes the byte and the descriptor that SendDescriptor sent. kUnavailable: nothing has arrived
+/// yet; kInvalidArgument: something else arrived.
 absl::StatusOr<OwnedFd> ReceiveDescriptor(int socket);
 
 }  // namespace muster::net

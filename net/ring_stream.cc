@@ -27,19 +27,19 @@ using boost::system::error_code;
 
 namespace {
 
-/// A read or a write on its way: some buffers, done up to a place in one of them.
+/// A pending read or write: some buffers, done up to a place in one of them.
 template <typename Buffers>
 struct Transfer {
   Buffers buffers;
   ByteStream::Handler done;
   bool some = false;  // one byte is enough
-  size_t awaits = 0;  // so many bytes are to come, and to stay where they are
+  size_t awaits = 0;  // wait for so many bytes, and leave them in place
   size_t buffer = 0;
   size_t offset = 0;
   size_t moved = 0;
 
   bool complete() const { return buffer == buffers.size() || (some && moved > 0); }
-  /// Moves with `move(piece, bytes)`, at most `most` bytes; how many.
+  /// Moves at most `most` bytes with `move(piece, bytes)`; returns how many.
   template <typename Move>
   size_t Go(size_t most, Move move) {
     size_t total = 0;
@@ -79,20 +79,20 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   void BeginRead(std::span<const asio::mutable_buffer> into, ByteStream::Handler done);
   void GoOnReading();
   void GoOnWriting();
-  /// One turn; true: nothing more can be done now.
+  /// Does one turn; true: nothing more can be done now.
   absl::StatusOr<bool> ReadTurn();
   absl::StatusOr<bool> WriteTurn();
-  /// No more than `have` bytes are there to be read; true: the reader has said that it sleeps, or
-  /// looks again soon.
+  /// At most `have` bytes can be read. True: the reader has set its sleep flag, or will check again
+  /// soon.
   absl::StatusOr<bool> WaitToRead(size_t have);
   void CountWait();
-  /// `bytes` of what has come are read.
+  /// Reads `bytes` of the bytes that have arrived.
   void Pass(size_t bytes);
   bool Poll();
   void EndPolling();
-  /// `bytes` are written where there was room.
+  /// Publishes `bytes` that were written into the room.
   void Publish(size_t bytes);
-  /// What has been passed may be written over.
+  /// The passed bytes may be overwritten.
   void GiveBack();
   void Ring();
   void Fail(const error_code& error);
@@ -108,12 +108,12 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   std::optional<Reading> read;
   std::optional<Writing> write;
   std::vector<asio::const_buffer> write_list;  // of the last write
-  error_code ended;                            // why nothing more comes from the peer
+  error_code ended;                            // why no more bytes will come from the peer
   std::string failure;
   uint64_t moved = 0;
-  bool borrowed = false;  // what was read stays where it is
+  bool borrowed = false;  // read bytes stay in place
 
-  /// The handler of an operation that has come to its end.
+  /// The handler of an operation that has ended.
   struct Finished {
     ByteStream::Handler done;
     error_code error;
@@ -122,12 +122,12 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   };
   bool polled = false;
   std::vector<Finished> to_call;  // by the next Poll
-  std::vector<Finished> called;   // empty; its memory is for those that come next
+  std::vector<Finished> called;   // empty; its memory is reused
 
   const Clock* const clock;
   SpinBudget spin_budget;
-  std::optional<TimePoint> waits_since;  // since when there has been nothing to read
-  bool looks_again = false;              // that is posted
+  std::optional<TimePoint> waits_since;  // how long there has been nothing to read
+  bool looks_again = false;              // the next check is posted
 };
 
 RingStream::RingStream(Socket socket, RingMemory memory, Side side, Spin spin)
@@ -141,7 +141,8 @@ RingStream::~RingStream() {
 
 template <typename Operation>
 void RingStream::State::Complete(std::optional<Operation>* operation, const error_code& error) {
-  // Not within the call that began it, and not before the operation's place is free for the next.
+  // Calls the handler outside of the call that began the operation, and after the place for the
+  // next operation is free.
   Finished end{std::move((*operation)->done), error, (*operation)->moved};
   if constexpr (std::is_same_v<Operation, Writing>) write_list = std::move((*operation)->buffers);
   operation->reset();
@@ -163,7 +164,8 @@ void RingStream::State::Listen() {
 }
 
 void RingStream::State::Ring() {
-  // A socket that is full of bells has one for the peer. A broken one is noticed by Listen.
+  // If the socket is full, it already holds a doorbell for the peer. Listen notices a broken
+  // socket.
   MUSTER_FAILPOINT("ring.before-bell");
   const char bell = 0;
   static_cast<void>(::send(socket.native_handle(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -235,7 +237,7 @@ absl::StatusOr<bool> RingStream::State::WaitToRead(size_t have) {
     const TimePoint now = clock->Now();
     if (!waits_since.has_value()) waits_since = now;
     if (now - *waits_since < spin_budget.budget()) {
-      // Behind what else the loop has to do.
+      // Posted behind the other work of the loop.
       if (!std::exchange(looks_again, true)) {
         asio::post(socket.get_executor(), [self = shared_from_this()] {
           self->looks_again = false;
@@ -299,7 +301,7 @@ absl::StatusOr<bool> RingStream::State::WriteTurn() {
 
 void RingStream::State::Fail(const error_code& error) {
   if (!ended) ended = error;
-  // What the peer wrote before it went is still read.
+  // Bytes that the peer wrote before it ended are still read.
   GoOnReading();
   if (write.has_value()) Complete(&write, ended);
 }
@@ -341,7 +343,7 @@ void RingStream::ReadOne(asio::mutable_buffer into, Handler done) {
 
 size_t RingStream::ReadNow(std::span<std::byte> into) {
   MUSTER_CHECK(!state_->read.has_value());
-  // An impossible count of the peer is found by the next read that has somebody to tell.
+  // The next read reports an impossible count of the peer, because this function cannot.
   const std::span<std::byte> bytes = state_->reader.Bytes().value_or(std::span<std::byte>());
   const size_t taken = std::min(bytes.size(), into.size());
   if (taken == 0) return 0;
@@ -351,7 +353,7 @@ size_t RingStream::ReadNow(std::span<std::byte> into) {
 }
 
 size_t RingStream::lends() const {
-  // The other half is there for what comes before and behind it.
+  // The other half is for the bytes before and after it.
   return state_->reader.capacity() / 2;
 }
 
@@ -393,7 +395,7 @@ std::vector<asio::const_buffer> RingStream::SpareList() {
 
 std::span<std::byte> RingStream::Room() {
   if (state_->write.has_value() || state_->ended) return {};
-  // An impossible count of the peer is found by the next Write, which has somebody to tell.
+  // The next Write reports an impossible count of the peer, because this function cannot.
   return state_->writer.Room().value_or(std::span<std::byte>());
 }
 
@@ -410,7 +412,7 @@ bool RingStream::BeginPolling() {
 }
 
 bool RingStream::Poll() {
-  const std::shared_ptr<State> state = state_;  // whatever the handlers do
+  const std::shared_ptr<State> state = state_;  // handlers may destroy the stream
   return state->Poll();
 }
 
@@ -428,7 +430,7 @@ void RingStream::Close() {
   error_code ignored;
   state.socket.close(ignored);
   if (!state.ended) state.ended = asio::error::operation_aborted;
-  if (state.polled) state.EndPolling();  // nobody need poll what is closed
+  if (state.polled) state.EndPolling();  // a closed stream needs no polling
   if (state.read.has_value()) state.Complete(&state.read, state.ended);
   if (state.write.has_value()) state.Complete(&state.write, state.ended);
 }

@@ -8,24 +8,25 @@
 
 namespace muster::net {
 
-/// Bytes through memory that two processes of one machine share: no system call moves them. The
-/// UNIX socket over which the memory was handed stays, as the doorbell of who sleeps and as the
-/// proof that the peer lives: its end is the end of the stream, after what is still in the ring.
+/// A stream through memory that two processes of one machine share, without a system call for each
+/// transfer. The UNIX socket over which the memory was handed over stays open. It wakes a sleeping
+/// side, and it proves that the peer lives: when it ends, the stream ends after the bytes that are
+/// still in the ring.
 ///
-/// What the peer writes into the shared memory is believed only as far as it is possible; else the
-/// stream ends with an error. A peer that is stopped or killed at any instruction leaves nothing
-/// locked: each side keeps its own counts.
+/// Each side checks what the peer writes into the shared memory; an impossible value ends the
+/// stream with an error. Each side keeps its own counts, so a peer that is stopped or killed at any
+/// instruction leaves nothing locked.
 class RingStream : public ByteStream {
  public:
   enum class Side { kMadeIt, kOpenedIt };
-  /// How long a read may look for bytes on the event loop before it sleeps; see SpinBudget.
+  /// How long a read may poll on the event loop before it sleeps; see SpinBudget.
   struct Spin {
     std::chrono::nanoseconds max{0};
     /// Needed if `max` is not 0. Must outlive the stream.
     const Clock* clock = nullptr;
   };
 
-  /// `socket` is the connected UNIX socket, from which nothing but doorbells will come.
+  /// `socket` is the connected UNIX socket, which will carry nothing but doorbells.
   RingStream(Socket socket, RingMemory memory, Side side, Spin spin);
   ~RingStream() override;
 

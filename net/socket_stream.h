@@ -9,7 +9,7 @@ namespace muster::net {
 /// Bytes over a connected socket, TCP or UNIX.
 class SocketStream : public ByteStream {
  public:
-  /// `step_bytes`: what one system call moves at most.
+  /// `step_bytes`: most bytes that one system call moves.
   SocketStream(Socket socket, size_t step_bytes);
 
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
@@ -25,11 +25,11 @@ class SocketStream : public ByteStream {
   Socket& socket() { return socket_; }
 
  private:
-  /// Of a read or a write that goes on until all is moved.
+  /// The progress of a read or write that continues until all bytes are moved.
   struct Progress {
     uint64_t moved = 0;  // in both directions
-    size_t reading = 0;  // of the read that is under way, and counted
-    size_t writing = 0;  // of the write
+    size_t reading = 0;  // counted bytes of the pending read
+    size_t writing = 0;  // of the pending write
     std::vector<boost::asio::const_buffer> write_list;
     void Count(size_t bytes, size_t* counted) {
       moved += bytes - *counted;

@@ -5,23 +5,23 @@
 
 namespace muster::net {
 
-/// For how long it pays to look again and again for what comes next, before sleeping: as long as
-/// waits have been short, and not at all when they are long. To sleep and to be woken costs more
-/// than a short wait, and a long wait on a processor takes it from somebody else. The rule is that
-/// of KVM's halt polling (Documentation/virt/kvm/halt-polling.rst of Linux). Who spins yields
-/// between two looks. Pure. Not thread-safe.
+/// How long to spin before sleeping: as long as recent waits were short, and not at all if they
+/// were long. A sleep and a wake-up cost more than a short wait, but a long spin takes the
+/// processor from other threads. The rule is that of KVM's halt polling
+/// (Documentation/virt/kvm/halt-polling.rst of Linux). The caller yields between two checks. Pure.
+/// Not thread-safe.
 class SpinBudget {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// `max`: the most; 0: never.
+  /// `max`: the longest spin; 0: never spin.
   explicit SpinBudget(Duration max) : max_(max), budget_(max) {}
 
   Duration budget() const { return budget_; }
-  /// A wait is over, and has taken so long, asleep or not.
+  /// A wait has ended after `wait`, asleep or not.
   void Waited(Duration wait) {
     if (wait <= budget_) return;
-    // One that fits into the most would have paid.
+    // A wait that is shorter than the maximum would have been worth a spin.
     budget_ = wait > max_ ? Duration(budget_ / 2 < kMin ? Duration(0) : budget_ / 2)
                           : std::min(max_, std::max(kMin, 2 * budget_));
   }

@@ -18,22 +18,22 @@ struct DoneShard {
   friend bool operator==(const DoneShard&, const DoneShard&) = default;
 };
 
-/// The DONE shards of a job, in the order of seq, and by shard. Everything that became DONE since
-/// the last snapshots is in it, which may be millions: it takes 40 bytes a shard, and no addition
-/// or removal takes longer because there are many. Pure; not thread-safe.
+/// The DONE shards of a job, in the order of seq, and by shard. It holds everything that became
+/// DONE since the last snapshots, which may be millions of shards. It takes 40 bytes a shard, and
+/// the cost of an addition or removal does not grow with their number. Pure; not thread-safe.
 class DoneShards {
  public:
   using const_iterator = std::deque<DoneShard>::const_iterator;
 
-  /// Requires that `done.seq` is larger than every one in it, and that the shard is not in it.
+  /// Requires: `done.seq` is larger than every seq in it, and the shard is not in it.
   void Add(const DoneShard& done);
-  /// The one with the smallest, or the largest, seq leaves. Requires that there is one.
+  /// Removes the shard with the smallest, or the largest, seq. Requires: it is not empty.
   DoneShard TakeFirst();
   DoneShard TakeLast();
 
   bool Contains(const ShardId& shard) const { return SeqOf(shard) != DoneSeq(); }
   bool Contains(DoneSeq seq) const;
-  /// nullptr: it is not in it. Valid until the next change.
+  /// nullptr if the shard is not in it. Valid until the next change.
   const DoneShard* Find(const ShardId& shard) const;
   const DoneShard& first() const { return by_seq_.front(); }
   const DoneShard& last() const { return by_seq_.back(); }
@@ -47,14 +47,14 @@ class DoneShards {
 
  private:
   static constexpr uint64_t kPageShards = 512;
-  /// Neighbouring shards of an epoch; it is there while any of them is DONE.
+  /// Neighbouring shards of an epoch; exists while any of them is DONE.
   struct Page {
     std::array<DoneSeq, kPageShards> seqs{};
     uint32_t count = 0;
   };
   /// Names the page by its first shard.
   static ShardId PageOf(const ShardId& shard);
-  /// None (0): it is not in it.
+  /// None (0) if it is not in it.
   DoneSeq SeqOf(const ShardId& shard) const;
   const_iterator AtOrAfter(DoneSeq seq) const;
   void Forget(const ShardId& shard);

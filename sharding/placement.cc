@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-/// How many partitions each server shall own: those that own most now get what does not divide.
+/// How many partitions each server should own. If the number does not divide evenly, the servers
+/// that now own most get the rest.
 std::map<ServerId, uint32_t> Quotas(const std::map<ServerId, uint32_t>& owned,
                                     uint32_t partition_count) {
   std::vector<std::pair<ServerId, uint32_t>> by_load(owned.begin(), owned.end());

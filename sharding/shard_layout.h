@@ -23,7 +23,7 @@ class ShardLayout {
   /// No sources, no shards.
   ShardLayout() = default;
   /// Sources may be empty (they have no shard). `minibatch_size` and `minibatches_per_shard` are at
-  /// least 1 and their product is below 2^32: the job file's bounds see to it.
+  /// least 1 and their product is below 2^32; the job file's bounds ensure this.
   ShardLayout(std::vector<uint64_t> records_per_source, uint32_t minibatch_size,
               uint32_t minibatches_per_shard);
 

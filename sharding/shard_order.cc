@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// What the hash is for, so that no two uses of the job's seed share numbers.
+// The purpose of the hash, so that no two uses of the job's seed share numbers.
 constexpr uint64_t kShardPurpose = 0x73686172646f7264ULL;
 constexpr uint64_t kRecordPurpose = 0x7265636f72646f72ULL;
 
@@ -26,7 +26,8 @@ ShardOrder::ShardOrder(uint64_t seed, DatasetId dataset, EpochIndex epoch, uint6
     : shard_count_(shard_count), shuffle_(shuffle) {
   const int bits = std::bit_width(std::max<uint64_t>(shard_count, 2) - 1);
   half_bits_ = static_cast<uint32_t>(bits + 1) / 2;
-  // What the network permutes holds every number, or walking its cycle might never come back.
+  // The network must permute a range that holds every number. Otherwise, a walk along its cycle
+  // might never return.
   MUSTER_CHECK(half_bits_ < 32 ? shard_count <= uint64_t{1} << (2 * half_bits_) : half_bits_ == 32);
   const uint64_t key = EpochKey(seed, kShardPurpose, dataset, epoch);
   for (int round = 0; round < kRounds; ++round) keys_[round] = HashWords(key, round);

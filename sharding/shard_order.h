@@ -10,7 +10,8 @@ namespace muster {
 
 /// The order in which the shards of one epoch of one dataset run: position (ShardIndex) -> number
 /// of ShardLayout. A bijection of [0, shard_count), computed and never stored; a pure function of
-/// the arguments, fixed for ever: stored state depends on it. Immutable, so thread-safe.
+/// the arguments. It must never change, because stored state depends on it. Immutable, so
+/// thread-safe.
 ///
 /// Source: a balanced Feistel network with cycle walking (Black and Rogaway, "Ciphers with
 /// Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5), with a keyed hash as round function.
@@ -33,11 +34,12 @@ class ShardOrder {
   std::array<uint64_t, kRounds> keys_{};
 };
 
-/// The seed that orders the records of a shard (ShardWork.shuffle_seed); never 0. Fixed for ever.
+/// The seed that orders the records of a shard (ShardWork.shuffle_seed); never 0. It must never
+/// change.
 uint64_t RecordSeed(uint64_t seed, const ShardId& shard);
 
 /// The order in which the records of a shard run: a permutation of [0, record_count); the identity
-/// for seed 0. Fixed for ever. Source: Fisher-Yates shuffle (Durstenfeld, CACM 7/7, 1964).
+/// for seed 0. It must never change. Source: Fisher-Yates shuffle (Durstenfeld, CACM 7/7, 1964).
 std::vector<uint32_t> RecordOrder(uint64_t shuffle_seed, uint32_t record_count);
 
 }  // namespace muster

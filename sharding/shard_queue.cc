@@ -138,7 +138,7 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
     const QueueDataset& dataset = datasets_[i];
     if (dataset.mode != DatasetMode::kTrain || dataset.epochs == 0) continue;
     if (dataset.open) return false;
-    // Of an earlier epoch, too: of one that is replayed the weights lack something.
+    // Includes shards of earlier epochs, because the weights lack something of a replayed one.
     for (uint32_t epoch = 0; epoch <= std::min(pass, dataset.epochs - 1); ++epoch) {
       const EpochCounts counts = Counts(DatasetId(i), EpochIndex(epoch));
       if (counts.done + counts.committed + counts.failed < counts.shards) return false;

@@ -19,15 +19,15 @@ struct QueueDataset {
   uint32_t epochs = 1;
   /// Shards per epoch.
   uint64_t shards = 0;
-  /// More of them come: `shards` are those so far. Such a dataset has one epoch and trains.
+  /// It grows: `shards` is the number so far. Such a dataset has one epoch and trains.
   bool open = false;
 };
 
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
-/// "todo", ...: as people and REST say it.
+/// "todo", ...: the words of REST and the command line.
 std::string_view ToString(ShardState state);
 
-/// How many shards of one epoch are in each state; todo = shards - all others.
+/// The number of shards of one epoch in each state; todo = shards - all others.
 struct EpochCounts {
   uint64_t shards = 0;
   uint64_t leased = 0;
@@ -51,8 +51,8 @@ struct ShardSpan {
 ///
 /// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
 /// evaluate dataset becomes leasable when no shard of the epochs up to e of any train dataset (of
-/// all, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
-/// FAILED shards count as finished there, else one failure would hide all metrics.
+/// all, if it has fewer) is TODO or leased, and none is open. It comes before training shards.
+/// FAILED shards count as finished here; otherwise, one failure would hide all metrics.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
@@ -68,14 +68,14 @@ class ShardQueue {
   void RestoreFailed(const ShardId& shard);
   void FinishRestore();
 
-  /// An open dataset grows by `count` shards, which are TODO, at its end.
+  /// Appends `count` TODO shards to an open dataset.
   void AddShards(DatasetId dataset, uint64_t count);
-  /// No more come to an open dataset. A repeat changes nothing.
+  /// Closes an open dataset: it gets no more shards. Idempotent.
   void Close(DatasetId dataset);
   bool IsOpen(DatasetId dataset) const { return datasets_[dataset.value()].open; }
   bool AnyOpen() const { return open_count_ > 0; }
 
-  /// Whether the job has this shard; ids from the network must be asked first.
+  /// True if the job has this shard. Check ids from the network with it first.
   bool Valid(const ShardId& shard) const;
   bool ValidEpoch(DatasetId dataset, EpochIndex epoch) const;
   /// Requires Valid(shard).
@@ -85,9 +85,9 @@ class ShardQueue {
 
   /// The shard that TakeNext() would take.
   std::optional<ShardId> Peek();
-  /// TODO -> leased, in running order; nothing when no shard is leasable now.
+  /// TODO -> leased, in running order; none if no shard is leasable now.
   std::optional<ShardId> TakeNext();
-  /// TODO -> leased, whether it is its turn or not (a re-asserted lease).
+  /// TODO -> leased, even if it is not its turn (a re-asserted lease).
   void Take(const ShardId& shard);
   /// leased -> TODO.
   void Return(const ShardId& shard);
@@ -95,8 +95,7 @@ class ShardQueue {
   void SetDone(const DoneShard& done);
   /// leased -> COMMITTED (evaluate shards).
   void CommitLeased(const ShardId& shard);
-  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; returns them in the order of
-  /// seq.
+  /// DONE with seq <= `last` -> COMMITTED, at most `most`; returns them in the order of seq.
   std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
@@ -105,7 +104,7 @@ class ShardQueue {
   /// FAILED -> TODO.
   void RetryFailed(const ShardId& shard);
 
-  /// Every shard is COMMITTED or FAILED, and no more come.
+  /// True if every shard is COMMITTED or FAILED, and no dataset is open.
   bool Finished() const {
     return open_count_ == 0 && committed_count_ + failed_count_ == shard_count_;
   }
@@ -118,8 +117,8 @@ class ShardQueue {
   /// Epochs of a dataset; passes of an evaluate one.
   uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
   EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
-  /// The shards of an epoch from `begin` on, in order, as runs without gaps; `runs_max` of them at
-  /// most. Its cost grows with the runs, and with the shards in flight. Requires ValidEpoch().
+  /// The shards of an epoch from `begin` on, in order, as at most `runs_max` runs without gaps. The
+  /// cost grows with the runs, and with the shards in flight. Requires ValidEpoch().
   std::vector<ShardSpan> Runs(DatasetId dataset, EpochIndex epoch, uint64_t begin,
                               size_t runs_max) const;
   /// The COMMITTED shards of an epoch, empty when it has not begun.
@@ -141,7 +140,7 @@ class ShardQueue {
   Epoch& At(DatasetId dataset, EpochIndex epoch);
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
   bool TrainedFor(uint32_t pass) const;
-  /// An evaluation waits for what it is to judge.
+  /// True if an evaluation still waits for the training that it judges.
   bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
   /// Shards of one epoch, from this one to before `end`.
@@ -152,14 +151,14 @@ class ShardQueue {
   /// The same shards as runs of neighbours: sets of them take many at once much faster.
   static std::vector<Run> RunsOf(const std::vector<DoneShard>& shards);
   void AddTodo(const Run& run);
-  /// One shard is leased no longer.
+  /// One shard is no longer leased.
   void Release();
-  /// Aborts unless every shard of the epoch is in one state: those below its cursor that are in no
-  /// other are leased, and there are at most so many of them as the whole job has.
+  /// Aborts unless every shard of the epoch is in exactly one state. Shards below the cursor in no
+  /// other state are leased; there are at most as many as the whole job has leases.
   void CheckEpoch(DatasetId dataset, EpochIndex epoch) const;
 
   std::vector<QueueDataset> datasets_;
-  /// [dataset][epoch], as far as touched.
+  /// [dataset][epoch], for the epochs used so far.
   std::vector<std::vector<Epoch>> epochs_;
   DoneShards done_;
   uint64_t shard_count_ = 0;

@@ -23,7 +23,7 @@ std::string ToText(const ShardName& shard) {
   return fmt::format("{}/{}/{}", shard.dataset, shard.epoch, shard.index);
 }
 
-/// The value as a whole number; nothing when it is none.
+/// The value as a whole number; none if it is not one.
 std::optional<int64_t> Whole(float value) {
   if (!std::isfinite(value) || value != std::nearbyint(value) || std::abs(value) > kExactMax) {
     return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<int64_t> Whole(float value) {
   return static_cast<int64_t>(value);
 }
 
-/// How often each epoch of a record shows in its row of `ids`.
+/// How often each epoch of a record appears in its row of `ids`.
 std::string EffectsText(int64_t value, uint32_t epochs) {
   std::vector<int64_t> effects;
   for (uint32_t e = 0; e < epochs; ++e) effects.push_back(value >> (kEpochBits * e) & kDigit);
@@ -122,7 +122,7 @@ void Comparison::CompareIds(const SparseRows& table) {
     for (uint64_t& count : missing) ++count;
     Wrong("ids", id, "a row", "no row");
   }
-  // What is not acknowledged may be missing.
+  // Effects that are not acknowledged may be missing.
   for (uint32_t e = 0; e < workload_.epochs; ++e) {
     const uint64_t open = workload_.records - std::min(workload_.records, committed(e));
     verdict_.lost += missing[e] - std::min(missing[e], open);
@@ -245,7 +245,7 @@ void AttemptLog::Add(const Attempt& attempt) {
   const uint32_t epoch = attempt.shard.epoch;
   attempts_ += attempt.ids.size();
   if (epoch >= workload_.epochs) return Contradict(attempt, "the job has no such epoch");
-  // The order does not matter, and a record that occurs twice changes the sum of hashes.
+  // The sum of hashes does not depend on the order, and changes if a record occurs twice.
   Minibatch seen{.records = attempt.ids.size()};
   for (const uint64_t id : attempt.ids) seen.records_hash += Mix64(id + 1);
   const auto [before, first] =

@@ -78,7 +78,7 @@ void FaultPlan::Aim(const RarePaths& taken) {
   if (taken.reasserted_leases == 0) {
     aimed_ = {kill(Role::kMaster, wait)};
   } else if (taken.replayed_shards == 0) {
-    // What is DONE, of a worker that can no longer tell of it.
+    // A shard is DONE, but its worker can no longer report it.
     aimed_ = {kill(Role::kWorker, wait), kill(Role::kServer, kPairWait)};
   } else if (taken.reverified_runs == 0 || taken.parts_skipped == 0) {
     aimed_ = {kill(Role::kServer, wait)};
@@ -103,7 +103,7 @@ std::optional<Fault> FaultPlan::Next(const RarePaths& taken) {
 }
 
 uint32_t DoublingsFor(double done, double applied) {
-  // The last tenth of the job is nobody's to spend before the last fault.
+  // The last tenth of the job is reserved for the time after the last fault.
   const double ahead = done / 0.9 - applied;
   return ahead <= 0 ? 0 : static_cast<uint32_t>(ahead * 20);
 }

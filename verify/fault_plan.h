@@ -33,7 +33,7 @@ struct Fault {
   enum class Kind : uint8_t { kKill, kPause } kind = Kind::kKill;
   Role role = Role::kWorker;
   std::chrono::milliseconds wait{0};   // since the fault before
-  std::chrono::milliseconds pause{0};  // of a pause: until it goes on
+  std::chrono::milliseconds pause{0};  // of a pause: its length
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
@@ -51,7 +51,7 @@ class FaultPlan {
   };
   explicit FaultPlan(const Options& options);
 
-  /// The next fault; nothing when all are over.
+  /// The next fault; none if all are over.
   std::optional<Fault> Next(const RarePaths& taken);
   uint32_t total() const { return options_.kills + options_.pauses; }
 

@@ -32,7 +32,7 @@ using DoneSeq = StrongId<struct DoneSeqTag, uint64_t>;
 using MapVersion = StrongId<struct MapVersionTag, uint64_t>;
 /// R: grows whenever a partition comes back from an older state.
 using RestoreEpoch = StrongId<struct RestoreEpochTag, uint64_t>;
-/// E(P): grows whenever the ownership of a partition begins anew.
+/// E(P): grows whenever a partition gets a new ownership.
 using OwnerEpoch = StrongId<struct OwnerEpochTag, uint64_t>;
 /// A server's slot (ps-0 is 0) and the incarnation of the process in it, given by the master.
 using ServerId = StrongId<struct ServerIdTag, uint32_t>;

@@ -1,4 +1,4 @@
-"""What grows: the axes of `growth.py`, each with its values and what is measured at one of them."""
+"""The axes of `growth.py`, each with its values and the measurement at one of them."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ KEYS_IN_FILE = 2_560_000  # of all calls together, about
 class Axis:
     what: str
     values: tuple
-    # Of an axis of rates: what is not as in `speed.py pull`, and the field of Row or of Keys.
+    # For an axis of rates: the differences from `speed.py pull`, and the field of Row or of Keys.
     base: dict = dataclasses.field(default_factory=dict)
     field: str = ""
     measured: str = "rates"  # or "shards", "members": the module of this folder

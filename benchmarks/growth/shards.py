@@ -39,7 +39,7 @@ def memory_of(pid):
 
 
 def status_of(job):
-    """What `muster status` says; None while no master answers it."""
+    """The output of `muster status`; None while no master answers."""
     asked = subprocess.run([job.muster, "status", "job.yaml", "--output", "json"], cwd=job.folder, capture_output=True, text=True,
                            timeout=60, check=False)
     return json.loads(asked.stdout) if asked.returncode == 0 else None

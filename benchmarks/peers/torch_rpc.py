@@ -3,10 +3,10 @@
 
 The server holds a float32 tensor [rows, dim]; a pull is `index_select` on it, a push `index_add_` of all rows of the call, repeats
 as they come: no optimizer, no keys that do not exist, no recovery, and nothing that keeps two pushes of the same row apart. The worker
-asks by `rpc_async` for the calls of a file of keys (speed_limits keys), some of them under way at a time.
+asks by `rpc_async` for the calls of a file of keys (speed_limits keys), some of them in progress at a time.
 
   pull       rows a second that come back
-  pull-push  rows a second that come back and whose gradients have been added: the pull of a later call is under way while a push is
+  pull-push  rows a second that come back and whose gradients have been added: the pull of a later call is in progress while a push is
   small      the time of one pull after the other, with `rpc_sync`
 
 Example: ~/.cache/muster-peers/torch/bin/python benchmarks/peers/torch_rpc.py pull --keys KEYS --dim 64 --depths 1,4,8 --seconds 3
@@ -90,7 +90,7 @@ class Worker:
         return self.rpc.rpc_async("server", self.functions.pull, (self.calls[number % len(self.calls)],))
 
     def steps(self, depth, seconds):
-        """How many steps end in about so many seconds, and in how many exactly; `depth` pulls and as many pushes are under way."""
+        """How many steps end in about so many seconds, and in how many exactly; `depth` pulls and as many pushes are in progress."""
         pulls, pushes = collections.deque(), collections.deque()
         asked = done = 0
         begin = time.perf_counter()
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--keys", required=True, help="file of keys")
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--transport", choices=("default", "uv"), default="default", help="uv: TCP alone, no shared memory")
-    parser.add_argument("--depths", type=lambda text: [int(one) for one in text.split(",")], default=[1, 4, 8], help="calls under way")
+    parser.add_argument("--depths", type=lambda text: [int(one) for one in text.split(",")], default=[1, 4, 8], help="calls in progress")
     parser.add_argument("--threads", type=int, default=1, help="torch's own, of each process (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=3, help="for each depth")
     options = parser.parse_args()

@@ -26,7 +26,7 @@ def smoke(options):
 
 
 def leased(job):
-    """{shard: its answer} of what is leased or done; None while nobody answers."""
+    """{shard: its answer} for the leased or done shards; None if there is no answer."""
     answer = job.rest.get("shards?limit=1000")
     return None if answer is None else {shard["id"]: shard for shard in answer["shards"]}
 

@@ -5,7 +5,7 @@ import statistics
 
 
 def summary(values):
-    """{"median", "min", "max", "n"}; None of nothing."""
+    """{"median", "min", "max", "n"}; None if there are no values."""
     values = [value for value in values if value is not None]
     if not values:
         return {"median": None, "min": None, "max": None, "n": 0}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A trainer whose memory grows: runs a command below itself, and holds more and more memory meanwhile.
 
-Stands for a cache of the trainer's own. A start begins anew with nothing, so another start with a limit above --mib is enough.
+Simulates a cache in the trainer. Each start begins with an empty cache, so a restart with a limit above --mib is enough.
 
 Example, in a job file: command: [growing.py, --mib, "80", --mib-per-second, "1.5", --, ./trainer]
 """

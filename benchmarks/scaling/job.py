@@ -22,7 +22,7 @@ NUMBERS_TRAINER, FLIGHTS_TRAINER = "verify_worker", "flights_trainer"
 
 
 class Failed(Exception):
-    """The measurement did not come to its end; says why and where to look."""
+    """The measurement could not be finished; the text says why and where to look."""
 
 
 def say(text):
@@ -49,7 +49,7 @@ def in_folder(name, what, keep, work):
 
 
 class Rest:
-    """The REST interface of a job. None instead of an answer while nobody answers. Of one thread."""
+    """The REST interface of a job. None if there is no answer. For one thread."""
 
     def __init__(self, state):
         self.state = state
@@ -86,7 +86,7 @@ class Rest:
 
 
 class ExitWatch:
-    """When processes ended, to the millisecond, whoever ends them: (pid, time.monotonic() of its end)."""
+    """When processes ended, to the millisecond: (pid, time.monotonic() of its end)."""
 
     def __init__(self):
         self.ended = {}
@@ -182,7 +182,7 @@ class Job:
         return value
 
     def nodes(self):
-        """{name: node} as REST has them; None while nobody answers."""
+        """{name: node} as REST has them; None if there is no answer."""
         answer = self.rest.get("nodes")
         if answer is None:
             return None
@@ -201,7 +201,7 @@ class Job:
         self.wait("training of all workers", all_train, seconds, 0.2)
 
     def progress(self):
-        """Training records that are done, as REST shows them, once a second: cheap to ask. 0 while nobody answers."""
+        """Training records that are done, as REST shows them, once a second: cheap to ask. 0 if there is no answer."""
         answer = self.rest.get("job")
         return answer["progress"]["records_done"] if answer else 0
 

@@ -67,7 +67,7 @@ def turns_of(options, job, data):
         for number in range(2 * options.turns + 1):
             stopped = number % 2 == 1
             processes.send(scaler, signal.SIGSTOP if stopped else signal.SIGCONT)
-            time.sleep(0.3)  # what it had begun is over
+            time.sleep(0.3)  # its pending work has ended
             began, before = done_at(job)
             time.sleep(options.turn)
             ended, after = done_at(job)

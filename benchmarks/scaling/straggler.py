@@ -69,7 +69,7 @@ def victim(job, role):
 
 
 def reached(job, options, records):
-    """(when, records done) as soon as so many are done."""
+    """(time, records done) as soon as this many records are done."""
     done = job.wait(f"{records:,.0f} records", lambda: (got := job.progress()) >= records and got, 10 * options.seconds + 60, 0.3)
     return time.monotonic(), done
 

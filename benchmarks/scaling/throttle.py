@@ -1,6 +1,6 @@
 """Holds a process to a share of a core from outside, with control groups of version 1 or 2.
 
-`quota` writes the quota of the group that the process is in: whoever writes it again heals the process. `group` moves the process
+`quota` writes the quota of the group that the process is in: to write the former quota again heals the process. `group` moves the process
 into a group of our own: only another start helps, as where a neighbour takes the machine.
 """
 

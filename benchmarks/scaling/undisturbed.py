@@ -1,4 +1,4 @@
-"""Runs of the flights job in which nothing goes wrong: every decision of a policy is one too many."""
+"""Runs of the flights job without any problem, so every decision of a policy is wrong."""
 
 import os
 

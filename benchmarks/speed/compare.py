@@ -12,7 +12,7 @@ def ratio(name, ours, theirs):
 
 
 def best_depth(rounds, name):
-    """The number of calls under way with which the peer's median is best. `rounds`: [{depth: figures}]."""
+    """The number of calls in progress with which the peer's median is best. `rounds`: [{depth: figures}]."""
     medians = {depth: figures.summary([one[depth][name] for one in rounds])["median"] for depth in rounds[0]}
     return (min if FIGURES[name].better == LESS else max)(medians, key=medians.get)
 
@@ -23,7 +23,7 @@ def ratios(name, ours, theirs):
 
 
 def shares(name, limit, ours, limits):
-    """Summary of our figure in terms of the limit of the same round, as it is: no side is better."""
+    """Summary of our figure as a share of the limit in the same round; no side is better."""
     return figures.summary([a[name] / b[limit] if b.get(limit) and a.get(name) is not None else None for a, b in zip(ours, limits)])
 
 
@@ -60,7 +60,7 @@ def of_row(mode, job, server_cpu, master_cpu, tensor_bytes):
 
 
 def in_rows(raw, row_bytes):
-    """What the limits of speed_limits mean for rows of so many bytes; nothing where they are of something else."""
+    """The limits of speed_limits, converted to rows of this many bytes; none where a limit is for something else."""
     if "gather_rows_per_second" not in raw:
         return {}
     return {"gather_ns": 1e9 / raw["gather_rows_per_second"]} | {

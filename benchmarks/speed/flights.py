@@ -1,5 +1,5 @@
 """A whole model, examples/flights: jobs of two workers beside the same model in one process without Muster (flights_local), in turns. The
-job is the example's, without its test set, and goes on until it is measured: from the end of its first epoch on, records done in a window
+job is the example's, without its test set, and continues until it is measured: from the end of its first epoch on, records done in a window
 of time, what its workers waited for meanwhile, and the CPU time of everything that belongs to it. flights_local reads its records once, and a
 worker its own in every epoch: the local rate is shown with the reading counted to every epoch, which is the same work, and without. Two
 local processes train twice as fast at best, so two workers are set against twice the local rate."""
@@ -27,7 +27,7 @@ TEST_RECORDS = 100  # that flights_local evaluates: it must, and it shall take n
 LOCAL = "flights_local"
 PROGRAMS = (f"examples/flights/{LOCAL}", f"examples/flights/{jobs.FLIGHTS_TRAINER}")
 
-# figure: (label, unit, by what it is divided, digits)
+# figure: (label, unit, divisor, digits)
 OF_LOCAL = {"rate": ("rate, reading counted", "records/s", 1, 0), "rate_read": ("rate, the records in memory", "records/s", 1, 0),
             "cpu_us": ("CPU, a record, read once", "us", 1, 2)}
 WAITS = {"pulls": "wait_pull_us", "pushes": "wait_push_us", "shards": "wait_shard_us"}
@@ -60,7 +60,7 @@ def run_local(options, data, folder):
 
 
 def worker_times(job):
-    """[times of a worker]; none while nobody answers."""
+    """[times of a worker]; none if there is no answer."""
     try:
         return [node["worker"]["times"] for node in json.loads(job.say("nodes"))["nodes"] if node["worker"]]
     except ValueError:

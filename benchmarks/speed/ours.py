@@ -1,4 +1,4 @@
-"""One job of speed_trainer, run by the real `muster run`, and what it did in a window of time that all its workers share."""
+"""One job of speed_trainer, run by the real `muster run`, and its figures in a window of time that all its workers share."""
 
 import array
 import glob
@@ -24,7 +24,7 @@ def program(options, name):
 
 
 def limits(options, *arguments):
-    """What speed_limits says."""
+    """The output of speed_limits."""
     done = subprocess.run([program(options, "speed_limits"), *map(str, arguments)], stdout=subprocess.PIPE, text=True, timeout=600, check=False)
     if done.returncode != 0:
         raise jobs.Failed(f"speed_limits {' '.join(map(str, arguments))} ended with code {done.returncode}")

@@ -8,7 +8,7 @@ from scaling import job as jobs
 
 SCRIPTS = os.path.join(jobs.ROOT, "benchmarks", "peers")
 DEFAULT_FOLDER = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-peers")
-DEPTHS = (1, 4, 8)  # calls under way
+DEPTHS = (1, 4, 8)  # calls in progress
 
 
 def python(options, peer):
@@ -23,7 +23,7 @@ def missing(options, peer):
 
 
 def ask(options, peer, script, *arguments):
-    """What the script says in one line of JSON."""
+    """The script's output, one line of JSON."""
     command = [python(options, peer), os.path.join(SCRIPTS, script), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900, check=False)
     if done.returncode != 0:

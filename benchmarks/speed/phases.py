@@ -1,6 +1,6 @@
 """The steps of one job apart: those while something else ran, and those between. Pure."""
 
-STEPS_MIN, SECONDS_MIN = 20, 0.2  # fewer steps or less time say nothing
+STEPS_MIN, SECONDS_MIN = 20, 0.2  # fewer steps or less time are not enough
 NS = 1e9
 
 

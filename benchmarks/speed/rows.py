@@ -1,4 +1,4 @@
-"""What is measured: the rows of `speed.py`, each with its job, its keys, its peer and its limits."""
+"""The rows of `speed.py`, each with its job, its keys, its peer and its limits."""
 
 import dataclasses
 

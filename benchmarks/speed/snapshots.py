@@ -83,7 +83,7 @@ class Watch:
         folder = os.path.join(job.state, "snapshots")
         (server,) = processes.nodes(job.run.pid, ours.TRAINER)["ps"]
         with open(f"/proc/{server}/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # the peak begins anew
+            file.write("5")  # resets the peak
         while time.monotonic_ns() < end:
             self.look(folder)
             ours.sleep_until(min(end, time.monotonic_ns() + int(LOOK_SECONDS * phases.NS)))
@@ -140,7 +140,7 @@ def compared(kinds, none):
 
 
 def without(kinds):
-    """The same of jobs without snapshots, as far as it is there."""
+    """The same for jobs without snapshots, where it exists."""
     push, small = kinds["pull-push"], kinds["small-push"]
     return {"rate": push["rows_per_second"] / 1e6, "longest_ms": push["all"]["longest_ms"], "server_cpu_ns": push["server_cpu_ns"],
             "server_mib": push["memory"] / 2**20, "p50_us": small["all"]["p50_us"], "p99_us": small["all"]["p99_us"]}

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// The error of a file that is gone, or was going while it was read.
+/// The error for a file that is gone, or was deleted while it was read.
 bool MayBeReplaced(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInternal(status);
 }
@@ -28,7 +28,7 @@ bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestRespo
 
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory) {
-  // The copy's relative paths may be off; name, seed and partitions are not paths.
+  // The copy's relative paths may be wrong, but name, seed and partitions are not paths.
   MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(state.job_copy(), ""));
   ps::ExportOptions options;
   options.job = job.spec.name;

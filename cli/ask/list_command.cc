@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-/// One job that does not answer must not hide the others for long.
+/// A job that does not answer must not delay the others for long.
 constexpr std::chrono::milliseconds kDeadline{1'000};
 
 ListedJob Ask(const StateDirectory& state) {

@@ -147,10 +147,10 @@ void JobRunner::Show(const std::vector<MasterEvent>& events) {
   for (const MasterEvent& event : events) {
     // A resumed journal holds the events of former runs.
     if (event.wall_us < started_wall_us_) continue;
-    // An exit's text goes on with the last lines of the log.
+    // The text of an exit ends with the last lines of the log.
     last_event_ = event.kind + (event.node.empty() ? "" : " " + event.node) +
                   (event.text.empty() ? "" : ": " + FirstLine(event.text));
-    // By the supervisor itself, and by the summary.
+    // The supervisor and the summary report it themselves.
     const bool told_already =
         event.kind == "job-ended" || event.node == "master" || event.node == "scaler";
     if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
@@ -171,7 +171,7 @@ void JobRunner::Measure(const JobStatus& status, TimePoint asked_at) {
   if (!training_began_.has_value() && (leased || trained > *trained_before_)) {
     training_began_ = asked_at;
   }
-  // A replay takes records back; what counts is how far it got.
+  // A replay takes records back, so the maximum counts.
   if (trained > *trained_before_ + trained_) {
     trained_ = trained - *trained_before_;
     trained_at_ = asked_at;
@@ -240,7 +240,7 @@ ProgressInput JobRunner::Progress() const {
   input.scaler_restarts = supervisor_.restarts(NodeRole::kScaler);
   input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
   input.last_event = last_event_;
-  // Before that, the log ends with the words of an earlier run's master.
+  // Before that, the log ends with lines of an earlier run's master.
   if (!status_.has_value() && input.elapsed >= kMasterSpeaksAfter) {
     input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
     while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
@@ -258,7 +258,7 @@ void JobRunner::Draw() {
 }
 
 void JobRunner::ShowDashboard() {
-  // The token is a secret: what a pipe or a file gets may be read by others.
+  // The token is a secret, and others may read a pipe or a file.
   const std::string address = DashboardAddress(
       state_,
       display_.mode() == ProgressDisplay::Mode::kBlock ? AddressFor::kTerminal : AddressFor::kLog);
@@ -277,7 +277,7 @@ void JobRunner::ShowDecisions() {
   if (!list.ok()) return;
   for (const scaler::rest::Event& event : list->events) {
     event_shown_ = event.id;
-    // Exits are told by the master, notes are for whoever looks; former runs are over.
+    // The master reports exits, notes are only for `muster events`, and former runs are over.
     const bool told = event.kind == "decision" || event.kind == "action" || event.kind == "outcome";
     if (!told || event.wall_us < started_wall_us_) continue;
     last_event_ = fmt::format("#{} {}{} {}: {}", event.id, event.kind,

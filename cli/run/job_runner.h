@@ -73,7 +73,7 @@ class JobRunner {
   /// A pipe. Nodes live while its writing end is open; only this process has that end.
   int life_read_ = -1;
   int life_write_ = -1;
-  /// An eventfd that every scaler counts up.
+  /// An eventfd that every scaler increments.
   int beat_fd_ = -1;
   NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
@@ -88,7 +88,7 @@ class JobRunner {
   bool dashboard_shown_ = false;
   uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
   uint64_t event_shown_ = 0;
-  // Of the training records, for the rate of the summary.
+  // The training records, for the rate in the summary.
   std::optional<uint64_t> trained_before_;
   uint64_t trained_ = 0;
   std::optional<TimePoint> training_began_;

@@ -36,7 +36,7 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kDataLoss:  // starting again mends nothing
+    case absl::StatusCode::kDataLoss:  // a restart does not help
       return kExitUsage;
     default:
       return kExitFailed;
@@ -164,7 +164,7 @@ int ScalerCommand(const ScalerCommandOptions& options) {
     case scaler::KeeperOutcome::State::kJobOver:
       return kExitSucceeded;
     case scaler::KeeperOutcome::State::kStopped:
-      return kExitFailed;  // if the caller did not ask for the stop, it starts the scaler again
+      return kExitFailed;  // if the caller did not request the stop, it restarts the scaler
     case scaler::KeeperOutcome::State::kBadInput:
       break;
   }

@@ -23,7 +23,7 @@ absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) 
   std::set<std::string> named;
   absl::StatusOr<StoredJournal> stored = ReadRocksdbJournal(state.journal());
   if (stored.ok()) {
-    // The data are looked at below, file by file.
+    // The data are checked below, file by file.
     MUSTER_RETURN_IF_ERROR(CheckHeader(
         stored->header, {job.spec.name, FixedFields(job.spec), stored->header.sources, ""},
         state.journal()));

@@ -88,8 +88,8 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
   return lock;
 }
 
-/// Finds the job's id and writes what others find the run by. Requires: the state directory is
-/// taken, and signals are blocked, for reading a journal starts threads.
+/// Finds the job's id, and writes the files by which other programs find the run. Requires: the
+/// state directory is taken, and signals are blocked, because reading a journal starts threads.
 absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
   plan->job_id = JobIdOf(state, fmt::format("{:016x}{:016x}", RandomNumber(), RandomNumber()));
   return state.WriteEndpoint({.master = plan->master_address,
@@ -117,8 +117,8 @@ sigset_t StopSignals() {
   return signals;
 }
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP end the command at once: nothing has to be tidied up,
-/// and to read folders may take long. Later ones wait again.
+/// While it lives, SIGINT, SIGTERM and SIGHUP end the command at once, because there is nothing to
+/// clean up, and reading folders may take long. Later signals wait again.
 class EndsAtOnce {
  public:
   EndsAtOnce() {

@@ -12,7 +12,7 @@ struct RunOptions {
   bool retry_failed = false;
   bool progress = true;
   OutputFormat output = OutputFormat::kText;
-  /// For tests: handed to the master.
+  /// For tests: passed to the master.
   std::string planted_bug;
   /// For tests: the program that is master and server instead of this one.
   std::string node_program;

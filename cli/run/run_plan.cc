@@ -74,7 +74,7 @@ absl::Status TryPort(LoopbackHost host, uint32_t port) {
   absl::Cleanup close_fd = [fd] { ::close(fd); };
   const int one = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  // The port lies at the same place in both kinds of addresses.
+  // The port is at the same place in both kinds of addresses.
   reinterpret_cast<sockaddr_in*>(&host.address)->sin_port = htons(static_cast<uint16_t>(port));
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&host.address), host.size) != 0 ||
       ::listen(fd, 1) != 0) {
@@ -104,7 +104,7 @@ nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole
   return json;
 }
 
-/// What nodes begin with, and what policies may make of it.
+/// The first limits of nodes, and the limits that policies may set.
 std::string DescribeLimits(const JobSpec& job) {
   const scaler::InitialLimits limits = InitialLimitsOf(job);
   const scaler::JobShape shape = JobShapeOf(job, {});

@@ -30,7 +30,7 @@ struct RunPlan {
   uint16_t rest_port = 0;
   std::string run_id;
   std::string job_id;                     // empty: the master and its journal say
-  std::vector<std::string> master_flags;  // handed on as they are
+  std::vector<std::string> master_flags;  // passed on unchanged
   std::string trainer;                    // absolute
   std::vector<SourcePreview> datasets;
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskAgain{1'000};
 constexpr std::chrono::milliseconds kCollectWait{3'000};
-/// Steps come every 100 ms or so; this long without one, the process stood still.
+/// Steps come about every 100 ms. If there was none for this long, the process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 RunOutcome::State ToOutcome(const MasterView& view) {
@@ -49,7 +49,7 @@ std::vector<RunEffect> RunSupervisor::Step(const RunEvent& event, TimePoint now)
 }
 
 void RunSupervisor::ForgiveOwnPause(TimePoint now) {
-  // The minimum counts: where every step comes late, silence is found, too.
+  // The minimum counts, so silence is also found if every step is late.
   const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
@@ -83,7 +83,7 @@ bool RunSupervisor::KeptAlive(const Child& child) const {
     case Stage::kDraining:
       return true;
     case Stage::kFinishing:
-      // It has yet to end the nodes.
+      // It still has to end the nodes.
       return child.role == NodeRole::kScaler && pending_.has_value();
     default:
       return false;
@@ -95,7 +95,7 @@ void RunSupervisor::On(const NodeExited& event) {
   MUSTER_CHECK_MSG(Running(child), event.node);
   Emit(ExitReport(event, child.role, child.starts));
   child.exited_at = now_;
-  // It ends by itself when the job is over, which it may know before we do.
+  // It ends by itself after the job's end, of which it may know before this process.
   const bool ended_well =
       child.role == NodeRole::kScaler && Classify(event.exit) == ExitKind::kClean;
   if (ended_well || !KeptAlive(child)) {
@@ -115,7 +115,7 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     return;
   }
   if (refused && child->role == NodeRole::kScaler) {
-    // Its own words say what was refused.
+    // Its own message says what was refused.
     std::string words = event.last_words;
     while (!words.empty() && words.back() == '\n') words.pop_back();
     child->state = Child::State::kFinished;
@@ -143,13 +143,13 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
 }
 
 void RunSupervisor::GiveUp(std::string reason) {
-  // A job that has ended stays as it ended, whoever fails after it.
+  // Later failures do not change the result of a job that has ended.
   if (failure_.has_value() || pending_.has_value()) return;
   failure_ = std::move(reason);
-  // The summary has the whole of it.
+  // The summary has the full text.
   Emit(Note{fmt::format("giving up: {}", FirstLine(*failure_))});
   deadline_ = now_ + options_.cancel_wait;
-  // A master that keeps crashing cannot be told.
+  // A master that keeps crashing cannot be reached.
   if (!Running(master_)) {
     EnterStopping({RunOutcome::State::kFailed, *failure_});
     return;
@@ -160,7 +160,7 @@ void RunSupervisor::GiveUp(std::string reason) {
 }
 
 bool RunSupervisor::HearMaster(TimePoint asked_at) {
-  // An answer of a former life says nothing about this one.
+  // An answer of a former process says nothing about this one.
   if (!Running(master_) || asked_at < master_.started_at) return false;
   master_.last_heard = now_;
   master_.heard = true;
@@ -188,7 +188,7 @@ void RunSupervisor::On(const MasterAnswered& event) {
     EnterFinishing(event.view);
   } else if (scaler_.state == Child::State::kFinished && event.asked_at >= scaler_.exited_at &&
              (stage_ == Stage::kTraining || stage_ == Stage::kDraining)) {
-    // Somebody ended it by hand.
+    // A user ended it by hand.
     scaler_.state = Child::State::kWaiting;
     scaler_.start_at = now_;
   }
@@ -199,7 +199,7 @@ void RunSupervisor::TakeView(const MasterView& view) {
   if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
   const bool waited = view_.has_value() && !view_->reason.empty();
   if (!IsTerminal(view.state) && !view.reason.empty() && !waited) {
-    // Also for those who want no progress: there is none.
+    // Shown also without progress lines, because it is no progress.
     Emit(Note{fmt::format("the job waits: {}", view.reason), /*answer=*/true});
   }
   view_ = view;
@@ -227,8 +227,8 @@ void RunSupervisor::On(const ScalerBeat&) {
 
 void RunSupervisor::EnterDraining() {
   stage_ = Stage::kDraining;
-  // Longer than the master's two phases, leases and snapshots: who stopped the servers before would
-  // take the snapshots from it.
+  // Longer than the master's two phases, leases and snapshots. To stop the servers earlier would
+  // prevent the snapshots.
   deadline_ = now_ + 2 * options_.drain_timeout + options_.drain_slack;
   asked_last_ = now_;
 }
@@ -242,8 +242,8 @@ void RunSupervisor::WatchSilence() {
     if (now_ - child->last_heard < patience) return;
     Kill(child, fmt::format("{} for {}", what, InSeconds(patience)));
   };
-  // Killed before another is started: a paused master still holds the journal's lock, and a paused
-  // scaler would act beside its successor.
+  // Killed before the next one starts, because a paused master still holds the journal's lock, and
+  // a paused scaler would act beside its successor.
   watch(&master_, options_.master_silence_max, options_.master_start_max, "it did not answer");
   watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still");
 }
@@ -311,7 +311,8 @@ void RunSupervisor::Advance() {
     EnterStopping(*pending_);
   }
   if (stage_ != Stage::kStopping || Running(scaler_)) return;
-  // The master goes last, so that it hears of every exit; what the scaler left behind goes now.
+  // The master ends last, so that it learns of every exit. Processes that the scaler left behind
+  // end now.
   if (!std::exchange(nodes_ended_, true)) Emit(EndNodes{});
   Stop(&master_, options_.stop_timeout);
   if (Running(master_)) return;
@@ -320,7 +321,7 @@ void RunSupervisor::Advance() {
 }
 
 void RunSupervisor::AdvanceFinishing(bool late) {
-  if (!pending_.has_value()) {  // a failure of ours
+  if (!pending_.has_value()) {  // a failure of this process
     if (late || !Running(master_)) {
       EnterStopping({RunOutcome::State::kFailed, *failure_});
     } else if (now_ - asked_last_ >= kAskAgain) {
@@ -328,7 +329,8 @@ void RunSupervisor::AdvanceFinishing(bool late) {
       Emit(AskCancel{*failure_});
     }
   } else if (late || !Running(master_)) {
-    // A scaler learns of the job's end from the master. Without one it is told, and ends the nodes.
+    // A scaler learns of the job's end from the master. If there is no master, it is told here, and
+    // ends the nodes.
     EnterStopping(*pending_);
   } else if (scaler_.state == Child::State::kFinished || scaler_.starts == 0) {
     stage_ = Stage::kCollecting;
@@ -338,7 +340,7 @@ void RunSupervisor::AdvanceFinishing(bool late) {
 }
 
 void RunSupervisor::StartDue() {
-  // The master first: nothing else gets far without it.
+  // The master starts first, because nothing else works without it.
   for (Child* child : {&master_, &scaler_}) {
     if (child->state != Child::State::kWaiting || !child->wanted || !KeptAlive(*child)) continue;
     if (now_ < child->start_at) continue;

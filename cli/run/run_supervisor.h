@@ -33,7 +33,7 @@ struct RunSupervisorOptions {
   std::chrono::milliseconds scaler_start_max{60'000};
   /// From SIGTERM to SIGKILL, of the master.
   std::chrono::milliseconds stop_timeout{10'000};
-  /// The same of the scaler, which has to end every node meanwhile.
+  /// The same for the scaler, which must end every node in this time.
   std::chrono::milliseconds scaler_stop_timeout{15'000};
   /// How long the scaler may take to end by itself after the job's end: it waits for workers, then
   /// stops one role after the other.
@@ -54,7 +54,7 @@ using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRef
 
 // Effects of its own.
 struct AskDrain {};
-/// Every worker and server dies, whoever started it.
+/// Kills every worker and server of the run.
 struct EndNodes {};
 using RunEffect =
     std::variant<StartNode, StopNode, KillNode, TellMaster, AskDrain, AskCancel, EndNodes, Note>;
@@ -110,7 +110,7 @@ class RunSupervisor {
     TimePoint start_at;
     TimePoint started_at;
     TimePoint exited_at;
-    TimePoint last_heard;  // or started
+    TimePoint last_heard;  // or when it was started
     uint32_t starts = 0;
     uint64_t progress_at_start = 0;
     bool heard = false;        // in this life
@@ -164,7 +164,7 @@ class RunSupervisor {
   TimePoint asked_last_;  // a drain or a cancel
   std::optional<TimePoint> deadline_;
   TimePoint collecting_since_;
-  // Of the step under way.
+  // The effects of the present step.
   TimePoint now_;
   std::vector<RunEffect> effects_;
 };

@@ -60,7 +60,7 @@ std::string BehindText(const StreamStatus& stream) {
 std::string StreamText(const DatasetStatus& dataset) {
   const StreamStatus& stream = *dataset.stream;
   std::string text = fmt::format("  topic {}: {}", stream.topic, BehindText(stream));
-  // Shards that run again and again have delays, too.
+  // Shards that run repeatedly have delays, too.
   if (stream.delay && LastCommittedEpoch(dataset) != nullptr) {
     text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
                         MillisecondsText(stream.delay->total_p50_ms),

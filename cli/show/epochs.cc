@@ -87,7 +87,7 @@ std::string LatestText(const MetricTrend& trend) {
 std::string EarlierText(const MetricTrend& trend) {
   std::string text;
   if (trend.previous) text = "before " + MetricText(*trend.previous);
-  // Of a first epoch nothing is to be said.
+  // A first epoch has nothing to compare with.
   if (!trend.best || (trend.best_epoch == trend.epoch && !trend.previous)) return text;
   if (!text.empty()) text += ", ";
   if (trend.best_epoch == trend.epoch) return text + "best so far";

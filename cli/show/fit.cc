@@ -69,7 +69,7 @@ std::string CutText(std::string_view text, size_t columns) {
   std::string line = Printable(ValidUtf8(text));
   if (columns == 0 || line.size() <= columns) return line;
   if (columns <= kMore.size()) return std::string(kMore.substr(0, columns));
-  // Up to the end of a word; a word that alone is too long is cut, and is seen to be.
+  // Cuts at the end of a word. A single word that is too long is cut visibly.
   const size_t room = columns - kMore.size();
   const size_t blank = line.rfind(' ', room - 1);
   const bool word = blank != std::string::npos && line.find_first_not_of(' ') < blank;

@@ -257,14 +257,13 @@ void ProgressDisplay::Clear() {
 void ProgressDisplay::Write(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
-    // A stopped terminal or a pager must not hold up supervision: what it has no room for is not
-    // shown.
+    // A stopped terminal or a pager must not block supervision, so text without room is dropped.
     pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
     if (::poll(&room, 1, 0) <= 0 || (room.revents & POLLOUT) == 0) return;
     const size_t size = std::min<size_t>(text.size() - done, PIPE_BUF);
     const ssize_t written = ::write(fd_, text.data() + done, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody looks any more
+    if (written <= 0) return;  // the reader is gone
     done += static_cast<size_t>(written);
   }
 }

@@ -125,7 +125,7 @@ std::string TrendsText(const JobStatus& status) {
 
 }  // namespace
 
-/// What a topic's lag tools show, and what they cannot know.
+/// The figures of a topic that lag tools show, and those that they cannot know.
 std::string StreamsText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"TOPIC", "PARTITION", "BEGIN", "COMMITTED", "CUT", "END", "LAG", "LAG TIME", "LOG BEGINS"}};

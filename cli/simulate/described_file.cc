@@ -139,7 +139,7 @@ class Reader {
       }
       const absl::Status taken = taker->second(entry.value);
       if (taken.ok()) continue;
-      // Whoever is further inside has said where it is.
+      // An inner level has already added the place.
       if (Message(taken).starts_with(file_name_ + ":")) return taken;
       return ErrorAt(entry.value.position, fmt::format("{}{}: {}", prefix, name, Message(taken)));
     }
@@ -251,7 +251,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  /// What does not fit together, with the place of what happens.
+  /// Fields that do not fit together, with the place of the event.
   absl::Status Check(const DescribedSpec& spec) const {
     DescribedSpec one = spec;
     one.happenings.clear();
@@ -266,7 +266,7 @@ class Reader {
   }
 
   const std::string file_name_;
-  std::vector<job_file::Position> positions_;  // of what happens
+  std::vector<job_file::Position> positions_;  // of the events
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ std::string HistoryFolder(const std::string& given) {
   return std::filesystem::is_directory(below, ignored) ? below : given;
 }
 
-/// What the policies that were not asked for would have wanted is left out.
+/// Leaves out the proposals of policies that were not requested.
 void KeepOnly(const std::vector<std::string>& policies, Simulation* simulation) {
   if (policies.empty()) return;
   const auto other = [&policies](const std::string& name) {
@@ -49,7 +49,7 @@ void Show(Simulation simulation, TimeShown times, const SimulateOptions& options
                 : SimulationText(simulation, times));
 }
 
-/// What could not be read of a history.
+/// The parts of a history that could not be read.
 void NoteGaps(const HistoryReader& reader) {
   for (const std::string& file : reader.unread()) PrintNote("left out: " + file);
   if (reader.lines_skipped() == 0) return;
@@ -99,7 +99,7 @@ absl::Status PlayDescribed(const SimulateOptions& options, const SimulationOptio
         "duration");
   }
   absl::StatusOr<std::string> text = ReadFile(options.described, kDescribedBytesMax);
-  // No job is asked for that could be away.
+  // There is no running job that could be away.
   if (!text.ok()) return absl::InvalidArgumentError(fmt::format("{}", Message(text.status())));
   MUSTER_ASSIGN_OR_RETURN(const scaler::DescribedSpec spec,
                           ReadDescribed(*text, options.described));

@@ -14,15 +14,15 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds kMasterDeadline{5'000};
-// A master that died is back sooner, and a run whose master has ended is over sooner.
+// A dead master is back within this time, and a run whose master has ended is over.
 constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kToldAfter{1'000};
 constexpr std::chrono::milliseconds kAwayPause{50};
 
-// One that stands still is no reason to be silent.
+// A wait for a stopped master is reported, too.
 constexpr std::chrono::milliseconds kProbeDeadline{1'000};
 
-/// Where the token is, also for a master that was named by its address.
+/// The place of the token, also for a master that was named by its address.
 absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) {
   const JobTarget& target = options.target;
   const bool named = !target.job_file.empty() || !target.state_directory.empty();

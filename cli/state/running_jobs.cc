@@ -37,7 +37,7 @@ bool AddLocks(const fs::path& process, std::set<std::string>* paths) {
 }  // namespace
 
 std::optional<std::string> StateDirectoryOfLock(std::string_view path) {
-  // The lock of no state directory at all tells where it is in each.
+  // The lock of an empty path gives its relative place in every state directory.
   const std::string suffix = StateDirectory("").lock();
   if (!path.ends_with(suffix) || path.size() == suffix.size()) return std::nullopt;
   path.remove_suffix(suffix.size());

@@ -52,9 +52,8 @@ absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_vi
       directory.path(), holder, remark, directory.path()));
 }
 
-/// True if the process `pid`, which held the lock, is gone and left its files as they were. Looks
-/// at the lock only if the process is not visible: it may run in another container, or be about to
-/// end.
+/// True if the process `pid`, which held the lock, is gone and left its files. Checks the lock only
+/// if the process is not visible, because it may run in another container, or be about to end.
 bool WasKilled(const std::string& lock_path, pid_t pid) {
   if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -218,8 +217,8 @@ absl::Status StateLock::CheckFree(const StateDirectory& directory) {
   const int fd = ::open(directory.lock().c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return absl::OkStatus();  // no run was here yet
   absl::Cleanup close_fd = [fd] { ::close(fd); };
-  // Only the lock of one that lives is tried: trying it takes it for a moment. The remains of a
-  // killed run go away by themselves.
+  // Tries only the lock of a live run, because the try takes it for a moment. The processes of a
+  // killed run end by themselves.
   const pid_t holder = ReadPid(fd);
   const bool alive = holder > 0 && (::kill(holder, 0) == 0 || errno != ESRCH);
   if (!alive || ::flock(fd, LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();

@@ -25,15 +25,15 @@ constexpr uint32_t kEventsPerPage = 1'000;
 /// More than a job's scaler keeps.
 constexpr uint32_t kEventsKept = 1'000'000;
 
-/// Reads the scaler's events on from where it is.
+/// Continues to read the scaler's events.
 class EventsOfScaler {
  public:
   EventsOfScaler(const QueryOptions& query, uint64_t after) : query_(query), after_(after) {}
 
-  /// Adds what is new, from the scaler or from the file that it left. While neither can be had that
-  /// is nothing, and said once.
+  /// Adds new events, from the scaler or from the file that it left. If neither can be read, adds
+  /// nothing, and says so once.
   void AddNewTo(Timeline* timeline) {
-    // Whoever names a master by its address need not have the state directory.
+    // A user who names a master by its address may not have the state directory.
     if (!query_.master.empty()) return;
     const absl::StatusOr<StateDirectory> state = FindStateDirectory(query_.target);
     if (!state.ok()) return;
@@ -56,7 +56,7 @@ class EventsOfScaler {
   }
   absl::Status Read(const StateDirectory& state, Timeline* timeline) {
     const absl::StatusOr<EventList> all = scaler::ReadEvents(state.scaler(), after_, kEventsKept);
-    if (absl::IsNotFound(all.status())) return absl::OkStatus();  // the scaler has said nothing yet
+    if (absl::IsNotFound(all.status())) return absl::OkStatus();  // the scaler has no events yet
     if (all.ok()) Take(*all, timeline);
     return all.status();
   }
@@ -72,7 +72,7 @@ class EventsOfScaler {
   bool told_ = false;
 };
 
-/// Reads the master's events on from where it is; outlives restarts of the master.
+/// Continues to read the master's events; outlives restarts of the master.
 class EventsOfMaster {
  public:
   static absl::StatusOr<EventsOfMaster> Open(const QueryOptions& query) {
@@ -80,7 +80,7 @@ class EventsOfMaster {
     return EventsOfMaster(query, std::move(source));
   }
 
-  /// Adds what is new; Unavailable or DeadlineExceeded while the master is away.
+  /// Adds new events; Unavailable or DeadlineExceeded while the master is away.
   absl::Status AddNewTo(Timeline* timeline) {
     while (true) {
       MUSTER_ASSIGN_OR_RETURN(const MasterEvents page, source_.client->ListEvents(request_));
@@ -93,7 +93,8 @@ class EventsOfMaster {
   }
 
   bool live() const { return source_.live; }
-  /// False when the run is over and left nothing behind; else the next call answers, or it is away.
+  /// False if the run is over and left nothing. Otherwise, the next call gets an answer, or the
+  /// master is away.
   bool FindAgain() {
     const absl::Status away = ConnectToMaster(query_).status();
     if (away.ok()) return true;
@@ -133,7 +134,7 @@ int EventsCommand(const EventsOptions& options) {
   }
   absl::StatusOr<EventsOfMaster> master = EventsOfMaster::Open(options.query);
   if (!master.ok()) return PrintError(master.status());
-  // The event itself is asked for, too: its time says which of the master's came later.
+  // Requests the event itself, too, because its time shows which of the master's events came later.
   EventsOfScaler scaler(options.query, filter.after_id == 0 ? 0 : filter.after_id - 1);
   Timeline timeline(filter);
   for (bool first = true;; first = false) {
@@ -150,7 +151,7 @@ int EventsCommand(const EventsOptions& options) {
       PrintNote("no event is of that node, of these kinds and after that event");
     }
     if (!options.follow || !live) return kExitSucceeded;
-    // The run is over: what was last said is in its state directory.
+    // The run is over. Its last events are in the state directory.
     if (waiting && !master->FindAgain()) return kExitSucceeded;
     SleepFor(kPollInterval);
   }

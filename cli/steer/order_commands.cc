@@ -23,31 +23,31 @@ namespace {
 using scaler::rest::Event;
 using scaler::rest::RestClient;
 
-/// More are for the master, which takes any number.
+/// Larger numbers of shards go to the master, which has no limit.
 constexpr size_t kShardsPerOrder = 1'000;
 
 void PrintJsonData(const nlohmann::json& json) {
   PrintData(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-/// " (event #12)" when the scaler did it.
+/// " (event #12)" if the scaler did it.
 std::string EventRemark(const std::optional<Event>& event) {
   return event.has_value() ? fmt::format(" (event #{})", event->id) : "";
 }
 
-/// {..., "event": 12} when the scaler did it.
+/// {..., "event": 12} if the scaler did it.
 nlohmann::json WithEvent(nlohmann::json json, const std::optional<Event>& event) {
   if (event.has_value()) json["event"] = event->id;
   return json;
 }
 
-/// Why shards cannot be tried again here and now, and what does it.
+/// Why shards cannot be tried again now, and what to do instead.
 absl::Status CannotRetry(const QueryOptions& options, const absl::Status& away) {
   if (!absl::IsNotFound(away)) return away;
   const bool by_directory = !options.target.state_directory.empty();
   return absl::NotFoundError(fmt::format(
       "no job runs{}, so there is none that could try shards again: `muster run {} --retry-failed` "
-      "goes on with the job and tries all its FAILED shards again",
+      "continues the job and tries all its FAILED shards again",
       by_directory ? fmt::format(" with the state directory {}", options.target.state_directory)
                    : "",
       by_directory ? "JOB" : JobFileOf(options.target)));
@@ -94,7 +94,7 @@ int DrainNodeByMaster(const DrainOptions& options, AdminClient* client, Patience
   request.set_node(options.node);
   request.set_timeout_ms(uint64_t{options.timeout_s} * 1'000);
   while (true) {
-    // Repeated, because a master that was started again knows nothing of it.
+    // Repeated, because a restarted master does not know of it.
     const absl::StatusOr<v1::DrainNodeResponse> response = client->DrainNode(request);
     const bool again = options.wait && (response.ok() ? response->drain() != "drained"
                                                       : IsUnreachable(response.status()));
@@ -180,7 +180,7 @@ int OrderCommand(const GivenOrder& given) {
   } else if (outcome.has_value()) {
     PrintData(EventLine(*outcome));
   }
-  // What was ordered is under way: that nobody can say how it went is no lack of a job.
+  // The order is being carried out. An unknown outcome does not mean that there is no job.
   return waited.ok() ? kExitSucceeded : PrintError(Message(waited), kExitFailed);
 }
 

@@ -12,21 +12,21 @@ namespace muster::steer {
 /// Waiting that is bounded and never silent for long. Not thread-safe.
 class Patience {
  public:
-  /// A word is said this often.
+  /// How often a line is written.
   static constexpr std::chrono::seconds kSayEvery{2};
 
   struct Options {
-    std::optional<std::chrono::seconds> limit;  // absent: for ever
-    std::function<void()> pause;                // between two looks
+    std::optional<std::chrono::seconds> limit;  // absent: no limit
+    std::function<void()> pause;                // between two checks
     std::function<void(std::string_view)> say;
   };
   /// `clock` must outlive it.
   Patience(Options options, const Clock* clock)
       : options_(std::move(options)), clock_(clock), began_(clock->Now()), said_(began_) {}
-  /// Pauses of 300 ms, words on stderr.
+  /// Pauses of 300 ms, and lines on stderr.
   static Patience OfAPerson(std::optional<std::chrono::seconds> limit, const Clock* clock);
 
-  /// Pauses, having said "waiting for WHAT, 4 s" if it is time to; false when the limit is reached.
+  /// Writes "waiting for WHAT, 4 s" if a line is due, and pauses. False if the limit is reached.
   bool Wait(std::string_view what);
 
  private:

@@ -10,22 +10,22 @@
 #include "scaler/model/model.h"
 #include "scaler/model/orders.h"
 
-/// What the verbs share that speak to the scaler.
+/// Code that is shared by the verbs that call the scaler.
 namespace muster::steer {
 
-/// Gives an order. Nothing when it was not given and the master may be asked
-/// instead: no scaler serves, or it has no token for us; a word on stderr says why, unless there
-/// is none. An error when it was refused, or may have been carried out.
+/// Gives an order. None if it was not given and the master can be asked instead: no scaler serves,
+/// or this user has no token for it (a line on stderr says so). An error if it was refused, or may
+/// have been carried out.
 absl::StatusOr<std::optional<scaler::rest::Event>> TryOrder(const QueryOptions& query,
                                                             const scaler::Wish& wish);
 
-/// The event as the scaler has it; when no job runs any more, as its file does, if its outcome is
+/// The event from the scaler. If no job runs any more: from the scaler's file, if the outcome is
 /// there. FailedPrecondition: the job ended before that.
 absl::StatusOr<scaler::rest::Explanation> ExplainNow(const JobTarget& target, uint64_t id);
 
-/// The outcome of the event `id`, as soon as there is one. `explain` asks for the event; while it
-/// fails with Unavailable or DeadlineExceeded (a scaler that is started again) waiting goes on.
-/// DeadlineExceeded when patience ends first.
+/// The outcome of the event `id`, as soon as there is one. `explain` requests the event; while it
+/// fails with Unavailable or DeadlineExceeded (the scaler is restarted), the wait continues.
+/// DeadlineExceeded if patience ends first.
 absl::StatusOr<scaler::rest::Event> AwaitOutcome(
     const std::function<absl::StatusOr<scaler::rest::Explanation>()>& explain, uint64_t id,
     Patience* patience);

@@ -21,7 +21,7 @@ constexpr std::string_view kGiveScreenBack = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::array<int, 4> kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 constexpr std::array<int, 6> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 
-/// What a crashing process needs to know: nothing of it is made by the handler.
+/// The data that a crash handler needs, made in advance.
 struct Rescue {
   int in = -1;
   int out = -1;
@@ -47,7 +47,7 @@ void WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the terminal is gone; its end is seen when it is read
+    if (written <= 0) return;  // the terminal is gone; the next read reports its end
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -72,7 +72,7 @@ std::string Painted(const std::vector<TopLine>& lines, Colour colour) {
   std::string text = "\x1b[H";
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view code = colour == Colour::kOn ? CodeOf(lines[i].tone) : "";
-    // What was there is erased line by line, so that nothing flickers.
+    // Erases the old text line by line, so that nothing flickers.
     text += fmt::format("{}{}{}{}\x1b[K", i == 0 ? "" : "\r\n", code, lines[i].text,
                         code.empty() ? "" : "\x1b[0m");
   }

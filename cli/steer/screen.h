@@ -19,13 +19,13 @@ enum class Colour : uint8_t { kOff, kOn };
 /// The lines as a terminal shows them, from its upper left corner on. Pure.
 std::string Painted(const std::vector<TopLine>& lines, Colour colour);
 
-/// A terminal's whole screen, drawn anew in place. What was on it comes back however the process
-/// ends, but for SIGKILL: at the end of this object's life, when it is stopped (Ctrl-Z) and when it
-/// crashes. Signals that end or stop the process are taken over by AwaitInput meanwhile. One at a
-/// time; belongs to the thread that made it.
+/// A terminal's whole screen, redrawn in place. Its former contents come back however the process
+/// ends, except by SIGKILL: when this object is destroyed, when the process is stopped (Ctrl-Z),
+/// and when it crashes. Meanwhile, AwaitInput handles the signals that end or stop the process. One
+/// at a time; belongs to the thread that made it.
 class Screen {
  public:
-  /// `in`, `out`: both the terminal. FailedPrecondition when they are none.
+  /// `in` and `out` are the terminal. FailedPrecondition if they are not.
   static absl::StatusOr<std::unique_ptr<Screen>> Open(int in, int out, Colour colour);
   ~Screen();
   Screen(const Screen&) = delete;
@@ -35,8 +35,8 @@ class Screen {
   void Draw(const std::vector<TopLine>& lines);
 
   enum class Input : uint8_t { kNothing, kQuit, kRedraw };
-  /// q, Ctrl-C, SIGTERM, SIGHUP or the terminal's end: kQuit. Another size, or back from having
-  /// been stopped: kRedraw. kNothing when `timeout` has passed.
+  /// q, Ctrl-C, SIGTERM, SIGHUP or the terminal's end: kQuit. Another size, or continued after a
+  /// stop: kRedraw. kNothing if `timeout` has passed.
   Input AwaitInput(std::chrono::milliseconds timeout);
 
  private:

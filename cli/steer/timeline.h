@@ -23,11 +23,11 @@ struct TimelineEntry {
   const std::string& node() const { return scaler ? scaler->target : master->node; }
 };
 
-/// Puts events in the order of their times, and leaves out what is not asked for. Pure; a value.
+/// Sorts events by their times, and leaves out those that were not requested. Pure; a value.
 class Timeline {
  public:
   struct Filter {
-    /// Nothing up to this event of the scaler, and nothing of the master from before it.
+    /// Only events after this one of the scaler, and only later ones of the master.
     uint64_t after_id = 0;
     std::vector<std::string> kinds;  // none: all
     std::string node;                // "": all
@@ -36,8 +36,8 @@ class Timeline {
 
   void Add(const MasterEvent& event);
   void Add(const scaler::rest::Event& event);
-  /// What was added since the last call, oldest first; of each source in its own order where times
-  /// are equal.
+  /// The events added since the last call, oldest first. If times are equal, each source keeps its
+  /// own order.
   std::vector<TimelineEntry> Take();
 
  private:
@@ -48,8 +48,8 @@ class Timeline {
 
 /// A line for people.
 std::string EntryText(const TimelineEntry& entry);
-/// {"source", "sequence", "id", "wall_us", "time", "kind", "node", "text", "event"}, whoever told
-/// it: "sequence" is null of the scaler's, "id" and "event" are null of the master's.
+/// {"source", "sequence", "id", "wall_us", "time", "kind", "node", "text", "event"}, for both
+/// sources: "sequence" is null for the scaler, "id" and "event" are null for the master.
 nlohmann::json EntryToJson(const TimelineEntry& entry);
 
 /// "12" or "#12". InvalidArgument otherwise.

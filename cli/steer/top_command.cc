@@ -56,7 +56,7 @@ int RunPlain(const TopOptions& options, const StateDirectory& state, TopReading 
       std::chrono::duration<double>(options.interval_s));
   TopView view;
   view.Add(reading);
-  // Once means after two readings, because rates are of the time between two.
+  // Once means after two readings, because rates need the time between two.
   if (!options.once) PrintPlain(reading, view, clock, options.query.output);
   while (!IsTerminal(reading.job.state) || options.once) {
     SleepFor(interval);
@@ -101,7 +101,7 @@ int RunOnScreen(const TopOptions& options, const StateDirectory& state, TopReadi
     }
   }
   screen.reset();
-  // What was seen last stays to be read.
+  // The last screen stays readable.
   for (const TopLine& line : view.Lines(clock.Now(), clock.Wall(), {})) PrintData(line.text + "\n");
   PrintNote("the job is over; `muster status` shows how it ended");
   return kExitSucceeded;

@@ -10,9 +10,8 @@ struct TopOptions {
   bool once = false;
 };
 
-/// `muster top`: what the job does now, drawn anew on a terminal, printed again and again
-/// elsewhere, until the job ends or somebody does not want to see it any more. Returns the exit
-/// code.
+/// `muster top`: what the job does now, redrawn on a terminal and printed repeatedly elsewhere,
+/// until the job ends or the user quits. Returns the exit code.
 int TopCommand(const TopOptions& options);
 
 }  // namespace muster::steer

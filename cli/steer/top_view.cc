@@ -22,7 +22,7 @@ using scaler::rest::Event;
 using scaler::rest::Job;
 using scaler::rest::Node;
 
-/// A heartbeat that is older, or a limit that is used more than so, is shown as bad.
+/// An older heartbeat, or a limit that is used more than this, is shown as bad.
 constexpr uint64_t kSilentMs = 5'000;
 constexpr double kFull = 0.9;
 constexpr size_t kEventsLeast = 3;
@@ -86,8 +86,7 @@ std::vector<TopLine> TableLines(const std::vector<Column>& columns,
   return lines;
 }
 
-/// The first of the lines, so that they are at most `rows`, the last of them saying what is
-/// missing.
+/// At most `rows` lines; the last one says how many are missing.
 void Shorten(std::vector<TopLine>* lines, size_t rows) {
   if (lines->size() <= rows) return;
   const size_t missing = lines->size() - rows + 1;
@@ -153,7 +152,7 @@ TopLine TopView::ProgressLine(size_t columns) const {
           Tone::kHeading};
 }
 
-/// A line of each dataset that has metrics, and what is to be said of them.
+/// A line for each dataset that has metrics.
 std::vector<TopLine> TopView::TrendLines(size_t columns) const {
   const std::vector<MetricTrend>& trends = readings_.back().job.metric_trends;
   std::vector<TopLine> lines;
@@ -206,7 +205,7 @@ std::vector<TopLine> TopView::WorkerLines(size_t columns) const {
   size_t left = 0;
   for (const Node& node : nodes) {
     if (node.role != ToString(NodeRole::kWorker)) continue;
-    // Who was sent away is not looked at any more; at the end of the job all are.
+    // Drained workers are left out. At the end of the job, all are drained.
     if (any_stays && node.state == NodeState::kFinished) {
       ++left;
       continue;

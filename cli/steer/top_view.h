@@ -13,7 +13,7 @@
 /// What `muster top` shows, as lines of text.
 namespace muster::steer {
 
-/// What the scaler said at one moment.
+/// The scaler's answers at one moment.
 struct TopReading {
   scaler::rest::Job job;
   std::vector<scaler::rest::Node> nodes;
@@ -40,7 +40,7 @@ class TopView {
   static constexpr std::chrono::seconds kWindow{5};
 
   void Add(TopReading reading);
-  /// Nobody answered, and why: from now on what is shown is old. Until the next reading.
+  /// There was no answer, and why. Until the next reading, the shown values are old.
   void SetAway(std::string why) { away_ = std::move(why); }
 
   /// Job with its metrics, workers, servers, newest events; what has no room is counted: lines

@@ -92,7 +92,8 @@ std::string FishScript(const CLI::App& app) {
 std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return FishScript(app);
   if (shell == "zsh") {
-    // Sourced, or, as a file _muster of $fpath, run by the first completion, which it then answers.
+    // It can be sourced. As a file _muster of $fpath, the first completion runs it, and it answers
+    // that completion.
     return "#compdef muster\n"
            "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
            "autoload -U +X bashcompinit && bashcompinit\n" +

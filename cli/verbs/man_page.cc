@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// One line of text for roff: what it would take for an order or for a hyphen stays as it is.
+/// One line of text for roff, with characters escaped that would be requests or hyphens.
 std::string Plain(std::string_view line) {
   std::string escaped = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
   for (const char c : line) {
@@ -86,7 +86,7 @@ std::string Options(const CLI::App& verb) {
   return items;
 }
 
-/// What --help has below the options: lines that are indented are examples.
+/// The text of --help below the options: indented lines are examples.
 std::string Footer(std::string_view footer) {
   std::string text;
   bool examples = false;

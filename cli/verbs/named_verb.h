@@ -15,7 +15,7 @@ std::vector<std::string> ListedVerbs(const CLI::App& app);
 /// message names the verb that was probably meant. Options ("--version") and no word at all are OK.
 absl::Status CheckVerb(const CLI::App& app, const std::string& word);
 
-/// What to say about a line of the verb `word` that the parser refused for the reason `why`.
+/// The message for a line of the verb `word` that the parser refused for the reason `why`.
 std::string UsageMessage(const std::string& word, const std::string& why);
 
 }  // namespace muster

@@ -18,8 +18,8 @@ void AddOutput(CLI::App* verb, OutputFormat* output);
 /// The job of a verb: its file, or --state-dir.
 void AddJob(CLI::App* verb, QueryOptions* options);
 
-/// What a verb is about, and the job, in either order: they change places when only the second
-/// looks like what the verb is about.
+/// The subject of a verb and the job, in either order: they are swapped if only the second one
+/// looks like the subject.
 struct Subject {
   std::string name;  // "node"
   std::string help;
@@ -52,7 +52,7 @@ void AddWait(CLI::App* verb, steer::OrderOptions* order);
 /// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
 void AddPlantedBug(CLI::App* verb, std::string* name);
 
-/// The verb, when it is named, hands its options to `command`.
+/// If the verb is named, it passes its options to `command`.
 template <typename Options>
 void Choose(CLI::App* verb, Chosen* chosen, std::shared_ptr<Options> options,
             Command<Options> command) {

@@ -19,8 +19,8 @@
 /// its own, help and examples. A new verb is a file here, a line below, and one in AddVerbs.
 namespace muster {
 
-/// What the verb that was named is going to do once the whole line is understood; it returns the
-/// exit code of the process.
+/// The action of the named verb after the whole line is parsed; it returns the exit code of the
+/// process.
 using Chosen = std::function<int()>;
 /// What a verb does with its options. Tests hand in others, to see the options.
 template <typename Options>

@@ -134,17 +134,17 @@ absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
 }
 
 uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers) {
-  // The last second of counts dies with a master: at most, all that workers hold was to be run
-  // again in it. Once for leases that ran out because the machine was slow.
+  // A dying master takes its last second of counts with it: at most, everything that workers hold
+  // had to run again in it. Counted once more for leases that ended because the machine was slow.
   const uint64_t held = workers * kShardsHeld * VerifyJob::kMinibatchesPerShard;
-  // How far a worker got is known by its last heartbeat, within the shard that it computed.
+  // The master knows a worker's progress in its shard from the last heartbeat.
   const uint64_t computed = VerifyJob::kMinibatchesPerShard;
   return (summary.master_restarts + 1) * held + (summary.other_restarts + pauses) * computed;
 }
 
 uint64_t RedeliveredUnseenMax(uint32_t pauses) {
-  // What one process takes along that dies with the master that heard of it, or stands still since
-  // its last heartbeat. Shards that are replayed are counted where they are replayed, durably.
+  // The counts that one process takes with it if it dies together with the master, or stands still
+  // since its last heartbeat. Replayed shards are counted durably when they are replayed.
   return (1 + uint64_t{pauses}) * kShardsHeld * VerifyJob::kMinibatchesPerShard;
 }
 

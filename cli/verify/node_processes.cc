@@ -83,7 +83,7 @@ std::optional<HeldProcess> HeldProcess::Hold(const NodeProcess& node,
   const int fd = ::pidfd_open(node.pid, 0);
   if (fd < 0) return std::nullopt;
   HeldProcess held(node.pid, fd);
-  // It may have ended, and the pid been given away, before it was held.
+  // It may have ended before the pidfd was opened, and the pid may have been reused.
   const auto now = ClassifyProcess(node.pid, WordsOf(node.pid), programs);
   if (now != node) return std::nullopt;
   return held;

@@ -11,8 +11,8 @@
 
 namespace muster::verify {
 
-/// A node of the job as the machine shows it: nobody who may be killed is asked. Name and start say
-/// which process it is; the pid, by which it is hit, comes again.
+/// A node of the job as the machine shows it, without a question to a process that may be killed.
+/// Name and start identify the process. The pid, which signals need, may be reused.
 struct NodeProcess {
   pid_t pid = 0;
   Role role = Role::kWorker;
@@ -41,10 +41,10 @@ std::optional<NodeProcess> ClassifyProcess(pid_t pid, const ProcessWords& words,
 /// The nodes among the living descendants of the calling process, in no particular order.
 std::vector<NodeProcess> FindNodes(const NodePrograms& programs);
 
-/// A process held so that its pid, should another process get it, means nobody. Movable.
+/// A process, held by a pidfd. So if another process gets its pid, that one is not hit. Movable.
 class HeldProcess {
  public:
-  /// Nothing when the process is gone, or is no longer what it was.
+  /// None if the process is gone, or is another one now.
   static std::optional<HeldProcess> Hold(const NodeProcess& node, const NodePrograms& programs);
   HeldProcess(HeldProcess&& other) noexcept;
   HeldProcess& operator=(HeldProcess&& other) noexcept;

@@ -64,7 +64,7 @@ std::string VerdictText(const Judgement& judgement) {
                    CountText(judgement.ledger_redelivered_minibatches),
                    CountText(judgement.redelivered_tolerance)));
   line("lost", verdict.lost, "effects acknowledged and not in the weights");
-  line("unexpected", verdict.unexpected, "effects in the weights that nobody attempted");
+  line("unexpected", verdict.unexpected, "effects in the weights that no worker attempted");
   line("duplicated", verdict.duplicated, "effects beyond the first");
   line("wrong rows", verdict.wrong_rows, fmt::format("of {} compared", CountText(verdict.rows)));
   for (const WrongRow& row : verdict.samples) {

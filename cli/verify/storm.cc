@@ -26,7 +26,7 @@ constexpr milliseconds kAskDeadline{1'000};
 constexpr milliseconds kProgressInterval{2'000};
 /// Until the job has begun, and until a process that is to be hit was started again.
 constexpr seconds kPatience{60};
-/// From the last fault to the job's end, besides the time that its records need.
+/// The time from the last fault to the job's end, in addition to the time for its records.
 constexpr seconds kFinishPatience{180};
 constexpr uint64_t kRecordsPerSecondMin = 2'000;
 

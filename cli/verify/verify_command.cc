@@ -110,7 +110,7 @@ int VerifyCommand(const VerifyOptions& options) {
   if (!trainer.ok()) return PrintError(Message(trainer.status()), kExitUsage);
 
   SystemClock clock;
-  // From here on Ctrl-C finds someone who tidies up.
+  // From here on, Ctrl-C is handled and cleans up.
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
   Report report{.seed = SeedOf(options, clock)};

@@ -20,7 +20,8 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr uint32_t kEpochs = 3;
-/// Of one worker; several share the rate, so that the job is as long with any number of them.
+/// The rate of one worker. Several workers share it, so the job is equally long with any number of
+/// them.
 constexpr microseconds kMinibatchOfOne{15'000};
 constexpr microseconds kPaceMax{1'000'000};
 /// Faults come every second on the mean; a job that is faster is held back (DoublingsFor).
@@ -124,7 +125,7 @@ void VerifyJob::SlowDown(uint32_t doublings) {
   if (doublings == doublings_) return;
   doublings_ = doublings;
   const microseconds pace = std::min(kPaceMax, pace_ * (int64_t{1} << std::min(doublings, 20U)));
-  // A worker that reads it half written takes the pace of its command line, once.
+  // A worker that reads a half-written file uses the pace of its command line, once.
   std::ofstream(slow_file()) << pace.count() << '\n';
 }
 

@@ -93,7 +93,7 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
   return options;
 }
 
-/// What a minibatch takes longer for the sake of who wants to kill something meanwhile.
+/// Extra time of a minibatch, so that there is time for kills.
 void BeSlow(const Options& options) {
   std::chrono::microseconds slow = options.slow;
   if (!options.slow_while.empty()) {
@@ -108,8 +108,8 @@ void BeSlow(const Options& options) {
   std::this_thread::sleep_for(slow);
 }
 
-/// What this process tells of itself, so that it outlives the process: every line is in the
-/// kernel's hands before the worker goes on. Thread-safe.
+/// The history of this process, which outlives it: every line is written to the kernel before the
+/// worker continues. Thread-safe.
 class HistoryFile {
  public:
   /// `folder` empty: nothing is written down.
@@ -198,7 +198,7 @@ Gradients GradientsOf(Minibatch& batch) {
   return result;
 }
 
-/// Rows of whole numbers only ever add up to whole numbers: anything else was torn or made up.
+/// Sums of whole numbers are whole numbers, so any other value is damaged or invented.
 bool AllWhole(Rows rows) {
   for (const float value : rows.values()) {
     if (value != std::nearbyint(value)) return false;

@@ -28,7 +28,7 @@ struct Options {
   size_t batch = 256;
   int epochs = 3;
   size_t shard = 4096;  // records are shuffled inside shards of consecutive records, and those
-  size_t stale = 0;     // batches whose gradients are still under way, as with asynchronous workers
+  size_t stale = 0;     // batches whose gradients are not applied yet, as with asynchronous workers
   TrainingOptions training;
   double auc_min = 0;
   double log_loss_max = 1e9;

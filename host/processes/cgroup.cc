@@ -19,20 +19,22 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kGroupFileMax = 1 << 20;
-/// The kernel's own default, and the shortest quota it takes.
+/// The kernel's default period, and the shortest quota that it accepts.
 constexpr int64_t kCpuPeriodUs = 100'000;
 constexpr int64_t kCpuQuotaMinUs = 1'000;
-/// What the kernel asks for at once: so near to its limit does a group come that is refused more.
+/// The kernel charges pages in batches of this size. A group that hit its limit is at most this far
+/// below it.
 constexpr uint64_t kChargeBytes = 256 << 10;
-/// Before a group is killed for its own limit its page cache is dropped; with more than this part
-/// of the limit left, it was not. (Some comes back when another process of it goes on.)
+/// The kernel drops a group's page cache before it kills for the group's own limit. So if more than
+/// this part of the limit is page cache, that limit was not the reason. (Some cache returns when
+/// another process of the group continues.)
 constexpr uint64_t kCacheLeft = 4;
 
 bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
-/// "some avg10=1.25 avg60=..."; nothing when there is no such file or line.
+/// Reads "some avg10=1.25 avg60=...". None if there is no such file or line.
 std::optional<double> ReadPressure(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadFile(path, kGroupFileMax);
   constexpr std::string_view kBegin = "some avg10=";
@@ -40,7 +42,8 @@ std::optional<double> ReadPressure(const std::string& path) {
   return std::strtod(text->c_str() + kBegin.size(), nullptr);
 }
 
-/// Version 2 counts it in every group, whatever controllers that has. Nothing when it is not there.
+/// Version 2 counts it in every group, whatever controllers the group has. None if the file is
+/// missing.
 std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
   const absl::StatusOr<std::string> stat = ReadFile(group + "/cpu.stat", kGroupFileMax);
   if (!stat.ok() || !stat->starts_with("usage_usec ")) return std::nullopt;
@@ -103,8 +106,7 @@ absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
                       limits.memory_bytes, usage.memory_bytes));
     }
   }
-  // Processors first: they may be refused (a quota above the parent's), and then nothing is
-  // changed.
+  // CPU comes first: it may be refused (a quota above the parent's), and then nothing has changed.
   MUSTER_RETURN_IF_ERROR(SetCpus(limits.cpus));
   return backend_ == CgroupBackend::kV1 ? SetMemoryV1(limits.memory_bytes)
                                         : SetMemoryV2(limits.memory_bytes);
@@ -112,11 +114,11 @@ absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
 
 absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {
   const std::string limit = paths_.memory + "/memory.limit_in_bytes";
-  // Memory with swap; only where the kernel keeps account of swap.
+  // The limit on memory with swap exists only if the kernel accounts for swap.
   const std::string with_swap = paths_.memory + "/memory.memsw.limit_in_bytes";
   const std::string value = bytes == 0 ? "-1" : std::to_string(bytes);
   MUSTER_ASSIGN_OR_RETURN(const uint64_t now, ReadNumber(limit));
-  // At no moment may the first be above the second.
+  // The first limit must never be above the second.
   const bool raise = bytes == 0 || bytes > now;
   if (raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
   MUSTER_RETURN_IF_ERROR(WriteControl(limit, value));
@@ -125,7 +127,8 @@ absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {
 }
 
 absl::Status Cgroup::SetMemoryV2(uint64_t bytes) const {
-  // All of a node or nothing: one that lost a child may look alive and be no use.
+  // Kills all processes of the node together. A node that lost only a child may look alive but be
+  // useless.
   MUSTER_RETURN_IF_ERROR(WriteControl(paths_.memory + "/memory.oom.group", "1"));
   const std::string swap = paths_.memory + "/memory.swap.max";
   if (Exists(swap)) MUSTER_RETURN_IF_ERROR(WriteControl(swap, bytes == 0 ? "max" : "0"));
@@ -169,8 +172,8 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   MUSTER_ASSIGN_OR_RETURN(
       const std::string events,
       ReadFile(in + (v1 ? "/memory.oom_control" : "/memory.events"), kGroupFileMax));
-  // Both lists: what is read twice is active, and dropped all the same when it must be. Shared
-  // memory is on neither.
+  // Counts both lists, because the kernel also drops active pages if it must. Shared memory is on
+  // neither list.
   const uint64_t cache =
       v1 ? KeyedNumber(stat, "total_inactive_file") + KeyedNumber(stat, "total_active_file")
          : KeyedNumber(stat, "inactive_file") + KeyedNumber(stat, "active_file") +

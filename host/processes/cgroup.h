@@ -32,7 +32,7 @@ struct CgroupLimits {
 /// the kernel does not count it (version 1 without cpuacct). If the kernel does not report them,
 /// the peak is 0 and pressure is absent.
 struct CgroupUsage : NodeUsage {
-  uint64_t oom_kills = 0;  // by the kernel, for memory, whoever was short of it
+  uint64_t oom_kills = 0;  // by the kernel, for the group's memory or the machine's
   /// The limit of this group itself was reached, and no page could be dropped. Version 1 does not
   /// count that; there it means that the limit was reached once, and there is little page cache
   /// now.

@@ -76,7 +76,7 @@ void KillGroup(const std::string& path) {
     const std::vector<pid_t> pids = ProcessesIn(path);
     if (pids.empty()) return;
     for (const pid_t pid : pids) {
-      // Held before, and in the group still: the pid is nobody else's.
+      // The pidfd was opened before this check, so the pid still belongs to this process.
       const auto [process, added] = held.try_emplace(pid, OwnedFd(::pidfd_open(pid, 0)));
       if (!added) ::pidfd_send_signal(process->second.get(), SIGKILL, nullptr, 0);
     }
@@ -103,7 +103,7 @@ absl::StatusOr<OwnedFd> MakeLockedGroup(const std::string& path) {
     if (fd.get() < 0 || ::flock(fd.get(), LOCK_SH) != 0 || ::fstat(fd.get(), &locked) != 0) {
       return ErrnoStatus(errno, fmt::format("cannot lock the control group {}", path));
     }
-    // Somebody may have taken it for a dead run's before it was locked.
+    // Before it was locked, another process may have removed it as the group of a dead run.
     if (::stat(path.c_str(), &named) == 0 && named.st_ino == locked.st_ino) return fd;
   }
   return absl::AbortedError(

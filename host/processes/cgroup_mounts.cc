@@ -71,7 +71,7 @@ std::map<std::string, std::string> ParseOwnCgroups(std::string_view cgroup) {
 std::string CgroupFolder(const CgroupMount& mount, const std::string& group) {
   std::string below = group;
   if (mount.root != "/" && below.starts_with(mount.root)) below = below.substr(mount.root.size());
-  // What lies outside of the part that is mounted, a namespace shows as "/..".
+  // A namespace shows groups outside of the mounted part as "/..".
   if (below.starts_with("/..") || below == "/") below.clear();
   return mount.point + below;
 }

@@ -10,12 +10,13 @@ namespace muster {
 /// One mounted hierarchy of control groups.
 struct CgroupMount {
   bool v2 = false;
-  std::vector<std::string> options;  // of the super block: the controllers of version 1 among them
-  std::string root;                  // what of the hierarchy is mounted: "/" unless in a container
+  std::vector<std::string>
+      options;       // of the super block; with version 1 they include the controllers
+  std::string root;  // the mounted part of the hierarchy: "/" unless in a container
   std::string point;
 };
 
-/// The hierarchies in the text of /proc/self/mountinfo; lines that are no such are passed over.
+/// The hierarchies in the text of /proc/self/mountinfo. Other lines are skipped.
 std::vector<CgroupMount> ParseCgroupMounts(std::string_view mountinfo);
 
 /// From the text of /proc/self/cgroup: the group of the process by controller of version 1

@@ -20,7 +20,8 @@ constexpr std::string_view kRunPrefix = "muster-";
 /// No run id has a dot.
 constexpr std::string_view kAside = "/muster.own";
 
-/// A run's group in one hierarchy, with its nodes' and what may be left in them.
+/// A run's group in one hierarchy, with the groups of its nodes and the processes that may be left
+/// in them.
 absl::Status RemoveRun(const std::string& path) {
   absl::Status status;
   for (const std::string& node : GroupsIn(path)) {
@@ -53,7 +54,7 @@ std::string Aside(std::string own) {
   return own;
 }
 
-/// The group of a run in one hierarchy has an owner, or one of its nodes' has.
+/// True if the run's group in one hierarchy, or the group of one of its nodes, has an owner.
 bool IsOwned(const std::string& run) {
   const std::vector<std::string> nodes = GroupsIn(run);
   return IsLocked(run) || std::any_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
@@ -90,7 +91,7 @@ bool CgroupTree::FindV2(const std::string& mountinfo, const std::string& own) {
     if (!mount.v2 || group == groups.end()) continue;
     const std::string folder = Aside(options_.root + CgroupFolder(mount, group->second));
     const absl::StatusOr<std::string> has = ReadFile(folder + "/cgroup.controllers", kTableMax);
-    // Version 1 may have the memory; this hierarchy is then good for pressure.
+    // Memory may be controlled by version 1; this hierarchy then only shows the pressure.
     own_.unified = has.ok() ? folder : own_.unified;
     if (!has.ok() || !HasWord(*has, "memory")) continue;
     const std::string run = folder + "/" + std::string(kRunPrefix) + options_.run_id;
@@ -140,7 +141,7 @@ bool CgroupTree::FindV1(const std::string& mountinfo, const std::string& own) {
   own_.cpu = find("cpu", &no_cpu);
   std::string ignored;
   own_.cpuacct = find("cpuacct", &ignored);
-  // For pressure only, so no matter.
+  // This group only shows pressure, so an error does not matter.
   if (!own_.unified.empty() && !Own(own_.unified + run).ok()) own_.unified.clear();
   backend_ = CgroupBackend::kV1;
   remark_ = own_.cpu.empty() ? no_cpu : "";

@@ -105,8 +105,8 @@ absl::Status LocalHost::SetLimits(const std::string& node, const Resources& limi
   MUSTER_ASSIGN_OR_RETURN(const NodeLauncher::Running* const life, launcher_.Look(node));
   std::optional<double>& cpus = known_[node].cpus;
   std::optional<Cgroup> group = GroupOf(node, *life);
-  // What was passed over at the start is passed over again: only another one is refused. The first
-  // of a node that was found repeats what it has.
+  // A limit on CPU that was ignored at the start is ignored again; only a different one is refused.
+  // The first limit for a found node repeats the limit that it has.
   const bool other_cpus = limits.cpus != cpus.value_or(limits.cpus);
   if (limits.cpus > 0 && other_cpus && !(group.has_value() && group->has_cpu())) {
     return absl::FailedPreconditionError(
@@ -161,7 +161,7 @@ absl::StatusOr<NodeUsage> LocalHost::Usage(const std::string& node) {
 void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   const NodeRole role = WorkerNumber(exit->node) ? NodeRole::kWorker : NodeRole::kServer;
   exit->slot = ReadSlot(options_.command_of(exit->node, role).slot_file);
-  // Of one whose supervising process died without a word.
+  // The exit of a node whose supervising process died without a report.
   const auto known = known_.find(exit->node);
   if (exit->memory_peak_bytes == 0 && known != known_.end()) {
     exit->memory_peak_bytes = known->second.memory_peak_bytes;
@@ -171,7 +171,8 @@ void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   if (!group.has_value()) return;
   const absl::StatusOr<CgroupUsage> usage = group->ReadUsage();
   if (!usage.ok()) return;
-  // Version 1 kills one process of several: the command then may end in its own way.
+  // Version 1 kills only one of several processes, so the command may then end with another exit
+  // status.
   const bool may_be = state.signal == SIGKILL || Classify(exit->exit) == ExitKind::kProgram;
   if (may_be) exit->memory_kill = KillOf(*usage);
   if (exit->memory_kill != MemoryKill::kNone && state.code == kKilledBelowShell) {

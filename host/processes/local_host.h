@@ -78,12 +78,12 @@ class LocalHost final : public NodeHost {
   };
 
   LocalHost(Options options, NodeSockets sockets);
-  /// Nothing, and logged, when it cannot be made.
+  /// None if it cannot be created; the error is logged.
   std::optional<Cgroup> MakeGroup(const StartNode& start) const;
-  /// Nothing when there is none.
+  /// None if there is none.
   std::optional<Cgroup> GroupOf(const std::string& node, uint32_t start) const;
   std::optional<Cgroup> GroupOf(const std::string& node, const NodeLauncher::Running& life) const;
-  /// Slot, and what the node's control group tells of memory.
+  /// Adds the slot and the memory figures of the node's control group.
   void Complete(const SuperviseReport& state, NodeExited* exit) const;
 
   const Options options_;

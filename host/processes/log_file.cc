@@ -23,7 +23,7 @@ std::string LogBasePath(const std::string& path) {
   return path + ".base";
 }
 
-/// What cannot be written is not noted: offsets then begin anew.
+/// If the file cannot be written, offsets start again at 0.
 void WriteLogBase(const std::string& path, uint64_t bytes) {
   const std::string fresh = LogBasePath(path) + ".new";
   const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

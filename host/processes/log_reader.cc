@@ -14,10 +14,10 @@
 namespace muster {
 namespace {
 
-/// How much of muster's own may come after a node's last words: the stacks of all its threads.
+/// Most bytes of muster's own lines after a node's last lines: the stacks of all its threads.
 constexpr uint64_t kAsideBytes = 512 << 10;
 
-/// A reader that meets so many rotations in a row takes what it has.
+/// After this many rotations in a row, a reader returns what it has.
 constexpr int kReadTries = 4;
 
 /// One of the two files, open.
@@ -36,7 +36,7 @@ LogFile OpenLog(const std::string& path) {
   return file;
 }
 
-/// Appends [begin, begin + bytes) of the file, as far as it is there.
+/// Appends [begin, begin + bytes) of the file, or less if the file ends before.
 void AppendBytes(const LogFile& file, uint64_t begin, uint64_t bytes, std::string* text) {
   const size_t before = text->size();
   text->resize(before + bytes);
@@ -159,7 +159,7 @@ LogFollower::LogFollower(std::string path) : path_(std::move(path)) {
 std::string LogFollower::Next(uint64_t bytes_max) {
   const LogView view = OpenView(path_);
   position_ = std::max(position_, view.oldest());
-  // Shorter than it was: somebody made it anew.
+  // The file is shorter than before, so it was created again.
   if (position_ > view.end()) position_ = view.oldest();
   std::string text = view.Read(position_, bytes_max);
   position_ += text.size();

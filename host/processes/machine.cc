@@ -35,7 +35,7 @@ uint64_t TotalMemory(const std::string& root) {
   return FirstNumber(std::string_view(text).substr(line)) * 1024;
 }
 
-/// None when they cannot be had.
+/// None if they cannot be read.
 cpu_set_t OwnProcessors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -56,7 +56,7 @@ std::optional<ProcessorTimes> ParseProcessor(const std::string& line) {
   std::istringstream fields(line.substr(kName.size()));
   ProcessorTimes times;
   uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
-  // The line of all together has no number.
+  // The line with the sum has no number.
   if (line.starts_with("cpu ")) return std::nullopt;
   if (!(fields >> times.number >> user >> nice >> system >> idle >> waiting)) return std::nullopt;
   times.idle = idle + waiting;

@@ -25,13 +25,13 @@ constexpr int kDeathMs = 10'000;
 constexpr uint32_t kLastWordsLines = 20;
 constexpr uint64_t kLastWordsBytes = 4'000;
 
-/// False when it lives, or cannot be seen.
+/// False if it lives, or if its state is unknown.
 bool WaitEnded(int pidfd) {
   pollfd ended = {pidfd, POLLIN, 0};
   return pidfd >= 0 && ::poll(&ended, 1, kDeathMs) == 1;
 }
 
-/// False when it runs on.
+/// False if it still runs.
 bool Reap(pid_t pid, int flags) {
   pid_t got;
   do {
@@ -121,7 +121,7 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, const Life& life) {
     theirs = OwnedFd(pair[1]);
   }
   std::vector<int> inherited = command.inherited_fds;
-  // What the command gets is held by its supervising process, too.
+  // The supervising process also keeps the descriptors that the command gets.
   const bool held =
       std::find(inherited.begin(), inherited.end(), options_.held_fd) == inherited.end();
   const SuperviseOptions options{.name = command.name,
@@ -154,7 +154,7 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, const Life& life) {
   node.child = node.known.supervisor_pid = *pid;
   node.supervisor = OwnedFd(::pidfd_open(*pid, 0));
   if (sockets_.has_value()) {
-    // It cannot fail: this process, too, has the listening socket open.
+    // This cannot fail, because this process also has the listening socket open.
     if (absl::Status connected = Connect(command.name, &node); !connected.ok()) {
       ::kill(*pid, SIGKILL);
       leaving_.push_back(*pid);
@@ -179,7 +179,8 @@ absl::StatusOr<const NodeLauncher::Running*> NodeLauncher::Look(const std::strin
 }
 
 void NodeLauncher::Send(const Node& node, const SuperviseCommand& command) {
-  // One that cannot take it is ending: its end of file says so soon.
+  // A supervising process that cannot take the message is ending. Its connection will soon show end
+  // of file.
   ::send(node.connection.get(), &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -250,7 +251,7 @@ void NodeLauncher::Read(const std::string& name, Node* node, std::vector<HostRep
   const ssize_t got = ::recv(node->connection.get(), &state, sizeof(state), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got == sizeof(state)) return Take(name, state, node, reports);
-  // The supervising process died without a word, and the command with it.
+  // The supervising process died without a report, and so did the command.
   Bury(*node);
   reports->push_back(ExitOf(name, {.pid = node->pid,
                                    .signal = SIGKILL,
@@ -266,7 +267,8 @@ void NodeLauncher::Read(const std::string& name, Node* node, std::vector<HostRep
 
 void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, Node* node,
                         std::vector<HostReport>* reports) {
-  // It lives, for it spoke: its pid, and that of a command that runs, are nobody else's.
+  // It has just sent a report, so it lives. Its pid, and the pid of a running command, cannot have
+  // been reused.
   if (node->supervisor.get() < 0) node->supervisor = OwnedFd(::pidfd_open(state.supervisor, 0));
   node->known.supervisor_pid = state.supervisor;
   node->known.memory_limit_bytes = state.memory_limit_bytes;
@@ -279,7 +281,8 @@ void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, N
     reports->push_back(NodeStarted{name, static_cast<uint64_t>(state.pid)});
   }
   if (state.kind != SuperviseReport::kExited) return;
-  // Who has sockets keeps the exit until it is released; the other one ends by itself.
+  // With sockets, the supervising process keeps the exit until it is released. Otherwise, it ends
+  // by itself.
   if (!sockets_.has_value()) Bury(*node);
   reports->push_back(ExitOf(name, state));
   if (!sockets_.has_value()) return Erase(name);
@@ -288,15 +291,14 @@ void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, N
 }
 
 void NodeLauncher::Bury(const Node& node) {
-  // Its end of file comes before its death, unless somebody stopped it, and the command's death
-  // after both.
+  // End of file comes before its death (unless it was stopped), and the command dies after both.
   const bool ended = WaitEnded(node.supervisor.get());
   if (!ended && !sockets_.has_value()) ::kill(node.child, SIGKILL);
   WaitEnded(node.process.get());
   if (node.child <= 0) return;
   Reap(node.child, 0);
-  // What was below the command is ours; of a node that another process started, the run's, which
-  // sweeps it up.
+  // Descendants of the command become our children. For a node that another process started, they
+  // become children of `muster run`, which kills them.
   KillDescendants(OwnChildren(node.child));
 }
 

@@ -104,11 +104,11 @@ class NodeLauncher {
   /// has passed.
   std::vector<HostReport> Wait(std::chrono::milliseconds timeout, const std::vector<int>& wake_fds);
 
-  /// It runs, or, with sockets, its exit is not released.
+  /// True if it runs or, with sockets, if its exit is not released.
   bool Has(const std::string& node) const { return nodes_.contains(node); }
   std::string LogPath(const std::string& node) const;
 
-  /// What is known of a node that runs.
+  /// The state of a running node.
   struct Running {
     uint32_t start = 0;
     pid_t supervisor_pid = 0;         // 0: it has not spoken to this process yet

@@ -19,7 +19,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
-/// Controllers that died before they were accepted lie here, too.
+/// The queue may also hold connections of controllers that died before they were accepted.
 constexpr int kBacklog = 128;
 
 std::string NameOf(const std::string& node, uint32_t start) {

@@ -24,8 +24,8 @@ class NodeSockets {
 
   /// A socket that listens, closed on exec. One that is left there is replaced.
   absl::StatusOr<int> Listen(const std::string& node, uint32_t start) const;
-  /// A connection, closed on exec; does not wait for the other side. NotFound when there is no
-  /// socket or nobody listens.
+  /// A connection, closed on exec; does not wait for the other side. NotFound if there is no
+  /// socket, or if no process listens.
   absl::StatusOr<int> Connect(const std::string& node, uint32_t start) const;
   void Remove(const std::string& node, uint32_t start) const;
   /// Node and start of every socket, sorted; other files are passed over.

@@ -41,20 +41,20 @@ std::map<pid_t, ProcessStat> AllProcesses() {
   return processes;
 }
 
-/// Kills through a pidfd after looking again, so that a pid that was given to somebody else between
-/// the scan and now is not hit.
+/// Kills through a pidfd, and checks the process again first. So a process that got the pid since
+/// the scan is not killed.
 void KillIfStill(pid_t pid, pid_t parent) {
   const int fd = ::pidfd_open(pid, 0);
   if (fd < 0) return;
   const std::optional<ProcessStat> stat = ReadStat(pid);
-  // A parent that died in between has handed the process to us.
+  // If its parent died in between, the process is now our child.
   if (stat.has_value() && (stat->parent == parent || stat->parent == ::getpid())) {
     ::pidfd_send_signal(fd, SIGKILL, nullptr, 0);
   }
   ::close(fd);
 }
 
-/// Whether a process is spared, asked once for each.
+/// Decides if a process is spared; called once for each.
 class SparedSet {
  public:
   explicit SparedSet(const Spared& spared) : spared_(spared) {}
@@ -71,7 +71,7 @@ class SparedSet {
   std::map<pid_t, bool> supervisors_;
 };
 
-/// The program that a process runs; "" when that cannot be seen.
+/// The program that a process runs; "" if it cannot be read.
 std::string Program(pid_t pid) {
   char path[64], target[4096];
   std::snprintf(path, sizeof(path), "/proc/%d/exe", pid);
@@ -110,7 +110,7 @@ std::map<pid_t, pid_t> DescendantsWithParents(const Spared& spared) {
   return found;
 }
 
-/// The children of one thread as the kernel lists them; false where it does not.
+/// The children of one thread as the kernel lists them; false if it lists none.
 bool ReadChildren(const std::string& path, std::vector<pid_t>* children) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return false;
@@ -140,7 +140,7 @@ std::vector<pid_t> Children(pid_t parent) {
   return children;
 }
 
-/// Reaps the child if it has ended; false when it runs on.
+/// Reaps the child if it has ended; false if it still runs.
 bool Reap(pid_t pid) {
   pid_t got;
   do {
@@ -192,7 +192,7 @@ std::vector<pid_t> ProcessesBelow(pid_t root) {
   std::vector<pid_t> found = Children(root);
   for (size_t i = 0; i < found.size(); ++i) {
     for (const pid_t child : Children(found[i])) {
-      // A process that moved up meanwhile is seen twice.
+      // A process that got another parent meanwhile is seen twice.
       if (std::find(found.begin(), found.end(), child) == found.end()) found.push_back(child);
     }
   }

@@ -13,21 +13,21 @@ struct ProcessStat {
   char state = '?';  // 'Z': it has ended
   pid_t parent = 0;
   std::chrono::microseconds cpu{0};
-  /// Of children that have ended and were waited for, and of theirs.
+  /// Includes children that have ended and were waited for, and their children.
   std::chrono::microseconds ended_children_cpu{0};
 };
-/// Nothing when there is no such process.
+/// None if there is no such process.
 std::optional<ProcessStat> ReadStat(pid_t pid);
 
 /// The processes that descend from `root`, without it, parents before their children. Reads no
 /// others than these, where the kernel lists children.
 std::vector<pid_t> ProcessesBelow(pid_t root);
 
-/// What is left alone by the functions below, together with all that is below it.
+/// The processes that the functions below spare, with all their descendants.
 struct Spared {
   std::vector<pid_t> pids;
-  /// Every `muster supervise` that has a life of its own (--life-fd): the node that it keeps does
-  /// not end with who started it.
+  /// Every `muster supervise` with --life-fd: its node does not end with the process that started
+  /// it.
   bool supervisors = false;
 };
 
@@ -49,7 +49,7 @@ void SweepChildren(const Spared& spared);
 /// as the calling process, and all that descends from it.
 std::vector<pid_t> RunFamily();
 
-/// The process is a `muster supervise` with a life of its own.
+/// True if the process is a `muster supervise` with --life-fd.
 bool IsSupervisor(pid_t pid);
 
 }  // namespace muster

@@ -19,7 +19,7 @@ absl::Status ResetSlot(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create the slot file {}", path));
   absl::Cleanup close_fd = [fd] { ::close(fd); };
-  // With its blocks: on a full disk the worker would find out by a SIGBUS.
+  // Allocates the blocks, because on a full disk the worker would otherwise get a SIGBUS.
   const int error = ::posix_fallocate(fd, 0, sizeof(SlotFile));
   if (error == 0) return absl::OkStatus();
   return ErrnoStatus(error, fmt::format("cannot size the slot file {}", path));

@@ -12,7 +12,7 @@ namespace muster {
 /// name the path.
 absl::Status ResetSlot(const std::string& path);
 
-/// What a worker's process left behind; nothing when it began none, or `path` is empty.
+/// What a worker's process left in its slot; none if it began no shard, or if `path` is empty.
 std::optional<SlotRecord> ReadSlot(const std::string& path);
 
 }  // namespace muster

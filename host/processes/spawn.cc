@@ -35,7 +35,7 @@ bool IsAdded(std::string_view entry) {
 
 std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added) {
   std::vector<std::string> environment = OwnEnvironment();
-  // This process may be a supervised command itself, of a program that took nothing.
+  // This process may itself be a supervised command whose program did not take these variables.
   std::erase_if(environment, IsAdded);
   for (const auto& [name, value] : added) {
     environment.push_back(fmt::format("{}{}={}", kAddedPrefix, name, value));

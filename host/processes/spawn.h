@@ -17,9 +17,10 @@ struct NodeCommand {
   /// Added to the launcher's environment, for the command only, not for its supervising process.
   std::map<std::string, std::string> environment;
   std::string working_directory;  // "" = the launcher's own
-  /// Where a worker notes what it computes; made anew before it is started. "" = none.
+  /// The slot file, where a worker notes what it computes. It is created again before each start.
+  /// "" = none.
   std::string slot_file;
-  /// Descriptors that it gets, under the same numbers; others than these it never gets.
+  /// The only descriptors that it gets, under the same numbers.
   std::vector<int> inherited_fds;
   /// What it starts outlives it: SuperviseOptions::keep_descendants.
   bool keep_descendants = false;

@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kParentDiedSignal = SIGUSR1;
 constexpr std::chrono::seconds kDumpTimeout{10};
-/// One of a tree that is dumped; trainers with more processes are not looked at wholly.
+/// Most processes whose stacks are dumped. If a trainer has more, the rest is left out.
 constexpr size_t kDumpProcesses = 16;
 
 sigset_t WatchedSignals() {
@@ -56,7 +56,8 @@ struct ExecError {
                               pid_t supervisor) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Where only ancestors may: a child of the supervising process looks at the stacks.
+  // Some systems let only ancestors trace a process, but here a child of the supervising process
+  // reads the stacks.
   ::prctl(PR_SET_PTRACER, supervisor);
   if (::getppid() != supervisor) ::_exit(137);
   sigset_t none;
@@ -78,7 +79,7 @@ struct ExecError {
   const ExecError outside{.number = JoinCgroup(groups.data(), groups.size()),
                           .what = ExecError::kGroup};
   [[maybe_unused]] ssize_t ignored = 0;
-  // No reason not to run: the parent looks at its memory instead.
+  // The command can run all the same: the parent then checks its memory instead.
   if (outside.number != 0) ignored = ::write(error_fd, &outside, sizeof(outside));
   ExecError failed;
   if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {
@@ -102,7 +103,7 @@ class Supervision {
   int Run();
 
  private:
-  /// False when the parent is gone already.
+  /// False if the parent is already gone.
   bool BecomeReaper();
   void OpenLog();
   void WriteLog(std::string_view text) {
@@ -111,9 +112,9 @@ class Supervision {
   absl::Status StartCommand();
   /// The command is not in its control groups.
   void GoWithoutGroups(const absl::Status& why);
-  /// Until the command has ended or is to be left to its death.
+  /// Runs until the command has ended, or has to be left to its death.
   void Watch();
-  /// Until somebody has taken note of the exit.
+  /// Runs until a controller has released the exit.
   void KeepExit();
   /// Waits for something to happen and handles it; false when waiting is not possible.
   bool WaitOnce();
@@ -121,7 +122,7 @@ class Supervision {
   void HandleController();
   void AcceptControllers();
   void Obey(const SuperviseCommand& command);
-  /// Kills for memory, when it is time to look and the limit is exceeded.
+  /// If a check of memory is due, kills the command if it is above its limit.
   void WatchMemory();
   void PumpLog();
   void BeginDump();
@@ -138,7 +139,7 @@ class Supervision {
   SystemClock clock_;
   int signal_fd_ = -1;
   int log_fd_ = -1;         // the pipe's reading end
-  int controller_fd_ = -1;  // -1: nobody is there
+  int controller_fd_ = -1;  // -1: no controller
   std::optional<RotatingLog> log_;
   pid_t child_ = -1;
   std::optional<ExitStatus> exit_;
@@ -147,7 +148,7 @@ class Supervision {
   bool released_ = false;
   std::optional<TimePoint> kill_at_;
   MemoryWatch memory_;
-  TimePoint look_at_;  // next at the memory
+  TimePoint look_at_;  // time of the next check of memory
   bool own_kill_ = false;
   std::optional<StackDump> dump_;
   TimePoint dump_until_;
@@ -166,7 +167,7 @@ absl::Status ToStatus(const ExecError& error, const SuperviseOptions& options) {
   return ErrnoStatus(error.number, fmt::format("cannot execute {}", options.command.front()));
 }
 
-/// Leaves nothing open but what was named, and that for this process alone.
+/// Closes all descriptors except the named ones, and sets close-on-exec on those.
 void TakeDescriptors(const SuperviseOptions& options) {
   std::vector<int> named = {options.control_fd, options.listen_fd, options.held_fd,
                             options.life_fd};
@@ -191,7 +192,7 @@ bool Supervision::BecomeReaper() {
   state_.start = options_.start;
   if (options_.life_fd >= 0) return true;
   ::prctl(PR_SET_PDEATHSIG, kParentDiedSignal);
-  // The parent may have died before the death signal was asked for.
+  // The parent may have died before the parent-death signal was set.
   return options_.parent_pid == 0 || ::getppid() == options_.parent_pid;
 }
 
@@ -221,7 +222,7 @@ absl::Status Supervision::StartCommand() {
   child_ = ::fork();
   if (child_ < 0) return ErrnoStatus(errno, "cannot fork");
   if (child_ == 0) ExecCommand(options_, log_pipe[1], error_pipe[1], self);
-  ::setpgid(child_, child_);  // both sides do it: whoever comes first
+  ::setpgid(child_, child_);  // both processes call it, because either may be first
   ::close(error_pipe[1]);
   if (log_pipe[1] >= 0) ::close(log_pipe[1]);
   log_fd_ = log_pipe[0];
@@ -261,14 +262,14 @@ void Supervision::Report(SuperviseReport report) {
 void Supervision::SendState() {
   state_.memory_peak_bytes = memory_.peak_bytes();
   state_.memory_limit_bytes = memory_.limit_bytes();
-  // A controller that stands still must not hold up the command.
+  // A stopped controller must not block the command.
   const int flags = MSG_NOSIGNAL | (options_.listen_fd >= 0 ? MSG_DONTWAIT : 0);
   if (controller_fd_ >= 0) ::send(controller_fd_, &state_, sizeof(state_), flags);
 }
 
 void Supervision::BeginStop(std::chrono::milliseconds timeout) {
   if (exit_.has_value()) return;
-  // The group, not the process alone: a shell passes no signal on to the command that it runs.
+  // Signals the whole group, because a shell does not forward signals to the command that it runs.
   ::kill(options_.keep_descendants ? child_ : -child_, SIGTERM);
   const TimePoint at = clock_.Now() + timeout;
   kill_at_ = kill_at_.has_value() ? std::min(*kill_at_, at) : at;
@@ -279,7 +280,7 @@ void Supervision::HandleSignals() {
   while (::read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == kParentDiedSignal) {
-      // Anybody may send the signal; only a new parent shows that the old one is dead.
+      // Any process may send this signal. Only a new parent proves that the old one is dead.
       life_over_ |=
           options_.life_fd < 0 && options_.parent_pid != 0 && ::getppid() != options_.parent_pid;
     } else if (signal != SIGCHLD) {
@@ -299,7 +300,7 @@ void Supervision::AcceptControllers() {
   while (true) {
     const int fd = ::accept4(options_.listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    // The one before is dead, or about to be.
+    // The former controller is dead, or about to die.
     if (controller_fd_ >= 0) ::close(controller_fd_);
     controller_fd_ = fd;
     SendState();
@@ -309,11 +310,12 @@ void Supervision::AcceptControllers() {
 void Supervision::HandleController() {
   SuperviseCommand command;
   const ssize_t got = ::recv(controller_fd_, &command, sizeof(command), MSG_DONTWAIT);
-  // A controller that has gone without reading all that it was told resets the connection; what it
-  // said before is still there.
+  // If a controller ends before it has read all reports, the connection is reset. Its earlier
+  // messages can still be read.
   if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) return;
   if (got == sizeof(command)) return Obey(command);
-  // End of file. Another controller may come; whoever started this process will not come again.
+  // End of file. With a listening socket, another controller may connect. With one control socket,
+  // none can.
   if (options_.listen_fd < 0) life_over_ = true;
   ::close(controller_fd_);
   controller_fd_ = -1;
@@ -371,7 +373,7 @@ void Supervision::TakeDump() {
 
 void Supervision::PumpLog() {
   char buffer[1 << 16];
-  // Bounded, so that a command that never stops writing cannot keep commands from being heard.
+  // Bounded, so that orders are still read if the command never stops writing.
   for (int round = 0; round < 32 && log_fd_ >= 0; ++round) {
     const ssize_t got = ::read(log_fd_, buffer, sizeof(buffer));
     if (got > 0) {

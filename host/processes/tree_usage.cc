@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kStatusMax = 1 << 16;  // bytes of text
 
-/// The sum of the lines "key:  123 kB", in bytes; nothing when the process is gone or may not be
-/// looked at, or when a line is missing.
+/// The sum of the lines "key: 123 kB", in bytes. None if the process is gone or may not be read, or
+/// if a line is missing.
 std::optional<uint64_t> ReadSum(pid_t pid, std::string_view file,
                                 std::initializer_list<std::string_view> keys) {
   const absl::StatusOr<std::string> text =
@@ -57,7 +57,7 @@ TreeUsage ReadTreeUsage(pid_t root, pid_t but) {
     const std::optional<ProcessStat> stat = ReadStat(pid);
     if (stat.has_value()) usage.cpu += stat->cpu + stat->ended_children_cpu;
   }
-  // Those whose parents have ended fell to it.
+  // Processes whose parents have ended became its children.
   const std::optional<ProcessStat> stat = ReadStat(root);
   if (stat.has_value()) usage.cpu += stat->ended_children_cpu;
   return usage;
@@ -67,7 +67,7 @@ uint64_t ReadTreeMemory(pid_t root, pid_t but) {
   const std::vector<pid_t> pids = ProcessesBut(root, but);
   uint64_t bytes = 0;
   for (const pid_t pid : pids) {
-    // Of one process alone, what is resident is proportional.
+    // For a single process, the proportional size equals the resident size.
     const std::optional<uint64_t> proportional =
         pids.size() > 1 ? ReadSum(pid, "smaps_rollup", {"Pss_Anon", "Pss_Shmem"}) : std::nullopt;
     bytes += proportional.has_value() ? *proportional : Resident(pid);
@@ -77,7 +77,7 @@ uint64_t ReadTreeMemory(pid_t root, pid_t but) {
 
 bool MemoryWatch::IsExceeded(pid_t root, pid_t but) {
   if (limit_bytes_ == 0) return false;
-  // The sum is never less than what is used, and cheap.
+  // The sum is cheap, and never below the real usage.
   uint64_t bytes = ReadTreeUsage(root, but).memory_bytes;
   if (bytes > limit_bytes_) bytes = ReadTreeMemory(root, but);
   peak_bytes_ = std::max(peak_bytes_, bytes);

@@ -9,7 +9,7 @@ namespace muster {
 
 /// The usage of all processes below one, from /proc, for machines without control groups.
 struct TreeUsage {
-  /// Used since the first of them began, by those that have ended, too.
+  /// The CPU time since the first process began; includes processes that have ended.
   std::chrono::microseconds cpu{0};
   /// Resident, without files: what no other process can be given. A page that several of them share
   /// counts once for each.
@@ -20,7 +20,7 @@ struct TreeUsage {
 /// What ends meanwhile is left out, and so is the process `but`.
 TreeUsage ReadTreeUsage(pid_t root, pid_t but = 0);
 
-/// As memory_bytes, but a shared page counts once. Costs the more, the more memory they have.
+/// As memory_bytes, but a shared page counts once. The cost grows with their memory.
 uint64_t ReadTreeMemory(pid_t root, pid_t but = 0);
 
 /// Checks regularly that the processes below one stay below a limit. Not thread-safe.

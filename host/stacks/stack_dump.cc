@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kTextMax = 1 << 20;
-/// The last byte of a child that came to its end.
+/// The last byte that a child writes when it has finished.
 constexpr char kEnd = '\0';
 
 void WriteAll(int fd, std::string_view text) {

@@ -47,7 +47,7 @@ class StackDump {
   StackDump(std::vector<pid_t> pids, std::vector<pid_t> stopped_before, pid_t child, int fd);
 
   std::vector<pid_t> pids_;
-  std::vector<pid_t> stopped_before_;  // of these, by somebody else
+  std::vector<pid_t> stopped_before_;  // these were already stopped
   pid_t child_;
   OwnedFd process_;  // a pidfd of it: it may have been reaped
   OwnedFd output_;

@@ -109,11 +109,11 @@ int PrintThread(Dwfl_Thread* thread, void* argument) {
                       printing->limits.threads));
     return DWARF_CB_ABORT;
   }
-  // Before it is stopped: this changes its state.
+  // Read before the thread is stopped, because that changes its state.
   print(ThreadText(printing->pid, dwfl_thread_tid(thread)));
   printing->frames.clear();
   const bool all = dwfl_thread_getframes(thread, &TakeFrame, printing) == 0;
-  // The thread runs again; names take longer.
+  // The thread runs again before the names are looked up, which takes longer.
   const char* const error = all ? nullptr : dwfl_errmsg(-1);
   for (size_t i = 0; i < printing->frames.size(); ++i) {
     print(fmt::format("  #{} {}", i, FrameText(printing->dwfl, printing->frames[i])));

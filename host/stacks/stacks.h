@@ -20,8 +20,8 @@ struct StackLimits {
 /// line says so: the process is gone, or this user may not trace it.
 ///
 /// Call it in a process of its own that can be killed: it reads the files of the process, takes an
-/// unknown time, and may wait for ever for a thread in the kernel. Interpreted functions (Python's)
-/// do not appear, but their interpreter does.
+/// unknown time, and may wait without end for a thread in the kernel. Interpreted functions
+/// (Python's) do not appear, but their interpreter does.
 void PrintStacks(pid_t pid, const StackLimits& limits,
                  const std::function<void(const std::string& line)>& print);
 

@@ -63,7 +63,7 @@ absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what) {
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours) {
   ConfRef conf(rd_kafka_conf_new());
-  // Reconnect soon after a broker is back, however long it was away.
+  // Reconnects soon after a broker is back, however long it was away.
   MUSTER_RETURN_IF_ERROR(Set(conf.get(), "reconnect.backoff.max.ms", "1000", false));
   for (const auto& [name, value] : defaults) {
     MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
@@ -101,15 +101,15 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Open(rd_kafka_type_t type,
     return absl::InvalidArgumentError(
         fmt::format("librdkafka refuses its settings: {}", Printable(text.data())));
   }
-  conf.release();  // the handle's now
-  // What the connections say is heard where records are waited for.
+  conf.release();  // the handle owns it now
+  // Errors of connections arrive in the same queue as records.
   if (type == RD_KAFKA_CONSUMER) rd_kafka_poll_set_consumer(client->handle_);
   return client;
 }
 
 Client::~Client() {
   if (handle_ == nullptr) return;
-  // Without this a consumer waits for its group, which it never joined.
+  // Without this, a consumer waits at its end for a group that it never joined.
   rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
@@ -119,11 +119,11 @@ std::string Client::last_error() const {
 }
 
 void Client::OnError(rd_kafka_t*, int error, const char* reason, void* self) {
-  // "All brokers are down" says less than what each of them said before.
+  // The earlier message of a single broker is more useful than "all brokers are down".
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
   auto* client = static_cast<Client*>(self);
   MutexLock lock(&client->mutex_);
-  // librdkafka repeats settings of this one that it does not understand.
+  // librdkafka's messages repeat a setting's value that it does not understand.
   const bool may_tell = std::string_view(reason).find("oauthbearer.config") == std::string::npos;
   client->last_error_ = may_tell ? Excerpt(reason, kErrorBytesMax)
                                  : "librdkafka does not understand sasl.oauthbearer.config";
@@ -144,7 +144,7 @@ absl::Status Client::TakeDeliveryFailure() {
 }
 
 void Client::OnLog(const rd_kafka_t*, int, const char* facility, const char* text) {
-  // Lost connections are told by who waits for them, once.
+  // The waiting caller reports a lost connection, once.
   Log(LogLevel::kDebug, "librdkafka {}: {}", facility, Excerpt(text, kErrorBytesMax));
 }
 

@@ -61,11 +61,11 @@ struct CoreLimits {
   /// The newest leases that ended: a crash that is reported later than this many is charged to no
   /// shard.
   size_t ended_leases = 10'000;
-  /// Nodes that are known by name; those that ended longest ago are forgotten for new ones.
-  /// As many as can live at a time, master and scaler among them, and some that were named by hand.
+  /// The most nodes known by name; new ones replace those that ended longest ago. As many as can
+  /// live at a time, including master and scaler, and some that were named by hand.
   size_t nodes = kWorkersMax + kServerReplicasMax + 100;
-  /// Shards that become COMMITTED in one step, for all others wait meanwhile; the next ones do with
-  /// the next tick.
+  /// Most shards that become COMMITTED in one step, because all other steps wait meanwhile. The
+  /// next tick continues.
   size_t commits_at_once = 16'384;
   /// Memory for DONE shards with their metrics. At this limit nothing is granted until snapshots
   /// have made some of them COMMITTED; leased shards may still be reported done.
@@ -85,7 +85,7 @@ struct CoreOptions {
   /// The supervisor's run. Another one than the journal's means that every process of older runs
   /// is dead.
   std::string run_id;
-  /// Journaled, for those who ask when no master runs.
+  /// Journaled, for questions when no master runs.
   std::string snapshot_directory;
   /// FAILED shards become TODO at the start.
   bool retry_failed = false;

@@ -10,10 +10,10 @@
 namespace muster {
 namespace {
 
-/// Of a shard that is DONE: its slot, its place in the queue (sharding/done_shards.h), and what
-/// pages and blocks of both leave free.
+/// Memory of a DONE shard: its slot, its place in the queue (sharding/done_shards.h), and the
+/// unused parts of their pages and blocks.
 constexpr uint64_t kDoneBytes = 64;
-/// Around what is packed.
+/// Overhead of a packed record.
 constexpr uint64_t kPackedBytes = sizeof(std::string) + 32;
 
 bool IsCountAlone(const ShardMetrics& metrics, uint32_t records) {

@@ -25,13 +25,13 @@ struct DoneDetail {
 class DoneDetails {
  public:
   void Add(const std::string& worker, uint32_t records, const ShardMetrics& metrics);
-  /// The first, or the last, leaves. Requires that there is one.
+  /// Removes the first, or the last. Requires: it is not empty.
   DoneDetail TakeFirst();
   DoneDetail TakeLast();
   size_t size() const { return slots_.size(); }
-  /// Names that are kept: of workers that ran any of them.
+  /// The number of kept names of workers that ran any of them.
   size_t worker_count() const { return places_.size(); }
-  /// About what DONE shards take in memory, with their places in the queue.
+  /// The approximate memory of DONE shards, with their places in the queue.
   uint64_t bytes() const { return bytes_; }
 
  private:

@@ -60,9 +60,9 @@ struct MetaRecord {
   JobTotals totals;
   /// Where the files of the manifests lie.
   std::string snapshot_directory;
-  /// When the run began; 0: a journal that does not say it.
+  /// When the run began; 0: the journal does not have it.
   WallTime run_began{0};
-  /// For how long the runs before it ran, together.
+  /// The total time of earlier runs.
   std::chrono::milliseconds earlier_runs{0};
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
@@ -146,7 +146,7 @@ struct PartitionRecord {
   }
 };
 
-/// How journals before told_start said it.
+/// For journals without told_start.
 struct OldNodeRecord {
   uint32_t restarts = 0;
   static void Fields(auto& f, auto& s) { f(6, "restarts", s.restarts); }

@@ -12,7 +12,7 @@ EventLog::EventLog(std::map<uint64_t, EventRecord> events)
 
 void EventLog::Add(WallTime wall, std::string kind, std::string node, std::string_view text) {
   const uint64_t sequence = newest() + 1;
-  // A number that the journal has is never another event's.
+  // A number in the journal is never used for another event.
   MUSTER_CHECK(sequence > collected_);
   events_.emplace_hint(events_.end(), sequence,
                        EventRecord{sequence, wall, std::move(kind), std::move(node),

@@ -31,7 +31,7 @@ class EventLog {
 
  private:
   std::map<uint64_t, EventRecord> events_;
-  /// Told to the journal up to here.
+  /// The changes up to here are in the journal.
   uint64_t collected_ = 0;
 };
 

@@ -31,7 +31,8 @@ std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t fai
                             "--retry`, or after the end with `muster run --retry-failed`",
                             failure_bytes, limits_.failure_bytes)};
   }
-  if (!was_open) return std::nullopt;  // the failures are fewer, the other limit is known
+  if (!was_open)
+    return std::nullopt;  // there are fewer failures now, and the other limit was already reported
   return News{"granting-stopped",
               fmt::format("DONE shards have {} bytes, but the limit is {}. No more shards are "
                           "granted until snapshots make these COMMITTED. Check if the servers can "

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// A DONE shard has not come to its end: a restore may undo it.
+/// A DONE shard is not finished, because a restore may undo it.
 bool DoneIsTheEnd() {
   return MUSTER_PLANTED(kEndWhenDone);
 }
@@ -51,7 +51,7 @@ bool JobLife::NeedsSnapshots() const {
   if (state_ == JobState::kDraining) return nothing_trains;
   if (gate_.too_much_done()) return true;
   if (gate_.too_many_failures()) return nothing_trains;
-  // A stream has nothing left to lease whenever its topic is slow: that is no end.
+  // A stream has nothing to lease while its topic is slow. That is not its end.
   return !queue.AnyOpen() && nothing_trains && !queue.Peek().has_value();
 }
 
@@ -59,7 +59,7 @@ void JobLife::End(JobState state, std::string_view reason, StepTime at) {
   MUSTER_CHECK(!over() && IsTerminal(state));
   state_ = state;
   reason_ = ValidUtf8(reason, EventLog::kTextBytesMax);
-  // Nothing that a later restore could undo is taken for learnt.
+  // Work that a later restore could undo does not count as trained.
   MUSTER_CHECK(state != JobState::kSucceeded || books_->ledger.queue().Finished());
   leasing_->Close();
   books_->Say(at, "job-ended", "",
@@ -166,7 +166,7 @@ void JobLife::Tick(StepTime at) {
                             leasing_->table().size()));
     leasing_->EndAll();
   }
-  // Without servers nothing can be snapshotted; what is DONE runs again on resume.
+  // Without servers, there can be no snapshots. DONE shards run again on resume.
   if (waited >= 2 * books_->options.drain_timeout && !books_->ledger.queue().done().empty()) {
     End(JobState::kDrained, "", at);
   }

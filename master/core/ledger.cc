@@ -29,29 +29,30 @@ std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
   return datasets;
 }
 
-/// A failure of nodes alone takes little, and goes with its shard.
+/// A record with only node failures is small, and is removed with its shard.
 size_t MemoryOf(const FailureRecord& record) {
   size_t bytes = record.failed ? 2 * sizeof(record) : 0;
   for (const std::string& reason : record.reasons) bytes += sizeof(reason) + reason.size();
   return bytes;
 }
 
-/// A failure that is told again, or of an older lease than one that was charged, is no new one.
+/// A repeated report, or a report of an older lease than the last charged one, is no new failure.
 bool IsCharged(const FailureRecord& record, LeaseToken token) {
   return token <= record.charged && !MUSTER_PLANTED(kChargedAgain);
 }
 
-/// That the data are gone is journaled with the failure: a later master must not wait for them.
+/// The loss of the data is journaled with the failure, so that a later master does not wait for
+/// them.
 void MarkLost(FailureRecord* record) {
   record->lost = !MUSTER_PLANTED(kLossNotJournaled);
 }
 
-/// Histograms of a shard are added to those of the shards before it.
+/// Adds a shard's histograms to those of earlier shards.
 bool HistogramsAddUp() {
   return !MUSTER_PLANTED(kAucReplaced);
 }
 
-/// While it lives the record changes; `bytes` follows.
+/// Updates `bytes` when this object ends, after the record has changed.
 class Recount {
  public:
   Recount(uint64_t* bytes, const FailureRecord* record) : bytes_(bytes), record_(record) {
@@ -67,7 +68,7 @@ class Recount {
   const FailureRecord* const record_;
 };
 
-/// Whether every shard of a stream has a range or is COMMITTED.
+/// True if every shard of a stream has a range or is COMMITTED.
 absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state) {
   const auto epoch = state.epochs.find({stream.dataset, EpochIndex(0)});
   const IntervalSet committed =
@@ -86,7 +87,7 @@ absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state
                   cut, stream.dataset.value(), committed.count(), ranges));
 }
 
-/// Whether ranges lie where their topic partitions were cut, none over another.
+/// True if ranges lie within the cut part of their topic partitions, without overlaps.
 absl::Status CheckRanges(const DurableState& state) {
   std::map<std::pair<DatasetId, TopicPartition>, std::map<uint64_t, uint64_t>> ends;
   for (const auto& [shard, range] : state.stream_ranges) {
@@ -202,7 +203,7 @@ uint32_t Ledger::MinibatchesOf(const ShardId& shard) const {
 uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const {
   const uint32_t records = RecordsOf(shard);
   if (!streams_.Grows(shard.dataset)) return records;
-  // Only who read the range knows how many of its offsets were records.
+  // Only the worker that read the range knows how many of its offsets are records.
   return static_cast<uint32_t>(std::min<uint64_t>(records, metrics.records));
 }
 
@@ -220,7 +221,7 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
                       const ShardMetrics& metrics) {
   MUSTER_CHECK(!IsEvaluate(shard));
   const DoneShard done{SeqFor(shard), shard, token};
-  // Snapshots hold all that is DONE up to their cut: nothing may come to that later.
+  // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.
   MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
   queue_.SetDone(done);
   done_seq_ = done.seq;
@@ -250,7 +251,7 @@ void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, u
 }
 
 void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
-  // What may run again would be merged twice.
+  // Metrics of a shard that may run again would be merged twice.
   MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
   const EpochKey epoch{shard.dataset, shard.epoch};
   ShardMetrics& into = *totals_[epoch].OwnMetrics();
@@ -317,7 +318,7 @@ Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
 }
 
 std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
-  // What is COMMITTED is in every partition for good.
+  // COMMITTED shards are in every partition for good.
   MUSTER_CHECK(cut >= commit_seq_);
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
   for (auto done = result.rbegin(); done != result.rend(); ++done) {
@@ -402,7 +403,7 @@ void Ledger::Retry(const ShardId& shard) {
   FailureRecord& record = failures_[shard];
   const Recount recount(&failure_bytes_, &record);
   MUSTER_CHECK_MSG(record.failed, ToString(shard));
-  // Else its range would hold up what is told as COMMITTED twice, or not at all.
+  // Otherwise, its range would delay the reported COMMITTED offset twice, or not at all.
   MUSTER_CHECK_MSG(record.lost == streams_.IsLost(shard), ToString(shard));
   record.failed = false;
   record.reasons.clear();

@@ -53,17 +53,17 @@ class Ledger {
   void MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics);
   struct Committed {
     std::set<std::pair<DatasetId, EpochIndex>> epochs;
-    /// Of each worker that ran any of them.
+    /// For each worker that ran any of them.
     std::map<std::string, uint64_t> records;
-    /// In order, whenever they became DONE.
+    /// In the order in which they became DONE.
     std::vector<ShardId> shards;
   };
-  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; their metrics are merged.
+  /// DONE with seq <= `last` -> COMMITTED, at most `most`; merges their metrics.
   Committed CommitUpTo(DoneSeq last, size_t most);
-  /// DONE with seq > `cut` -> TODO; their metrics are dropped, the next run reports its own.
+  /// DONE with seq > `cut` -> TODO. Drops their metrics, because the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
-  /// Takes what a look at the topic of a stream has shown.
+  /// Takes the result of a look at the topic of a stream.
   void TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks, TimePoint now,
                 WallTime wall);
   void SetStreamCluster(DatasetId dataset, std::string cluster) {
@@ -97,7 +97,7 @@ class Ledger {
   /// Epochs of which metrics were dropped since the last call because they have too many names.
   /// Each epoch is returned once.
   std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
-  /// About how much memory DONE shards, and FAILED shards with all reasons of failures, take.
+  /// The approximate memory of DONE shards, and of FAILED shards with all reasons of failures.
   uint64_t done_bytes() const { return details_.bytes(); }
   uint64_t failure_bytes() const { return failure_bytes_; }
   /// Rejected records of DONE and COMMITTED shards of the whole job.
@@ -112,7 +112,7 @@ class Ledger {
     uint64_t records_committed = 0;
     uint64_t records_done = 0;  // DONE, not COMMITTED
     std::shared_ptr<ShardMetrics> metrics = std::make_shared<ShardMetrics>();
-    /// Somebody else may look at them.
+    /// Others may still read them.
     mutable bool shared = false;
     /// To be changed.
     ShardMetrics* OwnMetrics();
@@ -128,7 +128,7 @@ class Ledger {
   /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
   /// COMMITTED.
   void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
-  /// It is DONE no longer.
+  /// It is no longer DONE.
   void TakeBack(const ShardId& shard, const DoneDetail& detail);
   void DropFailures(const ShardId& shard);
   void AddReason(std::string_view reason, FailureRecord* record);

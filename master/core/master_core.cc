@@ -13,9 +13,9 @@
 namespace muster {
 namespace {
 
-/// Counts alone are written no more often than this.
+/// If only counts have changed, they are written no more often than this.
 constexpr std::chrono::seconds kTotalsInterval{1};
-/// Ticks come every 50 ms or so; this long without one, the process stood still.
+/// Ticks come about every 50 ms. If there was none for this long, the process stood still.
 constexpr std::chrono::seconds kPauseMin{1};
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
@@ -31,7 +31,7 @@ MasterIncarnation LastIncarnation(const DurableState& state) {
   return state.meta.has_value() ? state.meta->incarnation : MasterIncarnation();
 }
 
-/// The newest server incarnation that was ever given.
+/// The newest server incarnation ever given.
 ServerIncarnation NewestServer(const DurableState& state) {
   const bool known = state.meta.has_value() && !MUSTER_PLANTED(kServersAgain);
   return known ? state.meta->newest_server_incarnation : ServerIncarnation();
@@ -102,7 +102,7 @@ void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
     GoOn(*meta, at);
   }
   for (const auto& [name, node] : books_.nodes.nodes()) {
-    // Master and scaler send no heartbeats: nothing is to be heard of them.
+    // Master and scaler send no heartbeats.
     const bool speaks = node.record.Is(NodeRole::kWorker) || node.record.Is(NodeRole::kServer);
     if (speaks && node.record.state == NodeState::kRunning) {
       books_.nodes.Find(name)->last_heard = at.now;
@@ -260,7 +260,7 @@ void MasterCore::Tick(StepTime at) {
 }
 
 void MasterCore::ForgiveOwnPause(TimePoint now) {
-  // A second of it counts: where every tick comes late, on a slow disk, the dead are found, too.
+  // One second of it counts. So dead nodes are also found if every tick is late, on a slow disk.
   const std::chrono::nanoseconds gap = now - ticked_at_ - kPauseMin;
   ticked_at_ = now;
   if (gap.count() <= 0) return;
@@ -295,7 +295,7 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
   MUSTER_CHECK(collected_->map_version <= meta.map_version);
   MUSTER_CHECK(collected_->restore_epoch <= meta.restore_epoch);
   MUSTER_CHECK(collected_->newest_server_incarnation <= meta.newest_server_incarnation);
-  // A later start may begin a job again that has ended.
+  // A later start may continue a job that has ended.
   MUSTER_CHECK(!IsTerminal(collected_->state) || collected_->state == meta.state ||
                collected_->incarnation < meta.incarnation);
 }

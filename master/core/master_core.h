@@ -133,8 +133,8 @@ class MasterCore {
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
   TimePoint started_at() const { return started_at_; }
-  /// For how long the job has run at `at`, all runs together; of one that is over, or is shown as
-  /// found: until it was last heard of.
+  /// How long the job has run at `at`, all runs together. If the job is over, or is only shown:
+  /// until its last news.
   std::chrono::milliseconds RunningFor(StepTime at) const;
 
  private:
@@ -168,7 +168,7 @@ class MasterCore {
   bool new_run_ = false;
   RunClock run_clock_;
   TimePoint started_at_;
-  /// The meta record as it was last told to the journal, and when.
+  /// The meta record as last journaled, and when.
   std::optional<MetaRecord> collected_;
   TimePoint meta_at_;
   TimePoint now_;

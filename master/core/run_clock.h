@@ -8,16 +8,16 @@
 
 namespace muster {
 
-/// For how long the job has run, all runs together: a restart of the master does not begin it anew,
-/// and the time between two runs is left out. Goes by the wall clock; what that loses or gains
-/// while a run goes on shows. A value.
+/// How long the job has run, all runs together, without the time between runs. It continues over a
+/// restart of the master. It uses the wall clock, so changes of that clock during a run are
+/// visible. A value.
 class RunClock {
  public:
-  /// A new run begins at `now`. `last_word`: when an earlier run, if there was one, was last heard
-  /// of.
+  /// A new run begins at `now`. `last_word`: the time of the last news of an earlier run, if there
+  /// was one.
   void BeginRun(const std::optional<MetaRecord>& before, std::optional<WallTime> last_word,
                 WallTime now);
-  /// The run goes on, or is shown, as the journal has it.
+  /// The run continues, or is shown, with the values of the journal.
   void Resume(const MetaRecord& meta, WallTime now);
   void Save(MetaRecord* meta) const;
   /// Up to `until`; never negative.

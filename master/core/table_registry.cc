@@ -76,7 +76,7 @@ absl::StatusOr<TableRegistry::Registered> TableRegistry::Register(const TableSpe
   const TableId id(tables_.empty() ? 1 : tables_.rbegin()->first.value() + 1);
   TableSpec added = table;
   added.id = id;
-  // Servers ask for what is above the newest that they know.
+  // Servers request the tables above the newest that they know.
   MUSTER_CHECK_MSG(tables_.empty() || tables_.rbegin()->first < id, ToString(id));
   tables_.emplace_hint(tables_.end(), id, added);
   dirty_.push_back(id);

@@ -13,7 +13,8 @@
 namespace muster {
 namespace {
 
-/// Two slots in two sectors, written in turns: a torn write spoils one, the other is older by one.
+/// Two slots in two sectors, written in turn. A torn write damages only one; the other is older by
+/// one.
 constexpr uint64_t kSlotDistance = 4096;
 constexpr uint64_t kSlots = 2;
 constexpr uint64_t kSalt = 0x4d55535445524d4bULL;

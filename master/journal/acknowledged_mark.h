@@ -33,7 +33,7 @@ class AcknowledgedMark {
   static absl::StatusOr<std::unique_ptr<AcknowledgedMark>> Open(rocksdb::Env* env,
                                                                 const std::string& directory,
                                                                 uint64_t batch);
-  /// As far as the kernel.
+  /// Writes to the kernel, without a sync.
   absl::Status Write(uint64_t batch);
   absl::Status Sync();
 

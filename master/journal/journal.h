@@ -17,8 +17,8 @@ struct JournalHeader {
   std::vector<std::pair<std::string, std::string>> fixed_fields;
   /// Dataset name and fingerprint of its files.
   std::vector<std::pair<std::string, std::string>> sources;
-  /// Distinguishes this job from every other job, also of the same name. A new journal keeps it for
-  /// ever. CheckHeader does not compare it.
+  /// Distinguishes this job from every other job, also of the same name. A journal never changes
+  /// it. CheckHeader does not compare it.
   std::string job_id;
 };
 
@@ -30,9 +30,9 @@ absl::Status CheckHeader(const JournalHeader& journal, const JournalHeader& job,
 class Journal {
  public:
   virtual ~Journal() = default;
-  /// The job's, from the time when the journal was made.
+  /// The job's id, fixed when the journal was created.
   virtual const std::string& job_id() const = 0;
-  /// The state as it was when the journal was opened. To be called once, before any Write.
+  /// The state as it was when the journal was opened. Call it once, before any Write.
   virtual DurableState TakeState() = 0;
   /// Writes all mutations or, after a crash, none; they are on disk when it returns. After an
   /// error,

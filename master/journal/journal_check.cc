@@ -53,7 +53,7 @@ class NumberReader final : public rocksdb::WriteBatch::Handler {
   bool done_ = false;
 };
 
-/// Notes which batches the logs have, and lets none of them into the store.
+/// Records which batches the logs have, but applies none of them to the store.
 class NumberCollector final : public rocksdb::WalFilter {
  public:
   struct Numbered {
@@ -66,7 +66,7 @@ class NumberCollector final : public rocksdb::WalFilter {
                                      bool*) override {
     NumberReader reader;
     static_cast<void>(batch.Iterate(&reader));
-    // Without one: RocksDB's own, or of a version that did not count.
+    // A batch without a number is RocksDB's own, or from a version that did not count.
     if (reader.number() > 0) {
       const bool follows = last_.has_value() && reader.number() == last_->number + 1;
       if (!follows) pieces_.push_back({{reader.number(), log}, reader.number()});
@@ -76,7 +76,7 @@ class NumberCollector final : public rocksdb::WalFilter {
     return WalProcessingOption::kIgnoreCurrentRecord;
   }
 
-  /// Batches without a gap between them.
+  /// Consecutive batches without a gap.
   struct Piece {
     Numbered first;
     uint64_t last = 0;
@@ -99,7 +99,7 @@ bool EndsWith(const std::string& name, std::string_view end) {
   return name.size() >= end.size() && std::string_view(name).ends_with(end);
 }
 
-/// Path of the newest log there is, by its name; empty: there is none.
+/// The path of the newest log, by its name; empty: there is none.
 std::string NewestLog(const std::string& directory, rocksdb::Env* env) {
   std::vector<std::string> names;
   static_cast<void>(env->GetChildren(directory, &names));
@@ -120,7 +120,7 @@ absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb
   MUSTER_RETURN_IF_ERROR(
       JournalStatus(rocksdb::DB::OpenForReadOnly(reading, directory, &opened), directory));
   const std::unique_ptr<rocksdb::DB> db(opened);
-  // Before anything is changed, and before compactions meet it in the background.
+  // Checked before anything is changed, and before background compactions read it.
   MUSTER_RETURN_IF_ERROR(JournalStatus(db->VerifyChecksum(), directory));
   std::string value;
   const rocksdb::Status found = db->Get({}, kBatchKey, &value);
@@ -159,8 +159,8 @@ absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
   JournalExtent extent;
   auto newest = NewestBatch(directory, options, extent.recovery, acknowledged.value_or(0));
   if (absl::IsDataLoss(newest.status()) && acknowledged.has_value()) {
-    // A power loss can also leave holes in the last batch, which then fails its checksum in the
-    // place of ending early. It was not acknowledged when all that was can be read.
+    // A power loss can also leave holes in the last batch. It then fails its checksum instead of
+    // ending early. If all acknowledged batches can be read, this one was not acknowledged.
     const auto readable = NewestBatch(
         directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, *acknowledged);
     extent.recovery = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
@@ -189,7 +189,7 @@ absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,
   std::vector<std::string> names;
   static_cast<void>(env->GetChildren(directory, &names));  // no folder: nothing is there
   for (const std::string& name : names) {
-    // A log is begun after CURRENT is on disk, so a crash leaves none without it.
+    // A log begins after CURRENT is on disk, so a crash cannot leave a log without it.
     if (acknowledged.value_or(0) > 0 || EndsWith(name, ".log") || EndsWith(name, ".sst")) {
       return Lost(directory, fmt::format("{} is missing", current));
     }

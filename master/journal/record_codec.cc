@@ -35,7 +35,7 @@ std::string ShardKey(const ShardId& shard, char kind) {
 }
 constexpr char kFailureKind = 'f', kRangeKind = 'r';
 
-/// Where a record lies.
+/// The key of a record.
 struct KeyOf {
   std::string operator()(const MetaRecord&) const { return "m"; }
   std::string operator()(const DoneRecord& record) const {
@@ -72,7 +72,7 @@ struct KeyOf {
   std::string operator()(const EraseEvents&) const { return ""; }
 };
 
-/// What concerns peers, too, is checked on disk as it is when a peer sends it.
+/// Values that also come from peers are checked on disk by the same rules.
 template <typename Record>
 constexpr fields::Side kSideOf =
     std::is_same_v<Record, TableSpec> || std::is_same_v<Record, PartitionRecord>

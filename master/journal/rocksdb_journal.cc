@@ -27,13 +27,13 @@ namespace muster {
 namespace {
 
 constexpr size_t kCacheBytes = 8 << 20;
-/// What opening a journal and going on for a while may write.
+/// The disk space that opening a journal and the first batches may need.
 constexpr size_t kRoomBytes = 1 << 20;
 
-/// A master that writes meanwhile can take a file away between two looks at the folder.
+/// A master that writes meanwhile can delete a file between two reads of the folder.
 constexpr int kReadTriesMax = 3;
 
-/// RocksDB aborts when the disk fills up while it opens, so there is a look at the room beforehand.
+/// RocksDB aborts if the disk fills up while it opens, so the free space is checked before.
 absl::Status CheckRoom(const std::string& directory) {
   const std::string probe = directory + "/room.probe";
   const absl::Status status = WriteFileAtomically(probe, std::string(kRoomBytes, '\0'));
@@ -42,8 +42,7 @@ absl::Status CheckRoom(const std::string& directory) {
   return DiskFull(fmt::format("the journal {}: {}", directory, Message(status)));
 }
 
-/// RocksDB's own notes are not kept: where only reading is wanted, its log file is not wanted
-/// either.
+/// RocksDB's info log is turned off, because a read must not create files.
 class NoLog final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -58,8 +57,8 @@ rocksdb::Options JournalOptions(const JournalStorage& storage) {
   }
   options.create_if_missing = true;
   options.paranoid_checks = true;
-  // Only a torn record at the log's very end is dropped: it was never synced, so never answered;
-  // unless FindExtent says otherwise.
+  // Only a torn record at the very end of the log is dropped. It was never synced, so never
+  // answered (unless FindExtent says otherwise).
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.manual_wal_flush = false;
   options.write_buffer_size = storage.memtable_bytes;
@@ -124,7 +123,8 @@ class RocksdbJournal final : public Journal {
         mark_(std::move(mark)) {}
   ~RocksdbJournal() override {
     static_cast<void>(mark_->Sync());
-    // After a failed write RocksDB aborts when it is closed: it is left open for the process's end.
+    // After a failed write, RocksDB aborts when it is closed. So it stays open until the process
+    // ends.
     if (failed_) static_cast<void>(db_.release());
   }
 
@@ -211,7 +211,7 @@ class RocksdbJournal final : public Journal {
   bool failed_ = false;
 };
 
-/// Under the journal's lock: a master that writes meanwhile would look like damage.
+/// Checked under the journal's lock, because a master that writes meanwhile would look like damage.
 absl::StatusOr<JournalExtent> LockedExtent(const std::string& directory,
                                            const rocksdb::Options& options) {
   rocksdb::Env* const env = options.env;
@@ -271,7 +271,7 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& d
   return std::unique_ptr<rocksdb::DB>(opened);
 }
 
-/// Everything that was acknowledged is there, or an error says what is not.
+/// Checks that every acknowledged batch is there; the error names what is missing.
 absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenChecked(const std::string& directory) {
   rocksdb::Options options = ForReading(JournalOptions({}));
   std::optional<uint64_t> acknowledged;

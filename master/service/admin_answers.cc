@@ -32,7 +32,7 @@ absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
   return limit == 0 ? kPageDefault : limit;
 }
 
-/// Values, not what they were computed from: a histogram has thousands of bins.
+/// Adds values instead of the data behind them, because a histogram has thousands of bins.
 void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
   for (const auto& [name, mean] : metrics.means) {
     to->metrics[ValidUtf8(name)] = mean.sum / mean.weight;
@@ -279,7 +279,7 @@ class PageOfShards {
   const std::function<ShardWork(const ShardId&)>& work_of_;
   const uint32_t limit_;
   ShardPage page_;
-  /// Trim does the rest: there are so many entries at most, and the others are short.
+  /// Trim limits the rest: there are at most so many entries, and the others are short.
   size_t text_bytes_ = 0;
 };
 

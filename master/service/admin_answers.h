@@ -53,7 +53,7 @@ absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now
 void Trim(ShardPage* page);
 void Trim(MasterEvents* page);
 void Trim(PartitionList* page);
-/// What a manifest is made of.
+/// The parts of a manifest.
 struct ManifestFacts {
   std::vector<Manifest> partitions;
   std::map<TableId, TableSpec> tables;

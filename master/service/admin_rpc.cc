@@ -57,7 +57,7 @@ absl::Status CheckDrain(const v1::DrainNodeRequest& request) {
                                                 request.timeout_ms(), kDrainTimeoutMaxMs));
 }
 
-/// Fills in the response with what fits of a page.
+/// Fills the response with the part of a page that fits.
 auto PutPage(google::protobuf::MessageLite* response) {
   return [response](auto& page) {
     Trim(&page);

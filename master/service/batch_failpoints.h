@@ -18,13 +18,13 @@ class BatchFailpoints {
   explicit BatchFailpoints(const MasterCore& core);
 
   void PassBeforeSync(const std::vector<Mutation>& mutations);
-  /// Of the same batch.
+  /// For the same batch.
   void PassAfterSync() const;
 
  private:
   void Look(const Mutation& mutation);
 
-  /// What the batch at hand says.
+  /// The contents of the present batch.
   struct Says {
     bool done = false;
     bool commit = false;    // shards of a training epoch became COMMITTED

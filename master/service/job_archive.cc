@@ -49,7 +49,7 @@ JobStatus JobArchive::Status() const {
   if (stopped) status.state = JobState::kStopped;
   for (NodeStatus& node : status.nodes) {
     if (node.state == NodeState::kExited) continue;
-    // It ended with the run; of one that was killed nobody was left to say how.
+    // It ended with the run. If the run was killed, nothing recorded how.
     node.state = NodeState::kExited;
     if (stopped) node.last_exit = kExitNotSeen;
   }

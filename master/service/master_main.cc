@@ -32,7 +32,7 @@ class StopSignals {
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
   ~StopSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  /// Waits at most 100 ms; whether one of the signals came.
+  /// Waits at most 100 ms; returns true if one of the signals came.
   bool Wait() {
     const timespec timeout{0, 100'000'000};
     return sigtimedwait(&set_, nullptr, &timeout) > 0;
@@ -81,11 +81,11 @@ absl::Status RunMaster(const MasterOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
-  // Not before: indexing may take long, and to be killed in it costs nothing.
+  // Not earlier, because indexing may take long, and a kill during it costs nothing.
   StopSignals signals;
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(),
                              options.job_id.empty() ? RandomId() : options.job_id};
-  // Before an empty journal takes the place of one that is gone.
+  // Checked before an empty journal replaces a missing one.
   const std::string journal_directory = job.state_directory + "/journal";
   if (absl::IsNotFound(ReadRocksdbHeader(journal_directory).status())) {
     MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(
@@ -105,14 +105,14 @@ absl::Status RunMaster(const MasterOptions& options) {
       MasterServer::Start({job, CoreOptionsOf(options, catalog->Plans()), options.listen_address,
                            options.token_file, catalog.get()},
                           journal.get(), &clock));
-  ::malloc_trim(0);  // what the journal's state took on its way into the core
+  ::malloc_trim(0);  // memory that was needed to load the journal's state
   while (!server->failure().has_value()) {
     if (!signals.Wait()) continue;
     Log(LogLevel::kInfo, "stopping on a signal");
     server->Stop();
     return absl::OkStatus();
   }
-  // The journal cannot be closed in order any more (Journal::Write), so the process ends here.
+  // The journal can no longer be closed properly (Journal::Write), so the process ends here.
   Log(LogLevel::kError, "the master ends: {}", Message(*server->failure()));
   std::_Exit(1);
 }

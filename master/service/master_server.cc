@@ -23,14 +23,14 @@ namespace muster {
 namespace {
 
 constexpr int kRequestBytesMax = 64 << 20;
-/// Open files: connections of workers, servers and askers beside the journal. The usual limit of
-/// 1,024 is soon used up, and gRPC's server never accepts again after it was.
+/// Open files for the journal and the connections of workers, servers and operators. The usual
+/// limit of 1,024 is soon reached, and then gRPC's server never accepts connections again.
 constexpr uint64_t kDescriptors = 64 << 10;
 constexpr std::chrono::milliseconds kStopDeadline{500};
-/// Encoding takes about as long as stepping.
+/// Encoding an answer takes about as long as a step.
 constexpr uint32_t kAnswerThreads = 2;
 constexpr size_t kAnswersMax = 20'000;
-/// Few: those that wait when the process is killed leave their files until the next run.
+/// Few, because files of tasks that still wait when the process is killed stay until the next run.
 constexpr size_t kDeletionsMax = 8;
 
 class MasterServerImpl final : public MasterServer {
@@ -58,13 +58,14 @@ class MasterServerImpl final : public MasterServer {
             DeleteSnapshotFiles(directory, names);
           });
         });
-    // The port first: a second master must fail before it counts an incarnation up.
+    // Takes the port first, so that a second master fails before it increases the incarnation.
     MUSTER_RETURN_IF_ERROR(Listen());
-    // Before anything is deleted.
+    // Checked before anything is deleted.
     MUSTER_RETURN_IF_ERROR(ClaimSnapshotDirectory(
         options_.job.snapshot_directory,
         {journal_->job_id(), options_.job.name, options_.job.state_directory}, named));
-    // Before anything is served: a snapshot that is accepted meanwhile would not be in `named`.
+    // Done before anything is served, because a snapshot that is accepted meanwhile would not be in
+    // `named`.
     if (new_run) {
       const uint64_t orphans = DeleteOrphanSnapshots(options_.job.snapshot_directory, named);
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
@@ -81,7 +82,8 @@ class MasterServerImpl final : public MasterServer {
   void Stop() override {
     for (const auto& follower : followers_) follower->RequestStop();
     for (const auto& follower : followers_) follower->Stop();
-    // The loop before the server: it answers everything that waits, so that that can shut down.
+    // Stops the loop before the server: the loop answers all waiting calls, so the server can shut
+    // down.
     if (loop_ != nullptr) loop_->Stop();
     answers_.Stop();
     admin_answers_.Stop();
@@ -89,7 +91,7 @@ class MasterServerImpl final : public MasterServer {
       server_->Shutdown(std::chrono::system_clock::time_point() + StopAt());
       server_.reset();
     }
-    // After the server: a slow disk keeps the port from nobody.
+    // Stopped after the server, so that a slow disk does not keep the port occupied.
     deletions_.Stop();
   }
 
@@ -113,7 +115,7 @@ class MasterServerImpl final : public MasterServer {
     return absl::OkStatus();
   }
 
-  /// Waits for the sync: what it returns may be told to anybody.
+  /// Waits for the sync, so its result may be told to any process.
   absl::StatusOr<FollowOptions::Progress> TellLook(const StreamLook& look) {
     struct Answer {
       Mutex mutex;
@@ -147,10 +149,10 @@ class MasterServerImpl final : public MasterServer {
     services_.push_back(MakeWorkerRpc(context));
     services_.push_back(MakeServerRpc(context));
     services_.push_back(MakeAdminRpc(admin_context));
-    // Debian's Abseil is built to look for cycles of locks, at every lock of gRPC's.
+    // Debian's Abseil checks for cycles of locks at every lock of gRPC.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     grpc::ServerBuilder builder;
-    // Without this a second master could share the port unnoticed.
+    // Without this, a second master could share the port unnoticed.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(kRequestBytesMax);
     builder.AddListeningPort(options_.listen_address, grpc::InsecureServerCredentials(), &port_);
@@ -167,7 +169,8 @@ class MasterServerImpl final : public MasterServer {
   Journal* const journal_;
   const Clock* const clock_;
   TaskThreads answers_{{.name = "answers", .threads = kAnswerThreads, .waiting_max = kAnswersMax}};
-  /// Operators': a page or a metric may take long, and holds up no worker's and no server's answer.
+  /// For operators: a page or a metric may take long, but must not delay an answer to a worker or a
+  /// server.
   TaskThreads admin_answers_{{.name = "admin-answers", .waiting_max = kAnswersMax}};
   TaskThreads deletions_{{.name = "deletions", .waiting_max = kDeletionsMax}};
   std::unique_ptr<OwnerLoop> loop_;

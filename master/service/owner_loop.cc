@@ -87,7 +87,8 @@ absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
   const absl::Status synced = Write(commit_.Step(std::exchange(*batch, {}), Now()));
   if (!synced.ok()) {
-    // Nothing of the batch may be told: it is not known what of it the next start will find.
+    // No result of the batch may be told, because it is not known which part of it the next start
+    // will find.
     *batch = commit_.TakeItems();
     Log(LogLevel::kError, "stopping: {}", Message(synced));
     MutexLock lock(&mutex_);

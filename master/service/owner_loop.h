@@ -18,8 +18,8 @@
 
 namespace muster {
 
-/// The one thread that owns core and journal. It takes whatever requests have come in as one batch
-/// of GroupCommit: requests that arrive during a sync share the next one.
+/// The one thread that owns core and journal. It takes all waiting requests as one batch of
+/// GroupCommit, so requests that arrive during a sync share the next one.
 ///
 /// Thread-safety: Post, Stop and failure may be called from any thread; steps and answers run on
 /// the owner thread.

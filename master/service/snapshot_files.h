@@ -14,7 +14,7 @@ namespace muster {
 /// The names, relative to the directory, of the files that the manifests of `state` name.
 std::set<std::string> NamedSnapshots(const DurableState& state);
 
-/// The snapshot files that there are: "p3/17.sst", sorted.
+/// The existing snapshot files: "p3/17.sst", sorted.
 std::vector<std::string> ListSnapshots(const std::string& directory);
 
 /// Removes files by their names relative to `directory`. Names that lead out of it are left alone.

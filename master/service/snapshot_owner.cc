@@ -60,7 +60,7 @@ std::string Describe(const SnapshotOwner& owner) {
   return fmt::format("'{}' with the state directory {}", owner.job, owner.state_directory);
 }
 
-/// The weights are there, but the journal, which says which files count, is gone.
+/// The weights exist, but the journal, which names the valid files, is gone.
 absl::Status JournalGone(const std::string& directory, const SnapshotOwner& owner) {
   return absl::FailedPreconditionError(fmt::format(
       "the journal of the job '{}' is missing from {}, but {} still has the job's snapshots. "
@@ -104,7 +104,8 @@ absl::Status ClaimSnapshotDirectory(const std::string& directory, const Snapshot
   MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
   if (marked.has_value()) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
-  // Written whole beside it, then linked: unlike a rename, a link never replaces another's marker.
+  // The marker is written to another file and then linked, because a link never replaces another
+  // job's marker, unlike a rename.
   const std::string written = fmt::format("{}.{}", MarkerOf(directory), owner.job_id);
   absl::Status status = MUSTER_FAILPOINT_STATUS("owner.before-write");
   if (status.ok()) status = WriteFileAtomically(written, Encode(owner));

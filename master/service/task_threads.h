@@ -18,10 +18,10 @@ namespace muster {
 class TaskThreads {
  public:
   struct Options {
-    /// Of the threads, for those who look at the process.
+    /// The name of the threads, for people who inspect the process.
     std::string name;
     uint32_t threads = 1;
-    /// So many tasks may wait.
+    /// The most waiting tasks.
     size_t waiting_max = 1'000;
   };
   explicit TaskThreads(const Options& options);
@@ -33,7 +33,7 @@ class TaskThreads {
   /// Runs `task` on a thread. While too many tasks wait, the caller waits, too, and runs it itself
   /// after Stop().
   void Post(std::function<void()> task);
-  /// Lets everything end that was posted, then joins. Idempotent.
+  /// Lets all posted tasks end, and then joins. Idempotent.
   void Stop();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDelayOctaveMax = 20;  // as DelayStatus says
 
-/// Offsets of a topic partition that can be read and are in no range yet.
+/// Offsets of a topic partition that can be read but are in no range yet.
 uint64_t Uncut(const StreamTable::Progress& partition) {
   const uint64_t end =
       std::min(partition.stable_end, partition.position.end.value_or(partition.stable_end));
@@ -79,7 +79,7 @@ StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at) {
     lag_ms = std::max(lag_ms, partition.lag_ms.value_or(0));
     held_back += partition.held_back.value_or(0);
   }
-  // What is not known of one partition is not known of all.
+  // If a value is unknown for one partition, the sum is unknown.
   if (seen) {
     status.lag = lag;
     status.lag_ms = lag_ms;

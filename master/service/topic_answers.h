@@ -9,7 +9,7 @@ namespace muster {
 
 /// `at`: now; a wall time of 0: not known, and neither are the lags in time.
 StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at);
-/// Adds what a shard of a stream covers. COMMITTED ones are not known any more.
+/// Adds the range of a shard of a stream. The ranges of COMMITTED shards are no longer known.
 void DescribeRange(const Ledger& ledger, const ShardId& shard, ShardStatus* to);
 /// The most records that the dataset is known to have so far: the trained records plus the offsets
 /// not trained yet.

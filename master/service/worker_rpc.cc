@@ -33,13 +33,13 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
   return hello;
 }
 
-/// Of an exchange the answer is put together of bytes: those of a map are the same for many
+/// The answer to an exchange is assembled from bytes, because those of a map are the same for many
 /// workers.
 using Service =
     v1::WorkerService::WithCallbackMethod_Hello<v1::WorkerService::WithCallbackMethod_RegisterTable<
         v1::WorkerService::WithRawCallbackMethod_Exchange<v1::WorkerService::Service>>>;
 
-/// What an exchange is answered with.
+/// The answer to an exchange.
 struct ExchangeAnswer {
   WorkerExchangeReply reply;
   /// Null: the worker's map is current.
@@ -60,7 +60,7 @@ absl::StatusOr<WorkerExchangeRequest> ParseExchange(const grpc::ByteBuffer& byte
   return fields::Decode<WorkerExchangeRequest>(joined);
 }
 
-/// The news' bytes, which are shared and not copied.
+/// The bytes of the news, which are shared and not copied.
 grpc::Slice SliceOf(const std::shared_ptr<const MapNews>& news) {
   const std::string& bytes = news->Encoded();
   const auto release = [](void* kept) {
@@ -70,7 +70,7 @@ grpc::Slice SliceOf(const std::shared_ptr<const MapNews>& news) {
                      new std::shared_ptr<const MapNews>(news));
 }
 
-/// A message's fields may come in pieces: the map's after the others.
+/// A message may be assembled from pieces, so the fields of the map come after the others.
 void Encode(const ExchangeAnswer& answer, grpc::ByteBuffer* response) {
   std::vector<grpc::Slice> slices = {grpc::Slice(fields::Encode(answer.reply))};
   if (answer.map != nullptr) slices.push_back(SliceOf(answer.map));
@@ -125,7 +125,7 @@ class WorkerRpc final : public Service {
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override {
-    // Before the request is read: what another job's worker says is no matter of this one's.
+    // Checked before the request is read, because calls of another job's workers are ignored.
     absl::Status checked = CheckLaterCall(*call);
     if (!checked.ok()) return Answer(call, checked);
     absl::StatusOr<WorkerExchangeRequest> parsed = ParseExchange(*request);
@@ -148,7 +148,7 @@ class WorkerRpc final : public Service {
   }
 
  private:
-  /// After its hello a worker names the job.
+  /// After its Hello, a worker names the job.
   absl::Status CheckLaterCall(const grpc::CallbackServerContext& call) const {
     return CheckJob(call, context_.identity, "the worker", UnnamedJob::kRefuse);
   }

@@ -49,7 +49,7 @@ class DatasetSource {
  public:
   virtual ~DatasetSource() = default;
 
-  /// Whether the settings can work at all. Looks at no data.
+  /// Checks the settings, without a look at the data.
   virtual absl::Status CheckSettings() const = 0;
   /// A quick look for people; it may estimate. The error names the dataset.
   virtual absl::StatusOr<SourcePreview> Preview() const = 0;
@@ -59,15 +59,15 @@ class DatasetSource {
   virtual absl::Status Look(const ProgressFn& progress) = 0;
   /// Writes what Look has found, so that later looks compare with it. The source is open then.
   virtual absl::Status Keep() = 0;
-  /// Opens it from what Keep wrote, without a look at the data, which may be gone. kNotFound and
-  /// kDataLoss: that is missing or damaged. Writes nothing.
+  /// Opens it from the files of Keep, without a look at the data, which may be gone. kNotFound and
+  /// kDataLoss: those files are missing or damaged. Writes nothing.
   virtual absl::Status OpenKept() = 0;
 
   // Open.
 
-  /// How the dataset is cut into shards; of a source that grows: nothing, the core cuts it.
+  /// How the dataset is cut into shards; none for a source that grows, which the core cuts.
   virtual const ShardLayout& layout() const = 0;
-  /// How the core cuts a source that grows while the job runs. Nothing: all of it is in the layout.
+  /// How the core cuts a source that grows while the job runs; none: the layout has all of it.
   virtual std::optional<StreamPlan> Growth() const { return std::nullopt; }
   /// What the journal compares on resume: the state belongs to these data.
   virtual std::string Fingerprint() const = 0;
@@ -76,7 +76,7 @@ class DatasetSource {
   virtual void Locate(uint32_t /*part*/, uint64_t /*number*/, ShardWork* /*work*/) const {}
   /// Tells a new session what it must know to read shards of the dataset.
   virtual void Introduce(HelloResponse* /*hello*/) const {}
-  /// What looks at a source that grows; null: nothing comes.
+  /// The follower of a source that grows; null: it does not grow.
   virtual absl::StatusOr<std::unique_ptr<SourceFollower>> Follow(FollowOptions) const {
     return nullptr;
   }

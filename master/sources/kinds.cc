@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// A row for each kind: the compiler misses the one that is left out.
+/// A row for each kind. If one is missing, the compiler reports it.
 struct Maker {
   const JobSpec& job;
   const DatasetId dataset;

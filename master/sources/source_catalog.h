@@ -38,14 +38,14 @@ class SourceCatalog {
   /// What the core must know of the datasets, in the job's order.
   std::vector<DatasetPlan> Plans() const;
 
-  /// Completes what a worker needs to read the shard: of a layout all of it, else what the core has
-  /// said is left as it is. A pure lookup; O(log parts). Requires a shard that exists.
+  /// Completes what a worker needs to read the shard. For a shard of a layout, fills in everything;
+  /// otherwise, keeps the core's values. A pure lookup; O(log parts). Requires a shard that exists.
   ///
   /// `first_step` counts the minibatches of whole shards in the order of (epoch, train dataset,
   /// index), every train dataset in every epoch: a function of the shard alone, whatever its
   /// epoch's other datasets do. Evaluate datasets are counted each for itself.
   void Describe(const ShardId& shard, ShardWork* work) const;
-  /// The same, of which the core has said nothing.
+  /// The same, without values from the core.
   ShardWork WorkOf(const ShardId& shard) const;
   /// DatasetSource::Introduce of every dataset.
   void Introduce(HelloResponse* hello) const;
@@ -61,7 +61,8 @@ class SourceCatalog {
   struct Dataset {
     DatasetSpec spec;
     std::unique_ptr<DatasetSource> source;
-    /// Steps of one epoch: of what is counted with this dataset, and of that the part before it.
+    /// Steps of one epoch: of all datasets that are counted together with this one, and of those
+    /// before it.
     uint64_t epoch_steps = 0;
     uint64_t steps_before = 0;
   };

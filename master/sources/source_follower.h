@@ -25,11 +25,11 @@ class SourceFollower {
 /// What a follower works with.
 struct FollowOptions {
   using Progress = std::vector<StreamTable::Progress>;
-  /// Tells the core, and returns how far the dataset is when that is journaled. Blocks; an error
-  /// ends nothing.
+  /// Tells the core, and returns the dataset's progress after it is journaled. Blocks; an error
+  /// does not end the follower.
   using Tell = std::function<absl::StatusOr<Progress>(const StreamLook&)>;
 
-  /// As the core has it now.
+  /// The core's present value.
   Progress progress;
   Tell tell;
   /// Outlives the follower.

@@ -15,14 +15,14 @@ namespace muster {
 /// One table of a folder written by `muster export`, checked and mapped. Immutable; movable.
 class ExportedTable {
  public:
-  /// Opens the table of the name of `table` in the export table.warm_start_directory, for a table
-  /// of that width or shape. Verifies the sums of its files, that keys ascend and that values are
-  /// finite; and the export's hash when the spec pins one. Reads all of the table's files; blocks.
+  /// Opens the table with the name of `table` in the export table.warm_start_directory. Verifies
+  /// its width or shape, the checksums of its files, that keys ascend, that values are finite, and
+  /// the export's hash if the spec pins one. Reads all files of the table; blocks.
   ///
-  /// Waiting does not mend kFailedPrecondition (no such table, another width or shape, another
-  /// export than the pinned one), kDataLoss (a file does not have its sum) and kInvalidArgument
-  /// (not what `muster export` writes). kNotFound: no folder or file there now. Errors name the
-  /// folder or the file, and what to do.
+  /// A retry does not help against kFailedPrecondition (no such table, another width or shape, or
+  /// not the pinned export), kDataLoss (a wrong checksum) and kInvalidArgument (not written by
+  /// `muster export`). kNotFound: no folder or file is there now. Errors name the folder or the
+  /// file, and what to do.
   static absl::StatusOr<ExportedTable> Open(const TableSpec& table);
 
   /// The SHA-256 of the export's SHA256SUMS: what TableSpec::warm_start_hash pins.

@@ -21,7 +21,7 @@ std::string ShapeText(const std::vector<uint64_t>& shape) {
                            : fmt::format("({})", fmt::join(shape, ", "));
 }
 
-/// What follows `'name':` in the dictionary, without leading spaces; empty when it is not there.
+/// The text after `'name':` in the dictionary, without leading spaces; empty if it is not there.
 std::string_view ValueOf(std::string_view dictionary, std::string_view name) {
   const size_t at = dictionary.find(fmt::format("'{}':", name));
   if (at == std::string_view::npos) return {};

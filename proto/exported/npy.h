@@ -27,9 +27,8 @@ struct NpyArray {
   NpyHeader header;
   std::string_view data;  // into the file's bytes
 };
-/// Takes a whole file apart. kInvalidArgument when it is no `.npy` file of version 1 or 2, in
-/// Fortran order, of another dtype than the two above, or when its data is not as long as its shape
-/// says.
+/// Parses a whole file. kInvalidArgument: it is not a `.npy` file of version 1 or 2, is in Fortran
+/// order, has another dtype than the two above, or its data is not as long as its shape says.
 absl::StatusOr<NpyArray> DecodeNpy(std::string_view file);
 
 }  // namespace muster

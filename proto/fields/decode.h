@@ -32,8 +32,8 @@ struct At {
   }
 };
 
-/// Reads one field into the member that a list has for its number. For every field of a message the
-/// list is gone through once.
+/// Reads one field into the member that the list has for its number. Visits the whole list for
+/// every field of a message.
 class WireReader {
  public:
   WireReader(protozero::pbf_reader* in, const At* at, Side side) : in_(in), at_(at), side_(side) {}
@@ -162,7 +162,7 @@ class WireReader {
     const auto numbers = in_->get_packed_uint64();
     const size_t count = list->size() + static_cast<size_t>(numbers.size());
     CheckCount(at, count, most);
-    if (list->empty()) list->reserve(count);  // what comes in many pieces grows as it will
+    if (list->empty()) list->reserve(count);  // a list in many pieces just grows
     for (const uint64_t number : numbers) list->push_back(FromNumber<T>(number));
   }
 

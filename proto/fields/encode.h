@@ -27,7 +27,7 @@ class WireWriter {
   }
 
  private:
-  /// In a list, and where presence says something, a zero is written.
+  /// Zeros are written in lists, and where presence has a meaning.
   enum class Zero : uint8_t { kLeftOut, kWritten };
 
   template <typename T>
@@ -126,7 +126,7 @@ class WireWriter {
       fill(writer);
       empty = bytes_->size() == begin;
     }
-    if (empty) out_->add_bytes(number, "", 0);  // a pbf_writer takes back what stayed empty
+    if (empty) out_->add_bytes(number, "", 0);  // a pbf_writer removes a field that stayed empty
   }
 
   std::string* const bytes_;

@@ -40,16 +40,16 @@
 ///   IntervalSet: messages {1: begin, 2: end}
 ///   std::variant: a message {1: index, the alternative's list}
 ///
-/// A struct may say what no type can: `std::optional<std::string> Wrong() const`, why what was read
-/// is refused.
+/// A struct may have a check that types cannot express: `std::optional<std::string> Wrong() const`
+/// returns why the read values are refused.
 namespace muster::fields {
 
-/// What besides its name and type is to be said of a field.
+/// The properties of a field besides its name and type.
 struct About {
-  /// What people are told of it, where name and unit do not say it all.
+  /// A description for people, if name and unit do not say everything.
   std::string_view says = "";
-  /// The most that is taken: entries of a list, bytes of a text, the largest number. 0: kListMost,
-  /// kTextMost, any number.
+  /// The largest accepted value: entries of a list, bytes of a text, or the largest number. 0:
+  /// kListMost, kTextMost, any number.
   uint64_t most = 0;
   /// Of each text in a list, of the names in a map; 0: kTextMost.
   uint64_t text_most = 0;
@@ -57,17 +57,17 @@ struct About {
   uint64_t inner_most = 0;
   /// The name of the field that has such a list.
   const char* inner = "";
-  /// A number that takes 8 bytes whatever it is: hashes, seeds.
+  /// A number that always takes 8 bytes: hashes, seeds.
   bool fixed = false;
   /// A text that need not be UTF-8, `bytes` in the .proto file: names of files.
   bool raw = false;
-  /// A number that is as it is now, and may fall. Other numbers are running totals (metrics).
+  /// A gauge: a present value, which may fall. Other numbers are running totals (metrics).
   bool gauge = false;
 };
 inline constexpr uint64_t kListMost = 1 << 20;
 inline constexpr uint64_t kTextMost = 4'096;
 
-/// Limits and UTF-8 are a matter of peers. What we have written on our own disk is read as it is.
+/// Limits and UTF-8 are checked for peers only. Data from our own disk is read as it is.
 enum class Side : uint8_t { kPeer, kOwnDisk };
 
 /// The texts that a member may be: `f.Choice(2, "mode", d.mode, {"train", "evaluate"})`. On the
@@ -96,7 +96,8 @@ inline constexpr bool kIsDuration = false;
 template <typename Rep, typename Period>
 inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
 
-/// An enum that goes by its words, with these two beside it; FromWord() is false for no such word.
+/// An enum that is written as a word, with these two functions beside it. FromWord() returns false
+/// for an unknown word.
 template <typename T>
 concept IsWord = std::is_enum_v<T> && requires(T& value, std::string_view word) {
   { FromWord(word, &value) } -> std::same_as<bool>;
@@ -110,7 +111,7 @@ concept HasWords = std::is_enum_v<T> && requires(const T& value) {
   { ToString(value) } -> std::convertible_to<std::string_view>;
 };
 
-/// What is a number on the wire, and goes there and back by the two below.
+/// A type that is a number on the wire; the two functions below convert it.
 template <typename T>
 concept IsNumber = std::unsigned_integral<T> || (std::is_enum_v<T> && !IsWord<T>) ||
                    IsStrongId<T> || IsFenced<T> || kIsDuration<T>;
@@ -163,8 +164,8 @@ concept IsIntervals = requires(T& set, uint64_t n) {
   set.Add(n, n);
 };
 
-/// Makes everything 0 or empty that a list names: what is absent on the wire is 0, whatever a new
-/// struct begins with.
+/// Sets all members of a list to 0 or empty, because an absent field means 0, whatever the default
+/// of the member.
 struct Clear {
   template <typename T>
   void operator()(uint32_t number, const char* /*name*/, T& member, const About& /*about*/ = {}) {

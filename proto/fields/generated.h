@@ -7,8 +7,8 @@
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
 
-/// Structs with a list to and from the generated class of the same message, by way of its bytes:
-/// for those who speak gRPC with the Protobuf runtime.
+/// Converts structs with a list to and from the generated class of the same message, through its
+/// bytes. For code that uses gRPC with the Protobuf runtime.
 namespace muster {
 
 template <fields::Listed S>

@@ -18,10 +18,10 @@
 #include "base/status.h"
 #include "proto/fields/fields.h"
 
-/// Documents, their schemas, and the way back, all from the list of each struct's fields
-/// (fields.h): of `--output json`, of the REST interface, of files of events. `T::kName` is the
-/// schema's name; an enum that goes by its words has WordsOf(). Who includes this links
-/// nlohmann_json. Pure.
+/// Writes documents and their schemas, and reads documents, all from the list of each struct's
+/// fields (fields.h): for `--output json`, the REST interface, and files of events. `T::kName` is
+/// the schema's name; an enum that is written as a word has WordsOf(). Code that includes this
+/// links nlohmann_json. Pure.
 namespace muster {
 
 /// A document.
@@ -89,13 +89,13 @@ class ReadFields {
       status_ = Read(*found, fmt::format("{}.{}", at_, name), &value);
     }
   }
-  /// Any text: a newer scaler may know more of them.
+  /// Any text, because a newer scaler may know more words.
   void Choice(uint32_t number, const char* name, std::string& value, fields::Choices,
               const fields::About& about = {}) {
     (*this)(number, name, value, about);
   }
 
-  /// `at`: what errors call the value.
+  /// `at`: the value's name in errors.
   template <typename T>
   static absl::Status Read(const nlohmann::json& json, const std::string& at, T* value) {
     if constexpr (std::is_same_v<T, double>) {
@@ -234,9 +234,9 @@ nlohmann::json ToJson(const T& value) {
   return JsonFields::Value(value);
 }
 
-/// The way back, for clients and for files of events. What a document lacks keeps its default, and
-/// what is not known here is ignored, because fields are only ever added. InvalidArgument names a
-/// field of another type.
+/// Reads a document, for clients and for files of events. Missing fields keep their defaults, and
+/// unknown fields are ignored, because fields are only ever added. InvalidArgument names a field of
+/// another type.
 template <fields::Listed T>
 absl::StatusOr<T> FromJson(const nlohmann::json& json) {
   T value;
@@ -244,7 +244,7 @@ absl::StatusOr<T> FromJson(const nlohmann::json& json) {
   return value;
 }
 
-/// A reference to the schema of T; it and what it consists of are put into `components` by name.
+/// A reference to the schema of T. Puts that schema and its parts into `components` by name.
 template <fields::Listed T>
 nlohmann::json SchemaOf(nlohmann::json* components) {
   return SchemaFields::Schema<T>(components);

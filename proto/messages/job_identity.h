@@ -6,9 +6,8 @@
 
 #include "absl/status/status.h"
 
-/// Which job a conversation is about. Names and addresses come again: another state directory may
-/// hold a job of the same name, and a port may be taken over by a process of another job. The id
-/// does not come again.
+/// The job that a call is about. Names and addresses may repeat: another state directory may hold a
+/// job of the same name, and a process of another job may get the same port. Ids do not repeat.
 namespace muster {
 
 struct JobIdentity {
@@ -23,17 +22,17 @@ struct JobIdentity {
 inline constexpr char kJobIdMetadata[] = "muster-job-id";
 inline constexpr char kJobNameMetadata[] = "muster-job";
 
-/// Whether who knows of no job may speak: in its first call, in which it asks for the id.
+/// Says if a caller without an id is accepted: yes in its first call, which asks for the id.
 enum class UnnamedJob : uint8_t { kAccept, kRefuse };
 
 struct JobPeers {
   std::string_view we;    // "this master"
   std::string_view they;  // "worker-0"
 };
-/// Whether a process of job `theirs` may speak with one of job `ours`. kUnavailable names both jobs
-/// when they differ: whoever asks finds no process of its job here, which is what an address says
-/// at which nobody listens, and is to be treated like it: the right one may come back.
-/// kFailedPrecondition when `theirs` has no id and `unnamed` refuses that.
+/// Checks that a process of job `theirs` may talk to one of job `ours`. kUnavailable names both
+/// jobs if they differ. The caller treats it as if nothing listened at the address, because the
+/// right process may come back. kFailedPrecondition: `theirs` has no id, and `unnamed` refuses
+/// that.
 absl::Status CheckJobIdentity(const JobPeers& peers, const JobIdentity& ours,
                               const JobIdentity& theirs, UnnamedJob unnamed);
 

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// The place of `bin` in the lists, which get it if they lack it.
+/// The place of `bin` in the lists; adds it if it is missing.
 size_t PlaceOf(AucHistogram* histogram, uint32_t bin) {
   std::vector<uint32_t>& bins = histogram->bins;
   if (bins.size() == AucHistogram::kBins) return bin;

@@ -41,7 +41,7 @@ struct AucHistogram {
   friend bool operator==(const AucHistogram&, const AucHistogram&) = default;
 };
 
-/// What a shard reports besides having been trained: travels with its done, is merged exactly once.
+/// What a shard reports besides its training. It travels with the done, and is merged exactly once.
 struct ShardMetrics {
   uint64_t records = 0;
   uint64_t rejected_records = 0;
@@ -63,9 +63,9 @@ struct ShardMetrics {
 /// Adds `score` in [0, 1] (clamped; NaN counts as 0) of a record with this label.
 void AddScore(AucHistogram* histogram, double score, bool positive);
 void Merge(ShardMetrics* into, const ShardMetrics& from);
-/// About what it takes in memory, in bytes, names and bins included.
+/// The approximate memory in bytes, including names and bins.
 size_t MemoryOf(const ShardMetrics& metrics);
-/// Area under the ROC curve, or NaN when one of the classes is empty.
+/// The area under the ROC curve, or NaN if one of the classes is empty.
 double Auc(const AucHistogram& histogram);
 
 }  // namespace muster

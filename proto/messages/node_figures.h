@@ -38,7 +38,7 @@ struct WorkerTimes {
   friend bool operator==(const WorkerTimes&, const WorkerTimes&) = default;
 };
 
-/// What a worker process saw of a server process: answered requests and the sums of their round
+/// A worker process's figures of a server process: answered requests and the sums of their round
 /// trips.
 struct PeerTimes {
   static constexpr const char* kName = "PeerTimes";
@@ -92,7 +92,7 @@ struct ServerCounters {
   uint64_t pushes = 0;
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
-  /// Between having a request and having its answer encoded, summed over lanes.
+  /// The time from a complete request to its encoded answer, summed over lanes.
   uint64_t service_us = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "pulls", s.pulls);

@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 4> kNodeRoles = {"master", "ps", "
 constexpr std::string_view ToString(NodeRole role) {
   return kNodeRoles[static_cast<size_t>(role)];
 }
-/// False, and `role` as it was: it is no such word.
+/// False, and `role` unchanged, if the word is unknown.
 constexpr bool FromWord(std::string_view word, NodeRole* role) {
   const auto found = std::ranges::find(kNodeRoles, word);
   if (found == kNodeRoles.end()) return false;

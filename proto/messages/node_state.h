@@ -7,20 +7,20 @@
 
 namespace muster {
 
-/// Where a process of the job is, for everybody who asks. Numbers 0 to 5 are on disk in histories;
-/// the journal, the wire and the REST interface have the words.
+/// The state of a process of the job, as all readers see it. Numbers 0 to 5 are on disk in
+/// histories; the journal, the wire and the REST interface have the words.
 enum class NodeState : uint8_t {
   kPlanned,   // not started yet in this run
   kStarting,  // runs, but has not been heard of, or restores its partitions
   kRunning,
-  kLost,      // runs, as far as anybody knows, but is not heard
+  kLost,      // runs, as far as is known, but sends nothing
   kDraining,  // runs, and is to hand over what it has, or to end
   kExited,    // ended; it may be started again
   kFinished,  // ended, and is not started any more
 };
 /// "planned", "starting", ...
 std::string_view ToString(NodeState state);
-/// None: it is no such word.
+/// None if the word is unknown.
 std::optional<NodeState> ParseNodeState(std::string_view word);
 /// The same, as proto/fields reads it; `state` is left alone when it is false.
 inline bool FromWord(std::string_view word, NodeState* state) {
@@ -29,16 +29,15 @@ inline bool FromWord(std::string_view word, NodeState* state) {
   return parsed.has_value();
 }
 
-/// Whether a node's process is to hand over what it has: a worker its shards, a server what its
-/// snapshots lack.
+/// The drain of a node's process: a worker hands back its shards, a server writes snapshots.
 enum class DrainState : uint8_t {
-  kNone,  // nobody asked for it
+  kNone,  // not requested
   kDraining,
-  kDrained,  // it came to its end, or ran out of time
+  kDrained,  // it has finished, or its time is over
 };
 /// "none", "draining", "drained".
 std::string_view ToString(DrainState state);
-/// False, and `state` as it was: it is no such word.
+/// False, and `state` unchanged, if the word is unknown.
 bool FromWord(std::string_view word, DrainState* state);
 
 /// Every word, by number.
@@ -47,13 +46,13 @@ std::span<const std::string_view> WordsOf(DrainState state);
 
 /// What the master learns of a node.
 enum class NodeNews : uint8_t {
-  kToldStarted,  // by who started it
-  kHeard,        // by a word of its own
+  kToldStarted,  // reported by the process that started it
+  kHeard,        // by its own call
   kSilent,       // for too long
-  kToldExited,   // by who started it
-  kRunBegan,     // another run did: every process of those before is dead
+  kToldExited,   // reported by the process that started it
+  kRunBegan,     // a new run began, so every process of earlier runs is dead
 };
-/// Whether the node's process has words of its own: master and scaler have none for the master.
+/// True if the node's process calls the master itself: master and scaler do not.
 enum class NodeSpeaks : uint8_t { kNo, kYes };
 
 /// The only way in which the state of a node changes, as the master knows it: kStarting, kRunning,
@@ -61,8 +60,8 @@ enum class NodeSpeaks : uint8_t { kNo, kYes };
 constexpr NodeState StateAfter(NodeState now, NodeNews news, NodeSpeaks speaks) {
   switch (news) {
     case NodeNews::kToldStarted:
-      // That it is there is all that there is to know of one that does not speak. Who speaks may
-      // have been heard before.
+      // A node that does not call the master is running as soon as it is started. A node that calls
+      // may have done so before.
       if (speaks == NodeSpeaks::kNo || now == NodeState::kRunning) return NodeState::kRunning;
       return NodeState::kStarting;
     case NodeNews::kHeard:

@@ -15,11 +15,11 @@ struct PartitionEntry {
   ServerId owner;
   ServerIncarnation owner_incarnation;
   OwnerEpoch epoch;
-  /// A state that the owner serves is still the truth when it is of an epoch >= since.
+  /// A state that the owner serves is still valid if its epoch is >= since.
   OwnerEpoch since;
-  /// Otherwise an incoming copy of exactly this epoch is (0 = none; moves only).
+  /// Otherwise, an incoming copy of exactly this epoch is valid (0 = none; moves only).
   OwnerEpoch copy;
-  /// Otherwise the manifest's snapshot is, when this is set.
+  /// Otherwise, the manifest's snapshot is valid if this is set.
   bool restored = false;
   /// R when it last came back from an older state: what it confirmed under an older R is doubtful.
   RestoreEpoch restored_at;
@@ -89,8 +89,7 @@ struct PartitionChange {
   friend bool operator==(const PartitionChange&, const PartitionChange&) = default;
 };
 
-/// What is another in a map than in the one of version `base`: whole entries and endpoints, as they
-/// are in the newer one.
+/// The difference from the map of version `base`: whole entries and endpoints of the newer map.
 struct PartitionMapChanges {
   MapVersion base;
   MapVersion version;

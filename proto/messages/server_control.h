@@ -72,8 +72,7 @@ struct SnapshotCommand {
     f(4, "number", s.number);
   }
 };
-/// What partitions may forget, as state: drop window[S] for every S in `shards`, and take `floor`
-/// over.
+/// What partitions may forget, as state: drop window[S] for every S in `shards`, and adopt `floor`.
 struct ForgetState {
   uint64_t version = 0;
   LeaseToken floor;
@@ -138,7 +137,7 @@ struct RegisterServerRequest {
     f(5, "start", s.start);
   }
 };
-/// What the master's core gives a server, and what its shell says of the job besides.
+/// What the master's core tells a server, and what its shell adds about the job.
 struct RegisterServerReply {
   MasterIncarnation master_incarnation;
   ServerId id;
@@ -176,18 +175,18 @@ struct ServerExchangeRequest {
   TableId newest_table;
   uint64_t forget_version = 0;
   ServerCounters counters;
-  /// A snapshot could not be written ("no space left on device"); the job goes on, the operator is
-  /// told.
+  /// A snapshot could not be written ("no space left on device"). The job continues, and the
+  /// operator is told.
   std::string snapshot_error;
   /// As above for a snapshot that could not be read: its partition is not served.
   std::string restore_error;
   /// As above for an export that a table starts from: workers wait for the table.
   std::string warm_start_error;
-  /// What no repetition can help: the job fails with it.
+  /// An error that a retry cannot fix: the job fails with it.
   std::string fatal_error;
-  /// Not in every call; who is missing is unchanged.
+  /// Not in every call; missing ones are unchanged.
   std::vector<PartitionTraffic> traffic;
-  /// It was told to end and would have its partitions snapshotted first.
+  /// It was told to end, and asks for snapshots of its partitions first.
   bool leaving = false;
   static void Fields(auto& f, auto& s) {
     f(1, "id", s.id);
@@ -209,8 +208,8 @@ struct ServerExchangeRequest {
 };
 struct ServerExchangeReply {
   MasterIncarnation master_incarnation;
-  /// The master does not know this incarnation (any more): register again, serve nothing meanwhile
-  /// that it does not own.
+  /// The master does not know this incarnation (any more). Register again, and serve nothing
+  /// meanwhile.
   bool unknown_incarnation = false;
   std::vector<TableSpec> tables;
   std::vector<OwnCommand> owns;
@@ -218,7 +217,7 @@ struct ServerExchangeReply {
   std::vector<AcceptedSnapshot> accepted;
   std::optional<ForgetState> forget;
   std::chrono::milliseconds heartbeat_interval{0};
-  /// Its drain is over, or the job is: waiting longer saves nothing.
+  /// Its drain, or the job, is over, so a longer wait would save nothing.
   bool drained = false;
   static void Fields(auto& f, auto& s) {
     f(1, "master_incarnation", s.master_incarnation);

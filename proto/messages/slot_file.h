@@ -31,10 +31,10 @@ struct SlotFile {
   /// Of the worker process, as in WorkerExchangeRequest.
   std::atomic<uint64_t> incarnation;
   Loop loops[kLoopsMax];
-  /// 1 once the session saw END or DRAIN, or the trainer called Leave: an exit 0 is then the right
-  /// one.
+  /// 1 after the session saw END or DRAIN, or the trainer called Leave: then exit code 0 is
+  /// correct.
   std::atomic<uint32_t> ended;
-  /// 1 once a loop found no place.
+  /// 1 after a loop found no place.
   std::atomic<uint32_t> crowded;
 };
 static_assert(sizeof(SlotFile) == 24 + 16 * SlotFile::kLoopsMax &&
@@ -102,7 +102,7 @@ inline void StartMinibatch(SlotFile* slot, LeaseToken token) {
   if (SlotFile::Loop* loop = FindLoop(slot, token)) loop->minibatches_started.fetch_add(1);
 }
 
-/// The loop has left the shard. The count goes first: it belongs to the token.
+/// The loop has left the shard. Clears the count first, because it belongs to the token.
 inline void LeaveShard(SlotFile* slot, LeaseToken token) {
   SlotFile::Loop* loop = FindLoop(slot, token);
   if (loop == nullptr) return;
@@ -115,7 +115,7 @@ inline void EndSlot(SlotFile* slot) {
   slot->ended.store(1);
 }
 
-/// Decodes the bytes of a slot file; nothing when they are too short or no process has begun it.
+/// Decodes the bytes of a slot file; none if they are too short, or if no process has begun it.
 inline std::optional<SlotRecord> ParseSlot(std::string_view bytes) {
   if (bytes.size() < sizeof(SlotFile)) return std::nullopt;
   const auto word = [&](size_t offset) {

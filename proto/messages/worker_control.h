@@ -139,9 +139,9 @@ struct DoneReport {
 
 /// Why a shard that did not fail was handed back.
 enum class HandBack : uint8_t {
-  kUncharged = 0,  // the worker leaves, or holds too many; an older SDK: unknown. To nobody
-  kByTrainer = 1,  // the trainer left the shard before its end: charged when nothing comes of it
-  kShortage = 2,   // the node lacks something that comes back (files, memory, disk): to nobody
+  kUncharged = 0,  // the worker leaves, or holds too many (an older SDK: unknown); not charged
+  kByTrainer = 1,  // the trainer left the shard before its end: charged if it makes no progress
+  kShortage = 2,   // the node temporarily lacks something (descriptors, memory, disk); not charged
 };
 
 /// A lease given up: failed by the trainer, or handed back.
@@ -151,8 +151,8 @@ struct ReturnedLease {
   bool failed = false;
   /// Why it failed; of kShortage: what the node lacks.
   std::string reason;
-  /// Set when the failure is no shard's fault and retrying cannot help (a changed source file): the
-  /// job fails with it.
+  /// Set if no shard is to blame and a retry cannot help (a changed source file): the job fails
+  /// with it.
   bool fatal = false;
   /// Read only when it has not failed.
   HandBack hand_back = HandBack::kUncharged;
@@ -179,18 +179,19 @@ struct WorkerExchangeRequest {
   MapVersion map_version;
   /// The newest token this incarnation has been granted.
   LeaseToken newest_grant;
-  /// Everything held, done or not, until the verdict came.
+  /// Every held shard, done or not, until its verdict has arrived.
   std::vector<HeldLease> held;
   std::vector<DoneReport> done;
   std::vector<ReturnedLease> returned;
   /// Shards wanted besides those held.
   uint32_t want = 0;
   WorkerTimes times;
-  /// Not in every call; who is missing is unchanged.
+  /// Not in every call; missing ones are unchanged.
   std::vector<PeerTimes> peers;
-  /// Of every dataset that is a topic and of which something was applied.
+  /// One for each dataset that is a topic and has applied records.
   std::vector<DatasetDelays> delays;
-  /// The version from which changes of the map are wanted, that of its map; 0: the whole map is.
+  /// Requests the changes of the map from this version on (the version of its own map); 0: the
+  /// whole map.
   MapVersion map_base;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
@@ -243,9 +244,9 @@ struct WorkerExchangeReply {
   std::vector<DoneVerdict> verdicts;
   /// Held tokens that are no longer leases: drop their shards.
   std::vector<LeaseToken> lost;
-  /// Present when it is newer than the worker's, unless changes are.
+  /// Present if it is newer than the worker's, unless changes are present.
   std::optional<PartitionMap> map;
-  /// When to call again at the latest.
+  /// The latest time of the next call.
   std::chrono::milliseconds heartbeat_interval{0};
   /// Present when the master's map is newer than the worker's and it knows what changed since
   /// map_base.

@@ -33,7 +33,7 @@ struct TopicSource {
   std::string dataset;  // its name
   std::vector<std::string> brokers;
   std::map<std::string, std::string> properties;
-  /// Where the values are to be found, never the values.
+  /// The places of the values, never the values.
   std::map<std::string, std::string> secrets;
   std::string group;
   uint64_t record_bytes_max = 0;

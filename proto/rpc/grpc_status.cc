@@ -7,7 +7,7 @@
 namespace muster {
 
 namespace {
-// HTTP/2 metadata is limited; longer texts would make the whole call fail.
+// HTTP/2 limits metadata; a longer text would make the whole call fail.
 constexpr size_t kMessageBytesMax = 4096;
 }  // namespace
 

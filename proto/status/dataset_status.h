@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-/// Datasets as everybody sees them: their epochs, and how far those that are topics are. Part of
-/// the model of a job (job_status.h).
+/// Datasets as all readers see them: their epochs, and the progress of topics. Part of the model of
+/// a job (job_status.h).
 namespace muster {
 
 struct ShardCounts {
@@ -51,7 +51,7 @@ struct EpochStatus {
   }
 };
 
-/// How far a dataset is in one partition of its topic. Offsets.
+/// The progress of a dataset in one partition of its topic. Offsets.
 struct TopicPartitionStatus {
   static constexpr const char* kName = "TopicPartition";
   uint32_t partition = 0;

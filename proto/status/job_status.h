@@ -28,7 +28,7 @@ struct Progress {
     f(2, "records_done", p.records_done, {"Committed ones included; goes back when a server dies"});
     f(3, "records_committed", p.records_committed, {"Never goes back"});
     f(0, "records_per_second", p.records_per_second,
-      {"Over the newest seconds; null: nobody measures it"});
+      {"Over the newest seconds; null: not measured"});
     f(0, "remaining_seconds", p.remaining_seconds, {"null: not known"});
   }
 };
@@ -100,7 +100,7 @@ struct JobSummary {
     f(12, "events_newest", j.events_newest, {"Number of the master's newest event; 0: none"});
     f(13, "last_event", j.last_event, {.says = "The master's newest event", .most = 1 << 16});
   }
-  /// What came later than the fields of JobStatus: numbers ascend.
+  /// Fields that were added after those of JobStatus, because numbers must ascend.
   static void LaterFields(auto& f, auto& j) {
     f(16, "metric_trends", j.metric_trends,
       {.says = "Of each metric of each dataset: the newest value, the one before, the best",
@@ -123,7 +123,7 @@ struct JobStatus : JobSummary {
   }
 };
 
-/// What the master tells of what happened.
+/// An event of the master.
 struct MasterEvent {
   static constexpr const char* kName = "MasterEvent";
   uint64_t sequence = 0;

@@ -44,7 +44,7 @@ std::vector<std::string> WordsIn(std::string_view name) {
   return words;
 }
 
-/// All of the epoch is committed, or will never be.
+/// Every shard of the epoch is committed, or will never be.
 bool IsOver(const EpochStatus& epoch) {
   const ShardCounts& shards = epoch.shards;
   if (shards.total == 0) return epoch.records_committed >= epoch.records_expected;

@@ -9,8 +9,8 @@
 
 #include "proto/status/dataset_status.h"
 
-/// How the metrics of a job go from epoch to epoch: the newest value, the one before, the best.
-/// Computed here, once, by the master; all who show metrics show these. Part of the model of a job
+/// How the metrics of a job change from epoch to epoch: the newest, the previous and the best
+/// value. The master computes them here, and every display shows them. Part of the model of a job
 /// (job_status.h). Pure.
 namespace muster {
 
@@ -54,25 +54,26 @@ struct MetricTrend {
   }
 };
 
-/// Beyond so many a job's trends are left out, the last datasets' first.
+/// The most trends of a job. Those of the last datasets are left out first.
 inline constexpr size_t kMetricTrendsMax = 256;
 /// A remark is made after so many epochs in a row that were clearly worse.
 inline constexpr uint32_t kWorseEpochsOfRemark = 3;
 
-/// Which values of a metric are better, by the words in its name: higher of auc, accuracy,
-/// precision, recall, f1, *_at_k and their like; lower of all with loss or error, rmse, mae, mse.
+/// Which values of a metric are better, by the words in its name: higher for auc, accuracy,
+/// precision, recall, f1, *_at_k and the like; lower for names with loss or error, rmse, mae, mse.
 enum class Better : uint8_t { kUnknown, kHigher, kLower };
 Better BetterOf(std::string_view metric);
 
-/// Whether `value` is clearly worse than `best`: by more than a hundredth of `best`, and of what
-/// was gained since the `first` epoch, together. Never if the name does not say what is better.
+/// True if `value` is clearly worse than `best`: by more than a hundredth of `best` plus a
+/// hundredth of the gain since the `first` epoch. Never true if the name does not say what is
+/// better.
 bool IsClearlyWorse(Better better, double first, double best, double value);
 
-/// A trend for each metric of the last epoch of which something is committed, in the order of
-/// datasets and names.
+/// A trend for each metric of the last epoch with committed shards, in the order of datasets and
+/// names.
 std::vector<MetricTrend> TrendsOf(const std::vector<DatasetStatus>& datasets);
 
-/// The last epoch of which something is committed; nullptr: there is none.
+/// The last epoch with committed shards; nullptr: there is none.
 const EpochStatus* LastCommittedEpoch(const DatasetStatus& dataset);
 
 }  // namespace muster

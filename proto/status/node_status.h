@@ -58,13 +58,13 @@ struct NodeStatus {
     f(1, "name", n.name, {"worker-0, ps-1, master, ..."});
     f.Choice(2, "role", n.role, {"master", "ps", "worker", "scaler"});
     f(3, "state", n.state, {"exited: it may be started again; finished: it is not"});
-    f(4, "drain", n.drain, {"none: nobody asked for it. One that ran out of time is drained, too"});
+    f(4, "drain", n.drain, {"none: not requested. drained: also if its time ran out"});
     f(5, "drain_left", n.drain_left,
       {"Of a drain: a worker's leases; a server's partitions whose snapshot does not yet hold "
        "everything that was done when it began"});
     f(6, "pid", n.pid, {"For people: it comes again; 0: not known"});
     f(7, "start", n.start, {"1 for the first process of this node in this run, then 2, ..."});
-    f(8, "incarnation", n.incarnation, {"Of its process; totals begin anew with it"});
+    f(8, "incarnation", n.incarnation, {"Of its process; totals start again at 0 with it"});
     f(9, "heartbeat_age_ms", n.heartbeat_age_ms,
       {"Since the master last heard of the node; null: it sends no heartbeats (master, scaler), or "
        "has not been heard of yet"});

@@ -7,7 +7,7 @@
 
 #include "proto/messages/node_figures.h"
 
-/// Partitions of the weights as everybody sees them. Part of the model of a job (job_status.h).
+/// Partitions of the weights as all readers see them. Part of the model of a job (job_status.h).
 namespace muster {
 
 struct PartitionStatus {
@@ -27,7 +27,7 @@ struct PartitionStatus {
     f(1, "partition", p.partition);
     f(2, "owner", p.owner, {"The node"});
     f(3, "owner_incarnation", p.owner_incarnation, {"0: the owner has no process yet"});
-    f(4, "owner_epoch", p.owner_epoch, {"Grows whenever the ownership begins anew"});
+    f(4, "owner_epoch", p.owner_epoch, {"Grows with every new ownership"});
     f.Choice(5, "state", p.state, {"serving", "restoring", "unowned"},
              {"restoring: its owner does not serve this epoch yet; unowned: its owner has no "
               "process"});

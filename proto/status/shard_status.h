@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// Shards as everybody sees them. Part of the model of a job (job_status.h).
+/// Shards as all readers see them. Part of the model of a job (job_status.h).
 namespace muster {
 
 struct ShardStatus {
@@ -38,7 +38,7 @@ struct ShardStatus {
     f(9, "minibatches_started", s.minibatches_started);
     f(10, "failures", s.failures, {"Of the trainer"});
     f(11, "node_failures", s.node_failures,
-      {"Preemptions and crashes of nodes, charged to nobody"});
+      {"Preemptions and crashes of nodes, charged to no shard"});
     f(12, "reasons", s.reasons, {.says = "One per failure", .text_most = 1 << 16});
     f(13, "age_ms", s.age_ms, {"Of a lease"});
     f(14, "source", s.source, {.says = "The file, or topic[partition]", .most = 1 << 16});

@@ -7,16 +7,16 @@
 
 namespace muster::wire {
 
-/// ChecksumOf (proto/wire/frame.h) over bytes that come piece by piece. Not thread-safe.
+/// ChecksumOf (proto/wire/frame.h) over bytes that arrive in pieces. Not thread-safe.
 class ChecksumStream {
  public:
   ChecksumStream();
   ~ChecksumStream();
 
-  /// Begins anew.
+  /// Starts again.
   void Reset();
   void Add(std::span<const std::byte> piece);
-  /// Of all that was added.
+  /// The checksum of all added bytes.
   uint64_t value() const;
 
  private:

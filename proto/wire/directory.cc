@@ -16,7 +16,7 @@ constexpr size_t kPartBytes = 16;
 constexpr size_t kPartReplyBytes = 8;
 constexpr size_t kGroupBytes = 8;
 constexpr size_t kVersionBytes = 8;
-/// In a group's number of keys: its version follows.
+/// A flag in a group's number of keys: its version follows.
 constexpr uint32_t kHasVersion = 1u << 31;
 static_assert(kKeysMax < kHasVersion);
 
@@ -24,7 +24,7 @@ static_assert(kKeysMax < kHasVersion);
 class Writer {
  public:
   Writer() = default;
-  /// Uses the memory of `out`.
+  /// Reuses the memory of `out`.
   explicit Writer(std::string out) : out_(std::move(out)) { out_.clear(); }
 
   template <typename T>
@@ -55,7 +55,8 @@ class Writer {
   std::string out_;
 };
 
-/// Reads what Writer wrote. After the first failure every read gives zero and status() keeps it.
+/// Reads what Writer wrote. After the first failure, every read returns zero, and status() keeps
+/// the failure.
 class Reader {
  public:
   explicit Reader(std::string_view in) : in_(in) {}
@@ -93,7 +94,7 @@ class Reader {
   uint64_t GetParts(uint32_t count, Parts* parts) {
     uint64_t keys = 0;
     parts->Clear();
-    // The caller has checked that about so many parts fit; the rest is groups.
+    // The caller has checked that about so many parts fit. The rest are groups.
     const size_t left = in_.size() - at_;
     parts->Reserve(count, (left - std::min(left, count * kPartBytes)) / kGroupBytes);
     for (uint32_t i = 0; i < count && status_.ok(); ++i) {
@@ -111,7 +112,7 @@ class Reader {
     }
   }
 
-  /// The first failure, or that bytes are left over.
+  /// The first failure, or an error if bytes are left over.
   absl::Status Finish() {
     if (status_.ok() && at_ != in_.size()) {
       Fail(fmt::format("{} bytes are left over at byte {}", in_.size() - at_, at_));
@@ -152,8 +153,8 @@ class Reader {
   absl::Status status_;
 };
 
-/// Whether `parts` parts of at least `bytes_each` can be in a directory of `bytes` at all: checked
-/// before memory is reserved for them.
+/// True if `parts` parts of at least `bytes_each` fit into a directory of `bytes`. Checked before
+/// memory is reserved for them.
 absl::Status CheckParts(const Header& header, size_t bytes, size_t bytes_each) {
   if (header.parts > kPartsMax || bytes / bytes_each < header.parts) {
     return absl::InvalidArgumentError(

@@ -23,7 +23,7 @@ inline constexpr uint32_t kMagic = 0x4d535452;  // "MSTR"
 inline constexpr uint16_t kVersion = 6;
 inline constexpr size_t kHeaderBytes = 64;
 
-/// Limits on what a peer may send; one more is a malformed frame.
+/// Limits on what a peer may send; a frame beyond them is malformed.
 inline constexpr uint32_t kDirectoryBytesMax = 16u << 20;
 inline constexpr uint32_t kPartsMax = 1u << 16;
 inline constexpr uint32_t kGroupsPerPartMax = 1u << 10;
@@ -54,7 +54,7 @@ struct Header {
   uint64_t request = 0;
   uint32_t directory_bytes = 0;
   uint32_t parts = 0;
-  uint32_t versions = 0;     // of a pull or its reply: how many groups have one
+  uint32_t versions = 0;     // of a pull or its reply: the number of groups with a version
   uint64_t keys = 0;         // number of uint64 keys
   uint64_t value_bytes = 0;  // after encoding
   Encoding encoding = Encoding::kFloat32;
@@ -75,7 +75,7 @@ struct Hello {
   std::string job_id;    // another one is refused
   std::string peer;      // node name, for messages
   std::string software;  // "muster 1.2.3"
-  /// Largest ring that it takes of memory to be shared; 0: it takes none. Over a UNIX socket only.
+  /// The largest ring of shared memory that it accepts; 0: none. Over a UNIX socket only.
   uint32_t ring_bytes_max = 0;
 };
 struct HelloReply {
@@ -83,12 +83,12 @@ struct HelloReply {
   uint32_t partition_count = 0;
   uint32_t lane = 0;
   uint32_t lane_count = 0;
-  /// Not 0: behind this frame comes one byte with the descriptor of memory that has two rings of so
-  /// many bytes each. From then on frames go through it.
+  /// Not 0: one byte with a descriptor follows this frame. Its memory has two rings of so many
+  /// bytes each, and carries all later frames.
   uint32_t ring_bytes = 0;
 };
 
-/// Whose gradients a push brings: the minibatch, and the lease under which it ran.
+/// The origin of a push: the minibatch, and the lease under which it ran.
 struct PushIdentity {
   uint32_t dataset = 0;
   uint32_t epoch = 0;
@@ -105,8 +105,8 @@ enum class PartCode : uint8_t {
   kWrongOwner = 1,  // not the owner, or another owner epoch: refresh the map, send again
   kRetry = 2,       // owner, but not now (loading, frozen, table not yet known): send again later
   kStaleLease = 3,  // token below the floor: drop the shard
-  kBadRequest = 4,  // wrong width, unknown table for good: a bug; the text says what
-  kMissing = 5,     // push, of a question: not in the rows
+  kBadRequest = 4,  // a wrong width, or a table that will never be known: a bug; the text names it
+  kMissing = 5,     // push, answer to a question: not in the rows
 };
 struct PartReply {
   uint32_t partition = 0;
@@ -122,12 +122,11 @@ absl::StatusOr<Hello> DecodeHello(std::string_view directory);
 std::string EncodeHelloReply(const HelloReply& reply);
 absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory);
 std::string EncodePull(const Parts& parts);
-/// Replaces what is in `directory`, and uses its memory.
+/// Replaces the contents of `directory`, and reuses its memory.
 void EncodePull(const Parts& parts, std::string* directory);
 /// Replaces what is in `parts`, and uses its memory; after an error it holds anything.
 absl::Status DecodePull(const Header& header, std::string_view directory, Parts* parts);
-/// A part without groups is a question: whether the minibatch's part is in the rows. Nothing is
-/// applied then.
+/// A part without groups is a question: is the minibatch's part in the rows? It applies nothing.
 std::string EncodePush(const PushIdentity& push, const Parts& parts);
 void EncodePush(const PushIdentity& push, const Parts& parts, std::string* directory);
 absl::Status DecodePush(const Header& header, std::string_view directory, PushIdentity* push,
@@ -138,7 +137,7 @@ absl::Status DecodePush(const Header& header, std::string_view directory, PushId
 /// kNoVersion in parts without kOk. `text` explains kBadRequest.
 std::string EncodeReply(std::span<const PartReply> parts, std::string_view text,
                         std::span<const uint64_t> versions = {});
-/// The size of that, when there is no text.
+/// The size of that without a text.
 size_t ReplyDirectoryBytes(size_t parts, size_t versions);
 struct Reply {
   std::vector<PartReply> parts;
@@ -146,7 +145,8 @@ struct Reply {
   std::string text;
 };
 absl::StatusOr<Reply> DecodeReply(const Header& header, std::string_view directory);
-/// Replaces what is in `reply`, and uses its memory; after an error it holds anything.
+/// Replaces the contents of `reply`, and reuses its memory; after an error, its contents are
+/// undefined.
 absl::Status DecodeReply(const Header& header, std::string_view directory, Reply* reply);
 std::string EncodeError(std::string_view text);
 absl::StatusOr<std::string> DecodeError(std::string_view directory);
@@ -154,14 +154,14 @@ absl::StatusOr<std::string> DecodeError(std::string_view directory);
 /// XXH3 over the three blocks in order.
 uint64_t ChecksumOf(std::string_view directory, std::span<const uint64_t> keys,
                     std::string_view values);
-/// The same over pieces of memory that are the blocks, one after the other.
+/// The same over the blocks in pieces of memory, one after the other.
 uint64_t ChecksumOf(std::span<const std::span<const std::byte>> pieces);
 
 /// "float32", "float16", "bfloat16".
 std::string_view NameOf(Encoding encoding);
 /// Bytes per value: 4 or 2.
 size_t BytesPerValue(Encoding encoding);
-/// The largest magnitude that the encoding has a finite value for.
+/// The largest finite magnitude of the encoding.
 float LargestFinite(Encoding encoding);
 /// Position of the first finite value that would be rounded to infinity; values.size() if none.
 size_t FirstUnencodable(std::span<const float> values, Encoding encoding);

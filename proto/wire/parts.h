@@ -9,29 +9,30 @@
 
 namespace muster::wire {
 
-/// Of a group whose rows come with no version: every group of a push is one.
+/// The version of a group whose rows have none, as in every push.
 inline constexpr uint64_t kUnversioned = UINT64_MAX;
-/// The version that no rows have: who asks with it holds none of them, who answers with it cannot
-/// say which version the rows are.
+/// The version that no rows have. In a request: the worker holds none of the rows. In an answer:
+/// the server does not know their version.
 inline constexpr uint64_t kNoVersion = 0;
 
 /// Keys of one table in one partition; their keys and values follow in the blocks in this order.
 struct Group {
   uint32_t table = 0;
   uint32_t keys = 0;
-  /// In a pull: which version of these very rows the asker holds, received under the part's owner
-  /// epoch. The answer says which version they are now.
+  /// In a pull: the version of these rows that the worker holds, received under the part's owner
+  /// epoch. The answer has their present version.
   uint64_t version = kUnversioned;
   bool versioned() const { return version != kUnversioned; }
-  /// Whether an answer of this version says that the asker has the rows, so that none are sent.
+  /// True if an answer of this version means that the worker already has the rows, so none are
+  /// sent.
   bool Unchanged(uint64_t answered) const {
     return versioned() && version != kNoVersion && version == answered;
   }
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// What a request wants of one partition: in a pull its rows, in a push the part of the minibatch
-/// that is applied, or not, as one. The groups belong to the Parts that it is of.
+/// A request's part for one partition: in a pull, its rows; in a push, the part of the minibatch
+/// that is applied as a whole or not at all. The Parts object owns the groups.
 struct Part {
   uint32_t partition = 0;
   uint64_t owner_epoch = 0;
@@ -42,8 +43,8 @@ struct Part {
   }
 };
 
-/// The parts of a request in order. Their groups lie in one array, so that parts that come and go
-/// with every request take no memory anew. A value; not thread-safe.
+/// The parts of a request in order. Their groups lie in one array, so new requests need no new
+/// memory. A value; not thread-safe.
 class Parts {
  public:
   class Iterator {
@@ -71,12 +72,12 @@ class Parts {
     Add(partition, owner_epoch, groups);
   }
 
-  /// A part behind the others, with these groups so far.
+  /// Appends a part with these groups.
   void Add(uint32_t partition, uint64_t owner_epoch, std::initializer_list<Group> groups = {}) {
     parts_.push_back({partition, owner_epoch, groups_.size()});
     for (const Group& group : groups) AddGroup(group);
   }
-  /// One more group of the last part.
+  /// Appends a group to the last part.
   void AddGroup(const Group& group) {
     groups_.push_back(group);
     if (group.versioned()) ++version_count_;

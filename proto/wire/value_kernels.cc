@@ -1,8 +1,9 @@
-// Compiled once per instruction set by Highway; the best one for the machine is chosen at run time.
+// Highway compiles this once per instruction set, and chooses the best one for the machine at run
+// time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "proto/wire/value_kernels.cc"
 #include "hwy/detect_targets.h"
-// AVX-512 brings nothing to loops that wait for memory.
+// AVX-512 does not help loops that wait for memory.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"

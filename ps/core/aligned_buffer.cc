@@ -14,7 +14,7 @@ namespace muster::ps {
 namespace {
 
 constexpr size_t kStep = 1u << 20;
-/// Of the smallest kind, or a multiple of it.
+/// The alignment of the smallest kind, or a multiple of it.
 constexpr size_t kPage = 64u << 10;
 
 /// Powers of two up to a mebibyte, then whole mebibytes: few reallocations, little waste.
@@ -82,7 +82,7 @@ bool AlignedBuffer::ReleaseSome(size_t bytes) {
   MUSTER_CHECK(!lent_);
   size_ = 0;
   if (capacity_ > bytes) {
-    // The pages go back to the system; what operator delete finds afterwards is an address.
+    // Gives the pages back to the system. operator delete then only sees an address.
     const auto begin = reinterpret_cast<uintptr_t>(data_);
     const uintptr_t from = (begin + (capacity_ - bytes) + kPage - 1) / kPage * kPage;
     const uintptr_t to = (begin + capacity_) / kPage * kPage;

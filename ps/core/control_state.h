@@ -21,8 +21,8 @@ class ControlState {
   uint64_t NextSequence() { return ++sequence_; }
   /// Errors of the background threads; empty: none of that kind.
   struct Errors {
-    std::string warm_start;  // is tried again
-    std::string fatal;       // is not
+    std::string warm_start;  // will be retried
+    std::string fatal;       // will not
   };
   /// `reports`: the newest report of every lane. The report of a busy lane may belong to an earlier
   /// exchange; it is then sent again, and the reply counts for it.

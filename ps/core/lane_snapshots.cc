@@ -45,20 +45,20 @@ void LaneSnapshots::ClearWanted(const Slot& slot) {
   MUSTER_CHECK(wanted_.erase(of.place) == 1);
 }
 
-/// An acceptance is for just the snapshot that it names: another one may lack what this one holds.
+/// An acceptance counts only for the snapshot that it names. Another one may lack rows of this one.
 bool LaneSnapshots::IsOutstanding(const Standing& of, SnapshotNumber number) {
   return of.outstanding.has_value() && of.outstanding->written &&
          (of.outstanding->number == number || MUSTER_PLANTED(kAcceptsAny));
 }
 
-/// After the acceptance of a snapshot that is not known here, files of the chain that is known may
-/// go: a delta would go on from what is not there.
+/// After the acceptance of a snapshot that is unknown here, files of the known chain may be
+/// deleted. A delta would then continue a chain that does not exist.
 bool LaneSnapshots::NeedsBaseAfterUnknown() {
   return !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
 }
 
-/// A row is dirty until the master has accepted a snapshot that holds it: a file that is written
-/// may be refused, and one that could not be written is nowhere.
+/// A row is dirty until the master has accepted a snapshot that holds it, because the file may be
+/// refused, or may not have been written.
 bool LaneSnapshots::MakesRowsClean(Fate fate) {
   return fate == Fate::kAccepted || (fate == Fate::kWritten && MUSTER_PLANTED(kDeltaClean)) ||
          (fate == Fate::kFailed && MUSTER_PLANTED(kFailedWriteCounts));
@@ -100,8 +100,8 @@ void LaneSnapshots::Want(const SnapshotCommand& command, uint64_t sequence) {
   if (of.outstanding.has_value()) {
     const Outstanding& outstanding = *of.outstanding;
     if (command.number <= outstanding.number) return;
-    // The master has had the report and asks for a newer one without having accepted it: that one
-    // will never count. Before it had the report it still might, so the new one waits.
+    // The master got the report and asks for a newer snapshot without accepting it. So this one
+    // will never count. Before the master got the report, it still might, so the new one waits.
     const bool had_report =
         outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
     if (outstanding.written && had_report) {
@@ -195,7 +195,7 @@ void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
     lane_->news = true;
     return;
   }
-  // What it would have held is still to be written.
+  // Its rows still have to be written.
   MUSTER_CHECK(outstanding.kind == SnapshotKind::kBase ||
                !slot->partition->UnchangedSinceAccepted());
   of.error = std::string(Message(file.status()));

@@ -53,10 +53,10 @@ class LaneSnapshots {
   bool TakeImageReady() { return std::exchange(image_ready_, false); }
   void Written(PartitionId partition, SnapshotNumber number, absl::StatusOr<SnapshotFile> file,
                TimePoint now);
-  /// Some partition holds no half part any more.
+  /// A partition no longer holds half a part.
   void OnPartWhole();
 
-  /// What the exchange `sequence` reports about a partition that is served. Counts as reported.
+  /// The report of the exchange `sequence` about a partition that is served. It counts as reported.
   void Report(const Slot& slot, uint64_t sequence, LaneReport* report);
   /// Why the slot's newest write failed; empty if it did not fail, or is no longer wanted.
   const std::string& ErrorOf(const Slot& slot) const { return partitions_[slot.index].error; }
@@ -66,7 +66,7 @@ class LaneSnapshots {
   struct Outstanding {
     SnapshotNumber number;
     DoneSeq cut;
-    bool with_file = false;  // else nothing had changed
+    bool with_file = false;  // otherwise, nothing had changed
     SnapshotKind kind = SnapshotKind::kBase;
     bool written = false;
     Manifest chain;               // when written
@@ -81,7 +81,7 @@ class LaneSnapshots {
     std::optional<Outstanding> outstanding;
     std::string error;
   };
-  /// What became of an image.
+  /// The result of an image.
   enum class Fate { kWritten, kFailed, kAccepted };
 
   Standing& Of(const Slot& slot) { return partitions_[slot.index]; }
@@ -92,7 +92,7 @@ class LaneSnapshots {
   static void OnFate(Fate fate, const Outstanding& outstanding, Slot* slot);
   void SetWanted(const Slot& slot, const SnapshotCommand& command);
   void ClearWanted(const Slot& slot);
-  /// True when there is an image to be copied.
+  /// True if there is an image to copy.
   bool BeginSnapshot(Slot* slot, const SnapshotCommand& command);
 
   LaneState* const lane_;
@@ -105,7 +105,7 @@ class LaneSnapshots {
   TimePoint not_before_{};
   /// An image that is being copied, without its rows.
   std::optional<SnapshotJob> copying_;
-  bool image_waits_ = false;  // for a part to be whole
+  bool image_waits_ = false;  // for a part to be complete
   bool image_ready_ = false;
 };
 

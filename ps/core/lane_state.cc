@@ -6,8 +6,8 @@
 namespace muster::ps {
 namespace {
 
-/// A part is for exactly the epoch under which the partition is owned: the state of another epoch
-/// may lack what was confirmed under this one.
+/// A part is valid only for the epoch under which the partition is owned. The state of another
+/// epoch may lack parts that were confirmed under this one.
 bool IsOwnedUnder(const Slot& slot, OwnerEpoch epoch) {
   return slot.epoch == epoch || MUSTER_PLANTED(kEpochUnchecked);
 }

@@ -30,10 +30,10 @@ struct Load {
 struct Slot {
   PartitionId id;
   size_t index = 0;
-  OwnerEpoch epoch;  // of what is served, or loaded
+  OwnerEpoch epoch;  // of the served or loading state
   std::unique_ptr<Partition> partition;
   std::optional<Load> load;
-  uint64_t state = 0;  // which of all the states that were served on the lane this one is
+  uint64_t state = 0;  // the number of this state among all states that the lane has served
 
   bool HasState() const { return partition != nullptr || load.has_value(); }
 };
@@ -59,7 +59,7 @@ class LaneState {
   ServerCounters counters;
   /// True if there is news that no report contains yet.
   bool news = false;
-  /// What takes long to free.
+  /// Memory that takes long to free.
   Garbage garbage;
 
  private:

@@ -62,7 +62,7 @@ class LaneTables {
   std::vector<uint32_t> widths_;  // by table id
   std::vector<FillJob> fills_;    // to be taken
   uint64_t next_fill_ = 1;
-  /// By slot: the fills under way for its very partition, with the ids of the jobs.
+  /// By slot: the running fills for this partition, with the ids of the jobs.
   std::vector<std::map<TableId, uint64_t>> under_way_;
 };
 

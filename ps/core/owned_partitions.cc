@@ -61,13 +61,13 @@ void OwnedPartitions::Own(const OwnCommand& command) {
     return;
   }
   if (!command.restored) {
-    // Copies come with moves; until then there is nothing else to take. The state of an older epoch
-    // continues to answer workers with an older map.
+    // There are no copies until partitions can move. The state of an older epoch continues to
+    // answer workers with an older map.
     told.missing = true;
     if (!repeat) lane_.news = true;
     return;
   }
-  // What is dropped is of an earlier epoch: this one's pushes are in no snapshot yet.
+  // The dropped state is of an earlier epoch. The pushes of this epoch are in no snapshot yet.
   MUSTER_CHECK(!slot->HasState() || slot->epoch < command.epoch);
   slot->epoch = command.epoch;
   Drop(slot);
@@ -115,7 +115,7 @@ void OwnedPartitions::Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Pa
                              TimePoint now) {
   const auto slot = std::ranges::find_if(
       lane_.slots(), [&](const Slot& s) { return s.load.has_value() && s.load->id == load_id; });
-  if (slot == lane_.slots().end()) {  // owned anew, or by another server, meanwhile
+  if (slot == lane_.slots().end()) {  // meanwhile under a new ownership, or at another server
     if (partition.ok()) Discard(*std::move(partition), &lane_.garbage);
     return;
   }

@@ -1,10 +1,10 @@
-// Compiled once per instruction set by Highway; the best one for the machine is chosen at run time.
-// Multiplications and additions are never fused, and a row-wise sum always runs over four lanes:
-// every instruction set gives the same bits.
+// Highway compiles this once per instruction set, and chooses the best one for the machine at run
+// time. Multiplications and additions are never fused, and a row-wise sum always runs over four
+// lanes: every instruction set gives the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/engine/optimizer_kernels.cc"
 #include "hwy/detect_targets.h"
-// AVX-512 brings nothing to loops that wait for memory.
+// AVX-512 does not help loops that wait for memory.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
@@ -117,7 +117,7 @@ void AdamStep(const Spec& spec, float factor, float keep, const Row& r) {
   float* first = r.slot(0);
   float* second = r.slot(1);
   float* steps = r.slot(2);
-  // A float counts exactly to 2^24; by then both corrections have long been 1.
+  // A float counts exactly up to 2^24. Both corrections are 1 long before that.
   *steps += 1;
   const double t = *steps;
   const double correction1 = -std::expm1(t * std::log(static_cast<double>(spec.beta1)));
@@ -147,7 +147,7 @@ void Step(const AdamWSpec& spec, float factor, const Row& r) {
 
 void Step(const FtrlSpec& spec, float factor, const Row& r) {
   const float alpha = spec.learning_rate * factor;
-  if (!(alpha > 0)) return;  // a rate of zero: nothing is learned from this gradient
+  if (!(alpha > 0)) return;  // with a rate of 0, this gradient changes nothing
   float* z_slot = r.slot(0);
   float* n_slot = r.slot(1);
   ForColumns(r.dim, [&](auto d, size_t i) HWY_ATTR {

@@ -12,47 +12,47 @@
 namespace muster::ps {
 namespace {
 
-/// By which shard a push is known: with its minibatch, and whatever the lease. A run under another
-/// token pushes the same.
+/// A push is identified by its shard and minibatch, not by the lease: a run under another token is
+/// the same push.
 ShardId PushShardOf(const Part& part) {
   ShardId shard = part.shard;
   if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
   return shard;
 }
 
-/// A token below the floor is of a lease that is over: what it pushed may be forgotten already.
+/// A token below the floor belongs to a lease that has ended. Its pushes may already be forgotten.
 bool IsStale(LeaseToken token, LeaseToken floor) {
   return token < floor && !MUSTER_PLANTED(kStaleApplied);
 }
 
-/// A question changes nothing: who is asked for a minibatch does not take it for in.
+/// A question changes nothing: the partition does not add the minibatch.
 bool EntersWindow(const Part& part) {
   return !part.groups.empty() || MUSTER_PLANTED(kAskingAdds);
 }
 
-/// The floor is taken over in the step in which it lets shards be forgotten, and never goes back.
+/// The new floor counts in the same step that forgets the shards, and a floor never falls.
 bool RaisesFloor(LeaseToken told, LeaseToken floor) {
   return told > floor && !MUSTER_PLANTED(kFloorNotTaken);
 }
 
-/// Every image has the floor: a restored partition refuses whom this one has refused.
+/// Every image has the floor, so a restored partition refuses the same tokens as this one.
 LeaseToken FloorOfImage(LeaseToken floor) {
   return MUSTER_PLANTED(kFloorNotKept) ? LeaseToken() : floor;
 }
 
-/// Every image has the whole window: a restored partition skips all that is in its rows.
+/// Every image has the whole window, so a restored partition skips every minibatch that is in its
+/// rows.
 std::vector<WindowEntry> WindowOfImage(const Window& window) {
   return MUSTER_PLANTED(kWindowNotKept) ? std::vector<WindowEntry>() : window.Entries();
 }
 
-/// A base has every row: nothing is read before it.
+/// A base has every row, because nothing is read before it.
 Table::Rows RowsOfImage(SnapshotKind kind) {
   const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
   return all ? Table::Rows::kAll : Table::Rows::kDirty;
 }
 
-/// Tables by id. Ids are given from 1 on, so a table is most often where its id says; whatever ids
-/// there are, they are sorted.
+/// Tables sorted by id. Ids begin at 1, so a table is usually at the position of its id.
 class TableList {
  public:
   Table* Find(TableId id) const {
@@ -88,13 +88,13 @@ struct Partition::State {
   TableList tables;
   Window window;
   LeaseToken floor;
-  /// What changes now belongs to this generation; every snapshot ends one.
+  /// Changes belong to this generation. Every snapshot ends one.
   Generation generation = 1;
   /// Everything of this and earlier generations is in the accepted snapshot.
   Generation accepted = 0;
   /// Last change of the table definitions, and of the window other than by forgetting.
   Generation meta_changed = 0;
-  /// The newest snapshot while it is not accepted, and the generation that it ended.
+  /// The newest snapshot, until it is accepted, and the generation that it ended.
   struct Taken {
     SnapshotNumber number;
     Generation generation;
@@ -105,13 +105,13 @@ struct Partition::State {
     PartitionImage image;
     std::vector<Table*> tables;
     size_t next;         // emplace() makes it 0; Clang takes no initializer of a nested type here
-    uint64_t row_count;  // that the image is to have
+    uint64_t row_count;  // that the image will have
   };
   std::optional<Copying> copying;
   bool holds_half = false;
 
   Table* Find(TableId table) const { return tables.Find(table); }
-  /// What a part is answered before its rows are looked at; absent: its rows count.
+  /// The answer to a part before its rows are checked; absent: its rows decide.
   std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard) const;
   void Enter(const Part& part, const ShardId& shard);
   absl::Status CheckSizes(const PartGroup& group) const;
@@ -171,7 +171,7 @@ void Partition::State::Enter(const Part& part, const ShardId& shard) {
   window.Add(shard, part.minibatch);
   meta_changed = generation;
   MUSTER_CHECK(!part.groups.empty() && part.token >= floor);
-  MUSTER_CHECK(shard == part.shard);  // it is found again, of whatever lease it comes then
+  MUSTER_CHECK(shard == part.shard);  // it is found again, under any lease
 }
 
 absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
@@ -185,7 +185,7 @@ absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
   return table->CheckRoom(group.keys.size());
 }
 
-/// Absent: go on, either because all is checked or because the work limit is spent.
+/// Absent: continue, because everything is checked, or because the work limit is spent.
 std::optional<ApplyResult> Partition::State::Check(const Part& part, PartProgress* progress,
                                                    WorkLimit* work) {
   for (; progress->group < part.groups.size(); ++progress->group, progress->row = 0) {
@@ -217,10 +217,11 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
   const ShardId shard = PushShardOf(part);
   MUSTER_CHECK(state.holds_half == (progress->stage == Stage::kApplying));
   if (progress->stage != Stage::kApplying) {
-    // In every slice until it begins: window and floor may have changed since the one before.
+    // Checked in every slice until the part begins, because window and floor may change between
+    // slices.
     if (auto result = state.Judge(part, shard)) return result;
     progress->stage = Stage::kChecking;
-    // Everything that can be refused is refused here, before the first row changes.
+    // Refuses the part here, if at all, before the first row changes.
     if (auto result = state.Check(part, progress, work)) return result;
     if (progress->group < part.groups.size()) return std::nullopt;
     if (EntersWindow(part)) state.Enter(part, shard);
@@ -273,7 +274,8 @@ const Table* Partition::FindTable(TableId table) const {
 
 void Partition::Forget(const ForgetState& forget) {
   if (RaisesFloor(forget.floor, state_->floor)) state_->floor = forget.floor;
-  // Below the floor of what is forgotten everything is refused, else it could come twice.
+  // Below the floor, everything is refused, because a forgotten minibatch could otherwise be
+  // applied twice.
   MUSTER_CHECK(state_->floor >= forget.floor);
   state_->window.Forget(forget);
 }
@@ -392,7 +394,7 @@ absl::Status Partition::State::AddImage(const PartitionImage& image) {
     }
   }
   for (const RowImage& rows : image.rows) MUSTER_RETURN_IF_ERROR(AddRows(rows));
-  // Every image has the whole window and the floor, so those of the last image count.
+  // Every image has the whole window and the floor, so only those of the last image count.
   window = Window();
   for (const WindowEntry& entry : image.window) window.Set(entry);
   floor = image.floor;

@@ -125,7 +125,7 @@ class Partition {
   /// change, for example by pushes. Null if the table is not known. Valid until the partition is
   /// restored or dropped.
   const Table* FindTable(TableId table) const;
-  /// Asks the processor for what a part of this shard will need of the window.
+  /// Prefetches the data of the window that a part of this shard will need.
   void PrefetchWindow(const ShardId& shard) const;
 
   /// docs/protocol.md section 3 item 7; takes the floor over in the same step.

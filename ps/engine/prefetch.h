@@ -10,21 +10,21 @@ inline constexpr size_t kFloatsPerLine = 16;
 enum class CacheLevel { kFirst = 3, kSecond = 2 };
 /// Starts to load the line of an address.
 ///
-/// GCC takes a function that does nothing but prefetch for one without any effect, and drops calls
-/// of it that are not inlined early. The empty assembly is an effect, and costs nothing.
+/// GCC treats a function that only prefetches as one without effect, and drops calls to it that are
+/// not inlined early. The empty assembly counts as an effect, and costs nothing.
 template <CacheLevel kInto = CacheLevel::kFirst>
 [[gnu::always_inline]] inline void Prefetch(const void* address) {
   __builtin_prefetch(address, 0, static_cast<int>(kInto));
   asm volatile("" : : "r"(address));
 }
 
-/// Beyond this the hardware's own prefetcher has taken over, and ours would push out the batch.
+/// After this many bytes, the hardware's own prefetcher takes over, and ours would evict the batch.
 inline constexpr size_t kPrefetchFloatsMax = 512;
 
-/// The same for the beginning of a row. Into the second level where a whole batch of rows is asked
-/// for before the first one is used: a processor has more loads under way to there than to the
-/// first, whose few fill buffers rows would keep busy. With 10,000 keys a call and 256 partitions
-/// an AMD EPYC does 1.3 times as many steps of Adagrad so.
+/// The same for the beginning of a row. If a whole batch of rows is prefetched before the first one
+/// is used, they go into the second-level cache. A processor can have more pending loads there than
+/// in the first level, which has only a few fill buffers. With 10,000 keys a call and 256
+/// partitions, an AMD EPYC does 1.3 times as many steps of Adagrad in this way.
 template <CacheLevel kInto>
 inline void PrefetchFloats(const float* floats, size_t count) {
   count = std::min(count, kPrefetchFloatsMax);

@@ -17,28 +17,28 @@ class PushAhead {
  public:
   void Clear() { expected_ = found_ = passed_ = 0; }
   bool wants_more() const { return expected_ - passed_ < kPlacesAhead; }
-  /// A null table is not looked at. `keys` must stay as they are until they are passed.
+  /// A null table is skipped. `keys` must stay as they are until they are passed.
   void Expect(const Table* table, std::span<const uint64_t> keys) {
     for (const uint64_t key : keys.first(Counted(keys.size()))) {
       if (table != nullptr) table->PrefetchPlace(key);
       keys_[expected_++ % keys_.size()] = {table, key};
     }
   }
-  /// Asks for rows. Called when all that is wanted is expected.
+  /// Prefetches rows. Call it when all wanted groups are expected.
   void FindRows() {
     for (; found_ < expected_ && found_ - passed_ < kRowsAhead; ++found_) {
       const auto& [table, key] = keys_[found_ % keys_.size()];
       if (table != nullptr) table->PrefetchRow(key);
     }
   }
-  /// The oldest group that was expected, of so many keys, is being applied.
+  /// The oldest expected group, with so many keys, is being applied.
   void Pass(size_t keys) {
     passed_ += Counted(keys);
     found_ = std::max(found_, passed_);
   }
 
  private:
-  /// What a large group has besides, Table::Apply asks for itself.
+  /// Table::Apply prefetches the rest of a large group itself.
   static constexpr size_t kGroupMax = 32;
   static constexpr size_t kPlacesAhead = 64;
   static constexpr size_t kRowsAhead = 32;
@@ -48,7 +48,7 @@ class PushAhead {
     const Table* table;
     uint64_t key;
   };
-  std::array<Key, 128> keys_;  // of a part with more, the first ones are forgotten
+  std::array<Key, 128> keys_;  // if a part has more, the first ones are overwritten
   size_t expected_ = 0;
   size_t found_ = 0;
   size_t passed_ = 0;

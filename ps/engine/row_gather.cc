@@ -12,8 +12,8 @@
 
 namespace muster::ps {
 
-/// One gather: keys pass through three stages, each some rows behind the one before. Their index
-/// places are asked for, their rows are found and asked for, their values are copied.
+/// One gather. Keys pass through three stages, each some rows behind the one before: prefetch the
+/// places in the index, find the rows and prefetch them, copy the values.
 class RowGather {
  public:
   RowGather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work)
@@ -33,7 +33,7 @@ class RowGather {
   }
 
  private:
-  /// Found, and on its way.
+  /// A row that was found and prefetched.
   struct Pending {
     const float* row;
     float* out;
@@ -42,8 +42,7 @@ class RowGather {
   /// Keys between the stages. A power of two.
   static constexpr size_t kAhead = 32;
 
-  /// False: not all of the group is done, for the reason in at_, or else because the limit is
-  /// spent.
+  /// False: the group is not finished, for the reason in at_, or because the limit is spent.
   bool FindRows(const PullGroup& group) {
     const Table* const table = group.table;
     if (table == nullptr) {
@@ -64,7 +63,7 @@ class RowGather {
     return true;
   }
 
-  /// Of the keys that still fit into the limit, once each.
+  /// The cost of the keys that still fit into the limit, each counted once.
   bool Check(const PullGroup& group) {
     if (at_.group == checked_.group && at_.row < checked_.row) return true;
     const size_t dim = group.table->dim();
@@ -79,7 +78,7 @@ class RowGather {
     return at_.status.ok();
   }
 
-  /// Until kAhead keys behind the next `count` ones.
+  /// Prefetches until kAhead keys behind the next `count` ones.
   void PrefetchPlaces(size_t count) {
     for (; asked_ < found_or_absent_ + count + kAhead && next_.group < groups_.size();
          ++next_.group, next_.row = 0) {
@@ -93,7 +92,7 @@ class RowGather {
     }
   }
 
-  /// False: it is absent, and `values` have what it would be.
+  /// False: the row is absent, and `values` get its initial values.
   bool Find(const PullGroup& group, size_t row) {
     const Table& table = *group.table;
     const size_t dim = table.dim();
@@ -125,8 +124,8 @@ class RowGather {
   const std::span<const PullGroup> groups_;
   WorkLimit* const work_;
   Gathered at_;
-  Position next_;                  // to be asked for
-  Position checked_{SIZE_MAX, 0};  // of this group the rows before this one
+  Position next_;                  // next to prefetch
+  Position checked_{SIZE_MAX, 0};  // the rows of this group before this one
   size_t asked_ = 0;
   size_t found_or_absent_ = 0;
   size_t found_ = 0;

@@ -17,14 +17,14 @@ struct PullGroup {
   const Table* table = nullptr;
   std::span<const uint64_t> keys;
   std::span<float> values;
-  /// What comes first is one with the group before it: no slice ends between the two, but where a
-  /// row is next.
+  /// The begin of this group belongs to the group before: a slice does not end between the two,
+  /// only before a row.
   bool goes_on = false;
-  /// What the caller does for the group, in the limit's bytes.
+  /// The cost of the caller's own work for the group, in bytes of the limit.
   uint64_t more_work = 0;
 };
 
-/// How far a gather is.
+/// The progress of a gather.
 struct Gathered {
   size_t group = 0;  // groups before this one are done,
   size_t row = 0;    // and of this one the rows before this one

@@ -10,7 +10,7 @@
 namespace muster::ps {
 namespace {
 constexpr size_t kCapacityMin = 16;
-/// A smaller array is freed at once: that takes no time.
+/// A smaller array is freed at once, because that takes no time.
 constexpr size_t kGarbageBytesMin = 1u << 20;
 /// Load at most 3/4: linear probing with a good hash looks at 2.5 entries on average there (Knuth,
 /// The Art of Computer Programming 3, section 6.4, equation 61), mostly in one line.
@@ -43,7 +43,7 @@ RowIndex::Entry* RowIndex::FindOrInsert(uint64_t key) {
     if (const Entry* old = old_.Find(key); old != nullptr) return const_cast<Entry*>(old);
   }
   MUSTER_CHECK(size_ < Room(now_.capacity));
-  entry->key = key;  // its generation is 0, for no entry was used before
+  entry->key = key;  // its generation is 0, because no entry was used before
   ++size_;
   return entry;
 }
@@ -62,11 +62,11 @@ size_t RowIndex::Reserve(size_t more) {
 
 void RowIndex::Grow(size_t capacity) {
   static_assert(std::is_trivially_destructible_v<Entry> && std::is_trivially_copyable_v<Entry>);
-  // A large one is zeroed by the system page by page, when they are first used.
+  // The system zeroes the pages of a large array when they are first used.
   const size_t bytes = capacity * sizeof(Entry);
   std::unique_ptr<Entry[], GiveSlab> entries(static_cast<Entry*>(slab_memory::TakeZeroed(bytes)),
                                              GiveSlab{bytes});
-  garbage_.clear();  // nobody has taken it in all the time since the last growth
+  garbage_.clear();  // the garbage of the last growth, if it was not taken yet
   old_ = std::exchange(now_, Slots());
   now_.entries = std::move(entries);
   now_.capacity = capacity;

@@ -36,12 +36,12 @@ class RowIndex {
     uint32_t inverted_row_ = 0;  // so that zeroed memory holds no row
 
    public:
-    /// Snapshot generation of the row's last change; kept here, for the line is in the cache when a
-    /// push needs it.
+    /// Snapshot generation of the row's last change. It is kept here because this line is in the
+    /// cache when a push needs it.
     uint32_t generation = 0;
   };
 
-  /// nullptr when absent. Valid until the next Reserve.
+  /// nullptr if absent. Valid until the next Reserve.
   const Entry* Find(uint64_t key) const {
     const Entry* entry = now_.Find(key);
     return entry == nullptr && old_.capacity != 0 ? old_.Find(key) : entry;
@@ -55,7 +55,7 @@ class RowIndex {
   /// most 2 * kMovesPerKey * more.
   size_t Reserve(size_t more);
 
-  /// Starts to load the place where the key is looked for.
+  /// Prefetches the place of the key.
   void Prefetch(uint64_t key) const {
     if (now_.capacity != 0) ps::Prefetch(&now_.entries[now_.Home(key)]);
     if (old_.capacity != 0) ps::Prefetch(&old_.entries[old_.Home(key)]);

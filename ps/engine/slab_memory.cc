@@ -28,7 +28,7 @@ namespace muster::ps::slab_memory {
 namespace {
 
 constexpr size_t kLineBytes = 64;
-/// The address sanitizer sees an access beyond a block of its own allocator only.
+/// The address sanitizer finds an access beyond a block only for blocks of its own allocator.
 constexpr bool kPlain = MUSTER_PLAIN_SLABS != 0;
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) {
@@ -54,7 +54,8 @@ class Chunks {
 
   void Give(uintptr_t begin, size_t bytes) {
     uintptr_t end = begin + bytes;
-    // One gap with its neighbours, but not across chunks, which may go alone.
+    // Merges a gap with its neighbours, but not across chunks, because each chunk may be freed
+    // alone.
     if (const auto after = gaps_.find(end); after != gaps_.end() && !chunks_.contains(end)) {
       end += after->second;
       RemoveGap(after->first, after->second);
@@ -94,7 +95,7 @@ struct Shared {
   Chunks chunks MUSTER_GUARDED_BY(mutex);
   size_t large_bytes MUSTER_GUARDED_BY(mutex) = 0;
 };
-/// Never destroyed: blocks may come back when the process ends.
+/// Never destroyed, because blocks may be given back while the process ends.
 Shared& SharedMemory() {
   static Shared* const shared = new Shared;
   return *shared;

@@ -8,12 +8,12 @@ namespace muster::ps {
 /// Memory for rows and indexes, in huge pages if the system has them (Linux: madvise; without them,
 /// it is only slower): a random row then costs no walk through page tables. Blocks up to
 /// kSharedBytesMax lie side by side in chunks, so that many small tables share a huge page; larger
-/// ones have mappings of their own. Begins with a cache line. Thread-safe, for blocks are given
-/// back by whatever thread drops a partition; they are taken and given back rarely.
+/// ones have mappings of their own. A block begins with a cache line. Thread-safe, because any
+/// thread may drop a partition; blocks are taken and given back rarely.
 ///
 /// Beyond the blocks themselves it holds at most: less than a huge page for each block above
-/// kSharedBytesMax, what was given back between blocks that are still in use, and one chunk. A
-/// chunk whose blocks are all back goes back to the system.
+/// kSharedBytesMax, the gaps between blocks that are still in use, and one chunk. A chunk whose
+/// blocks are all back goes back to the system.
 namespace slab_memory {
 
 inline constexpr size_t kSharedBytesMax = 2u << 20;
@@ -26,7 +26,7 @@ void* TakeZeroed(size_t bytes);
 /// Requires that the block was taken with as many bytes.
 void Give(void* block, size_t bytes);
 
-/// Memory in chunks and large mappings at this instant, used or not.
+/// Memory in chunks and large mappings now, used or not.
 size_t MappedBytes();
 
 }  // namespace slab_memory

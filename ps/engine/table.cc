@@ -75,7 +75,7 @@ absl::Status Table::CheckPush(std::span<const uint64_t> keys,
 }
 
 uint64_t Table::WorkPerRow() const {
-  // The gradient is read, the row read and written, and copied when an image still needs it.
+  // The gradient is read; the row is read and written, and copied if an image still needs it.
   const uint64_t passes = copying_ == nullptr ? 2 : 4;
   return kFindWork + (dim() + passes * floats_per_row()) * sizeof(float);
 }
@@ -173,7 +173,7 @@ void Table::SetRow(uint64_t key, std::span<const float> row) {
 
 void Table::BeginImage(Rows which) {
   MUSTER_CHECK(copying_ == nullptr);
-  imaged_only_ += changed_.size();  // all that is dirty
+  imaged_only_ += changed_.size();  // all dirty rows
   imaged_.push_back(std::exchange(changed_, {}));
   ++generation_;
   const auto bound = static_cast<uint32_t>(rows());
@@ -204,7 +204,7 @@ bool Table::CopyImage(WorkLimit* work) {
     if (work->spent()) return false;
     CopyRow(copying_->row++, work);
   }
-  // A base needs of the lists only that they become one.
+  // A base does not need the lists, but they must become one.
   const bool lists = copying_->which == Rows::kDirty || copying_->listed.has_value();
   return !lists || CopyLists(work);
 }

@@ -47,7 +47,7 @@ class Table {
   static std::unique_ptr<Table> Filled(const TableSpec& spec, uint64_t seed, PartitionId partition,
                                        const WarmStartSource& source);
 
-  /// Memory of rows, index and lists, and what is there for rows to come.
+  /// Memory of rows, index and lists, including the reserve for more rows.
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
   /// The version of all values, including those of absent rows. It changes with every change, so
@@ -58,12 +58,12 @@ class Table {
   /// push all rows.
   uint64_t version() const { return version_; }
 
-  /// Whether rows can be applied or pulled: sizes, key range of a dense table, finite gradients.
-  /// kInvalidArgument says what is wrong, with table, key and value. Their work grows with their
+  /// Check if rows can be applied or pulled: sizes, key range of a dense table, finite gradients.
+  /// kInvalidArgument says what is wrong, with table, key and value. Their cost grows with the
   /// arguments, which may be any piece of a group's keys and values.
   absl::Status CheckPull(std::span<const uint64_t> keys, size_t values) const;
   absl::Status CheckPush(std::span<const uint64_t> keys, std::span<const float> gradients) const;
-  /// Whether the table can take so many more rows.
+  /// True if the table has room for so many more rows.
   absl::Status CheckRoom(size_t rows) const;
 
   /// One optimizer step on each row, until the work limit is spent; returns how many rows were
@@ -94,16 +94,16 @@ class Table {
   /// Begins an image of the rows as they are now, the cut. Every dirty row is in it, and stays
   /// dirty. Requires that none is being copied.
   void BeginImage(Rows which);
-  /// Goes on with it until the work limit is spent. True: it is whole, and TakeImage has it.
+  /// Continues it until the work limit is spent. True: it is complete, and TakeImage returns it.
   bool CopyImage(WorkLimit* work);
   RowImage TakeImage();
-  /// Ends an image that is not wanted any more.
+  /// Ends an image that is no longer wanted.
   void DropImage();
-  /// The newest image is accepted: what was in it is no longer dirty, unless changed since.
+  /// The newest image is accepted: its rows are no longer dirty, unless they changed since.
   /// Requires that none is being copied.
   void Accept();
 
-  /// Hands out what takes long to free.
+  /// Hands out memory that takes long to free.
   void TakeGarbage(Garbage* garbage);
 
  private:
@@ -113,7 +113,7 @@ class Table {
   using Generation = uint32_t;
 
   using RowList = SlabList<uint32_t>;
-  /// An image while it is copied, and how far it is.
+  /// An image that is being copied, and its progress.
   struct Copying {
     Rows which;
     TableImage image;
@@ -126,11 +126,11 @@ class Table {
 
   float* Touch(uint64_t key);
   uint32_t Create(uint64_t key);
-  /// What its random initial values come from: the same in every process.
+  /// The seed of a row's initial values, the same in every process.
   uint64_t SeedOf(uint32_t row) const;
   MUSTER_PLANTED_BODY(bool PullCreates(uint64_t key, std::span<const float> values) const);
   MUSTER_PLANTED_BODY(bool RowNotInitialised(std::span<float> values) const);
-  /// The rule of section 1: an image holds what the rows were at its cut.
+  /// The rule of section 1: an image holds the rows as they were at its cut.
   bool ImageNeedsTheOldRow() const;
   /// The entry's row is about to change: an image that is being copied needs it as it is.
   void KeepForImage(const RowIndex::Entry& entry);
@@ -138,7 +138,7 @@ class Table {
   bool CopyLists(WorkLimit* work);
   uint64_t WorkPerRow() const;
 
-  // First what every row asks for, so that it is in few lines.
+  // The members that every row needs come first, so that they share few cache lines.
   uint32_t dim_;
   RowIndex index_;
   RowStore store_;
@@ -151,8 +151,8 @@ class Table {
   SlabList<uint64_t> keys_;  // by row number
   /// Row numbers; exactly those whose generation is generation_, each once.
   RowList changed_;
-  /// Those that were dirty at the newest image, while it is not accepted. Each list has a row once;
-  /// there are several until the image is copied.
+  /// The rows that were dirty at the newest image, until it is accepted. Each list has a row once;
+  /// there are several lists until the image is copied.
   std::vector<RowList> imaged_;
   uint64_t imaged_only_ = 0;  // of them, those not in changed_
   std::unique_ptr<Copying> copying_;

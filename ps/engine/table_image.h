@@ -21,7 +21,7 @@ struct RowImage {
 class RowSet {
  public:
   explicit RowSet(uint32_t bound);
-  /// True when the row was not in it.
+  /// True if the row was not in it.
   bool Add(uint32_t row) {
     uint64_t& word = words_.get()[row / 64];
     const uint64_t bit = uint64_t{1} << (row % 64);
@@ -48,7 +48,7 @@ class TableImage {
   uint32_t bound() const { return bound_; }
   /// Adds a row, unless it is there already. Its floats must be those of the cut.
   void Add(uint32_t row, uint64_t key, const float* floats);
-  /// Hands the image out; all of its rows are there.
+  /// Hands out the image. Requires: all of its rows were added.
   RowImage Take();
 
  private:

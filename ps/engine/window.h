@@ -25,9 +25,9 @@ class Window {
   static constexpr uint32_t kMinibatchesMax = 1u << 20;
 
   bool Contains(const ShardId& shard, MinibatchIndex minibatch) const;
-  /// Asks the processor for what Contains and Add of this shard will need.
+  /// Prefetches the data that Contains and Add of this shard will need.
   void Prefetch(const ShardId& shard) const { shards_.prefetch(shard); }
-  /// Requires minibatch < kMinibatchesMax, and that it is not in.
+  /// Requires minibatch < kMinibatchesMax, and that it is not in the window.
   void Add(const ShardId& shard, MinibatchIndex minibatch);
   /// Drops the entries of every shard in `state`.
   void Forget(const ForgetState& state);
@@ -39,7 +39,7 @@ class Window {
   size_t shards() const { return shards_.size(); }
 
  private:
-  /// Most shards have few minibatches: no memory of their own for the bits.
+  /// Most shards have few minibatches, so their bits need no separate memory.
   using Bits = absl::InlinedVector<uint64_t, 2>;
   absl::flat_hash_map<ShardId, Bits> shards_;
 };

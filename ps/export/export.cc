@@ -93,7 +93,8 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  /// Writes what does not depend on rows: keys, headers, and a dense tensor's initial values.
+  /// Writes everything that does not depend on rows: keys, headers, and a dense tensor's initial
+  /// values.
   absl::Status Begin(Output* output) {
     const TableSpec& spec = *output->spec;
     std::ranges::sort(output->keys);

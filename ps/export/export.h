@@ -28,15 +28,15 @@ struct ExportSummary {
   /// Rows of sparse tables and blocks of dense ones that were ever pushed.
   uint64_t rows = 0;
   uint64_t bytes = 0;
-  /// What TableSpec::warm_start_hash pins.
+  /// The hash for TableSpec::warm_start_hash.
   std::string hash;
 };
 
 /// Writes every table of the snapshots that the manifests name as NumPy files with their SHA-256
 /// sums; docs/export.md has the format. The output folder appears whole or not at all. Needs memory
 /// for the keys of the largest job's tables (8 bytes a row) and for one partition. Blocks; reads
-/// every snapshot file twice. Errors name the file and leave nothing behind; kAlreadyExists when
-/// there is something at the output's path.
+/// every snapshot file twice. Errors name the file and leave nothing behind; kAlreadyExists if the
+/// output's path exists.
 absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options);
 
 /// The rows that `table` starts from: those of the table of the same name in the export in

@@ -16,7 +16,8 @@ inline constexpr uint64_t kReservedDescriptorsPerLane = 8;
 uint64_t DescriptorsFor(const LaneLimits& limits, uint32_t lanes);
 
 /// The limits that fit into `descriptors`: connections of both kinds are cut in proportion.
-/// kFailedPrecondition when less than a few would be left, with the number that is needed. Pure.
+/// kFailedPrecondition if only a few or none would be left; the message has the number that is
+/// needed. Pure.
 absl::StatusOr<LaneLimits> FitLimits(const LaneLimits& limits, uint32_t lanes,
                                      uint64_t descriptors);
 

@@ -11,8 +11,8 @@ namespace muster::ps {
 
 /// Why a peer was refused.
 struct Refusal {
-  /// As its hello said, and where it comes from: "worker-0 (127.0.0.1:40312)". Before its hello
-  /// only the latter.
+  /// The name in its hello, and its address: "worker-0 (127.0.0.1:40312)". Before its hello, only
+  /// the address.
   std::string peer;
   std::string reason;
   bool greeted = false;
@@ -20,7 +20,7 @@ struct Refusal {
   bool closed = false;
 };
 
-/// Serves the requests of one lane: net knows frames, the handler knows partitions. Every call
+/// Serves the requests of one lane. net handles frames; the handler handles partitions. Every call
 /// comes on the lane's thread, one at a time; a call must not block, and do no more than its slice
 /// allows. OnPull and OnPush are called with the same request and reply, and other requests of the
 /// lane between them, until they return kDone. If the connection is gone, they are called as
@@ -28,7 +28,7 @@ struct Refusal {
 class FrameHandler {
  public:
   virtual ~FrameHandler() = default;
-  /// For a new connection. Null when the handler needs none.
+  /// The notes for a new connection. Null if the handler needs none.
   virtual std::unique_ptr<RequestNotes> MakeNotes() { return nullptr; }
   /// An error closes the connection with its message.
   virtual absl::StatusOr<wire::HelloReply> OnHello(const wire::Hello& hello) = 0;
@@ -36,7 +36,8 @@ class FrameHandler {
   virtual Progress OnPush(const PushRequest& request, const Slice& slice, PushReply* reply) = 0;
   /// The request of these notes is answered.
   virtual void OnServed(const ServedRequest& /*request*/, RequestNotes* /*notes*/) {}
-  /// The peer was told the same. May be called as often as peers make mistakes.
+  /// The peer got the same message. It may be called very often, because peers may make any number
+  /// of mistakes.
   virtual void OnRefused(const Refusal& /*refusal*/) {}
 };
 

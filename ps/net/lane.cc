@@ -32,7 +32,7 @@ using asio::ip::tcp;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
-/// How long accepting rests after it failed (no descriptors left).
+/// The pause after accept() failed (no descriptors left).
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 absl::Status ListenError(const std::string& address, const error_code& error) {
@@ -79,7 +79,7 @@ struct Lane::State {
   void Admit(net::Socket socket, std::string origin, Quota* quota);
   void Refuse(net::Socket socket, const Quota& quota);
   void EndOverdue();
-  /// Ends what is overdue, again and again.
+  /// Regularly ends overdue connections.
   void Watch();
   void RunAfter(std::chrono::nanoseconds delay, std::function<void()> task);
   void Discard(AlignedBuffer buffer);
@@ -88,7 +88,7 @@ struct Lane::State {
 
   const LaneOptions options;
   const ConnectionContext context;
-  // What connections use as they go, so it outlives them. Not empty: ReleaseSome is posted.
+  // Closing connections use it, so it outlives them. If it is not empty, ReleaseSome is posted.
   std::deque<AlignedBuffer> discarded;
   SpareBuffers spares{options.limits.spare_bytes_max};
   RingBudget rings{options.limits.ring_bytes_max};
@@ -100,7 +100,7 @@ struct Lane::State {
   tcp::acceptor tcp_acceptor{io};
   asio::steady_timer watch{io};
   bool unix_bound = false;
-  // Of the lane's thread.
+  // Used by the lane's thread only.
   std::set<std::shared_ptr<asio::steady_timer>> timers;
   Quota unix_quota, tcp_quota;
   std::unordered_map<PeerConnection*, std::shared_ptr<PeerConnection>> connections;
@@ -122,7 +122,7 @@ absl::StatusOr<std::string> Lane::State::ListenUnix() {
   if (!error) unix_acceptor.bind(stream_protocol::endpoint(options.unix_path), error);
   if (error) return ListenError(address, error);
   unix_bound = true;
-  // Nobody can connect before listen(), so nobody gets in before the mode is set.
+  // No peer can connect before listen(), so none can connect before the mode is set.
   if (::chmod(options.unix_path.c_str(), S_IRUSR | S_IWUSR) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", options.unix_path));
   }
@@ -192,8 +192,8 @@ void Lane::State::Accept(Acceptor* acceptor, Quota* quota) {
 void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
   if (quota->open >= quota->max) return Refuse(std::move(socket), *quota);
   error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);  // refused by UNIX sockets, which need it not
-  // A reply that fits goes in one call; a TCP socket finds its own size.
+  socket.set_option(tcp::no_delay(true), ignored);  // UNIX sockets refuse it, and do not need it
+  // A reply that fits is written in one call. A TCP socket finds its own size.
   if (quota == &unix_quota) {
     socket.set_option(asio::socket_base::send_buffer_size(options.limits.unix_buffer_bytes),
                       ignored);
@@ -218,7 +218,7 @@ void Lane::State::Refuse(net::Socket socket, const Quota& quota) {
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   std::array<std::byte, wire::kHeaderBytes> bytes;
   wire::EncodeHeader(header, bytes);
-  // A fresh socket's buffer takes this at once.
+  // The buffer of a new socket always has room for this.
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(std::array{asio::buffer(std::as_const(bytes)), asio::buffer(directory)},
@@ -227,7 +227,8 @@ void Lane::State::Refuse(net::Socket socket, const Quota& quota) {
 
 void Lane::State::EndOverdue() {
   const TimePoint now = options.clock->Now();
-  std::vector<std::shared_ptr<PeerConnection>> open;  // ending one takes it out of the map
+  std::vector<std::shared_ptr<PeerConnection>>
+      open;  // a copy, because ending a connection removes it from the map
   open.reserve(connections.size());
   for (const auto& [unused, connection] : connections) open.push_back(connection);
   for (const auto& connection : open) connection->EndIfOverdue(now);
@@ -284,7 +285,7 @@ void Lane::State::CloseAll() {
   tcp_acceptor.close(ignored);
   watch.cancel();
   for (const auto& timer : timers) timer->cancel();
-  // Close() takes the connection out of the map.
+  // Close() removes the connection from the map.
   for (auto open = std::exchange(connections, {}); auto& [unused, connection] : open) {
     connection->Close();
   }

@@ -36,7 +36,7 @@ struct LaneLimits {
   uint64_t ring_bytes_max = 64u << 20;
   /// How long a lane polls shared memory for a peer's next request before it sleeps.
   std::chrono::nanoseconds spin_max = std::chrono::microseconds(200);
-  /// Asked of the system for what a UNIX socket holds of replies that the peer has not read yet.
+  /// The requested size of a UNIX socket's send buffer, for replies that the peer has not read yet.
   int unix_buffer_bytes = 4 << 20;
 };
 
@@ -71,7 +71,7 @@ class Lane {
   absl::StatusOr<std::vector<std::string>> Listen();
   /// Starts the thread. Call once, after Listen().
   void Start();
-  /// Runs `task` on the lane's thread, after what was posted before; dropped when the lane is
+  /// Runs `task` on the lane's thread, after the earlier tasks. It is dropped if the lane is
   /// stopped first.
   void Post(std::function<void()> task);
   /// As Post, after `delay`.

@@ -14,7 +14,8 @@ class LogThrottle {
  public:
   explicit LogThrottle(std::chrono::nanoseconds interval) : interval_(interval) {}
 
-  /// Whether the line may be written now, and if so, how many were not since the last one.
+  /// If the line may be written now: the number of lines that were left out since the last one.
+  /// Otherwise none.
   std::optional<uint64_t> Admit(TimePoint now) {
     if (now < next_) {
       ++left_out_;

@@ -23,11 +23,12 @@ using boost::system::error_code;
 /// Frames of one vectored write; three buffers each.
 constexpr size_t kFramesPerWrite = 16;
 
-/// Four texts and their lengths, and a size: all that a stranger can make the server keep for it.
+/// Four texts with their lengths, and a size. A stranger cannot make the server store more than
+/// this.
 constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax) + sizeof(uint32_t);
-/// What a frame costs besides its parts, in bytes that could be moved instead.
+/// The cost of a frame besides its parts, in bytes that could be moved in the same time.
 constexpr uint64_t kFrameWork = 4096;
-/// What messages repeat of the name in a hello.
+/// Most bytes of a hello's name that messages repeat.
 constexpr size_t kPeerBytesMax = 80;
 
 absl::Status NoMemoryFor(size_t block_bytes) {
@@ -46,7 +47,7 @@ PeerConnection::PeerConnection(net::Socket socket, std::string origin,
                                std::function<void(PeerConnection*)> on_closed)
     : executor_(socket.get_executor()),
       rings_(context->rings),
-      // A step holds the lane no longer than a slice.
+      // A step takes no longer than a slice.
       socket_(new net::SocketStream(std::move(socket), context->limits->slice_bytes)),
       stream_(socket_),
       origin_(std::move(origin)),
@@ -109,7 +110,7 @@ bool PeerConnection::HasHeader() {
 
 void PeerConnection::ReadStage() {
   CompactStage();
-  // A stream that lends is read as far as is needed: what comes behind may stay where it is.
+  // If the stream lends memory, only the needed bytes are read. Later bytes may stay in place.
   const size_t until = stream_->lends() > 0 ? wire::kHeaderBytes : stage_.size();
   stream_->ReadSome(asio::buffer(stage_.data() + end_, until - end_),
                     [self = shared_from_this()](const error_code& error, size_t bytes) {
@@ -155,7 +156,7 @@ absl::Status PeerConnection::TakeHeader() {
   auto header = wire::DecodeHeader(
       std::span<const std::byte, wire::kHeaderBytes>(stage_.data() + begin_, wire::kHeaderBytes));
   if (!header.ok()) {
-    header_.request = 0;  // the error is of no request that is known
+    header_.request = 0;  // the error belongs to no known request
     return header.status();
   }
   begin_ += wire::kHeaderBytes;
@@ -199,8 +200,8 @@ absl::Status PeerConnection::BeginBody() {
 }
 
 size_t PeerConnection::BytesToBorrow() const {
-  // Gradients neither index nor say how long anything is: who changes them between their check and
-  // their use changes what is applied, and nothing else (docs/wire.md).
+  // Gradients are neither indexes nor lengths. If the peer changes them between the check and the
+  // use, only the applied values change (docs/wire.md).
   const bool fits = header_.value_bytes <= stream_->lends();
   return header_.kind == wire::Kind::kPush && fits ? header_.value_bytes : 0;
 }
@@ -227,7 +228,7 @@ absl::StatusOr<bool> PeerConnection::HasBorrowed() {
     MUSTER_CHECK(in_.values.Resize(bytes));
     return true;
   }
-  // Behind values of two bytes each.
+  // After values of two bytes each.
   if (in_.values.capacity() < bytes) in_.values = context_->spares->Take();
   if (!in_.values.Resize(bytes)) return NoMemoryFor(bytes);
   std::memcpy(in_.values.data(), values.data(), bytes);
@@ -273,8 +274,9 @@ AlignedBuffer PeerConnection::RowMemory() {
   const size_t before =
       wire::kHeaderBytes + wire::ReplyDirectoryBytes(header_.parts, header_.versions);
   if (out_.empty()) {
-    // A worker's next pull is about as large as the last ones; a larger one takes memory of its
-    // own. After an answer with an odd text, rows wait for the next odd one.
+    // A worker's next pull is about as large as the last ones. A larger one gets separate memory.
+    // After an answer with a text of odd length, the rows wait until the next such text aligns
+    // them.
     const std::span<std::byte> room = stream_->Room();
     if (room.size() > before + answer_bytes_ &&
         reinterpret_cast<uintptr_t>(room.data() + before) % alignof(float) == 0) {
@@ -427,7 +429,7 @@ void PeerConnection::SendError(const absl::Status& status) {
                                 .greeted = phase_ == Phase::kServing,
                                 .closed = true});
   phase_ = Phase::kClosing;
-  GiveBackValues();  // or a peer that still writes would wait for the room
+  GiveBackValues();  // otherwise, a peer that still writes would wait for room
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
   SendText(wire::Kind::kError, wire::EncodeError(Message(status)));
   Flush();

@@ -11,7 +11,7 @@
 namespace muster::ps {
 namespace {
 
-/// What a byte of a directory costs to decode, in bytes that could be moved instead.
+/// The cost of decoding a byte of a directory, in bytes that could be moved in the same time.
 constexpr uint64_t kDirectoryWork = 8;
 /// Memory of a decoded directory that is kept for the next one.
 constexpr size_t kPartsBytesKept = 256u << 10;
@@ -167,7 +167,7 @@ void Request::EncodeAnswer() {
 
 bool Request::Narrow(WorkLimit* work) {
   if (header_.encoding == wire::Encoding::kFloat32) return true;
-  // In place: the bytes written never pass those still to be read.
+  // Works in place, because the written bytes never pass those that are still to be read.
   const std::span<const float> values = answer_.values.floats();
   const size_t bytes_each = wire::BytesPerValue(header_.encoding);
   while (done_ < values.size()) {

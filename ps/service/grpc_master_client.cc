@@ -21,7 +21,7 @@ grpc::ChannelArguments ChannelArguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
-  // A restarted master is to be found again at once, not after gRPC's own minutes.
+  // Finds a restarted master at once, not after gRPC's default of minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   // How long one attempt may take (gRPC's name misleads): a busy machine may need a while to
   // answer.
@@ -97,7 +97,7 @@ class GrpcMasterClient final : public MasterClient {
     const grpc::Status status = call(&context);
     MutexLock lock(&mutex_);
     context_ = nullptr;
-    // A master that goes away cancels what it was answering: only Cancel() may look like Cancel().
+    // A master that ends cancels its calls. So only report kCancelled if Cancel() was called.
     if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_) {
       return absl::UnavailableError("the master ended before it answered");
     }

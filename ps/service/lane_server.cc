@@ -13,13 +13,14 @@
 namespace muster::ps {
 namespace {
 
-/// Exchanges may follow each other closely; traffic is in one as often as this.
+/// Exchanges may follow each other closely. This is how often one includes traffic.
 constexpr std::chrono::milliseconds kTrafficSpacing{500};
 
 /// Work of one slice of an image.
 constexpr uint64_t kImageSliceBytes = 4u << 20;
 
-/// Of log lines about what peers did wrong, for those who said hello and for the others.
+/// The throttles for log lines about mistakes of peers: for peers after their hello, and for all
+/// others.
 constexpr std::chrono::seconds kRefusalSpacing{5};
 
 /// Reads and rebuilds a partition; on the loader's thread.
@@ -36,8 +37,7 @@ absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, cons
   return partition;
 }
 
-/// Some partition is to be rebuilt from a snapshot; else those that are new to this server begin
-/// empty.
+/// True if a partition must be rebuilt from a snapshot. Otherwise, new partitions begin empty.
 [[maybe_unused]] bool OwnsWithSnapshot(const LaneCommands& commands) {
   return std::ranges::any_of(
       commands.owns, [](const OwnCommand& own) { return own.manifest.number != SnapshotNumber(); });
@@ -209,7 +209,7 @@ void LaneServer::BeginWrite(SnapshotJob job) {
         context_->storage->Write(shared->partition, shared->epoch, shared->number, shared->image);
     const PartitionId partition = shared->partition;
     const SnapshotNumber number = shared->number;
-    shared.reset();  // the image's memory, before its slot is given to another
+    shared.reset();  // frees the image's memory before its slot is reused
     context_->images->Give();
     net_.Post([this, partition, number, file = std::move(file)] {
       MUSTER_FAILPOINT("snapshot.before-report");
@@ -252,7 +252,8 @@ Progress LaneServer::OnPush(const PushRequest& request, const Slice& slice, Push
   if (slice.first) MUSTER_FAILPOINT("push.before-apply");
   const Progress progress =
       owned_->Push(request, slice, reply, static_cast<RequestProgress*>(slice.notes));
-  // Before another part can begin in that partition: else an image might wait for ever.
+  // Do this before another part begins in that partition. Otherwise, an image might wait without
+  // end.
   if (owned_->TakeImageReady()) Pump();
   if (progress == Progress::kDone) MUSTER_FAILPOINT("push.before-reply");
   return progress;

@@ -40,9 +40,9 @@ struct LaneContext {
   WorkQueue* loader = nullptr;
   WorkQueue* writer = nullptr;
   ImageSlots* images = nullptr;
-  /// How long a failed load or snapshot rests before it is tried again.
+  /// The pause before a failed load or snapshot is retried.
   std::chrono::milliseconds retry_pause{1000};
-  /// There is something to report to the master.
+  /// There is news for the master.
   std::function<void()> wake;
   /// An image slot is free again, so every lane checks for work.
   std::function<void()> pump_all;
@@ -69,7 +69,7 @@ class LaneServer final : public FrameHandler {
   void PostCommands(LaneCommands commands);
   /// Calls `done` on the lane's thread with its part of the exchange `sequence`.
   void PostReport(uint64_t sequence, std::function<void(LaneReport)> done);
-  /// Begins what can begin: loads, fills, and snapshots while image slots are free.
+  /// Begins loads, fills, and snapshots (while image slots are free).
   void PostPump();
 
   // FrameHandler, on the lane's thread.
@@ -84,14 +84,14 @@ class LaneServer final : public FrameHandler {
 
  private:
   void Pump();
-  /// Looks for work again when what failed just now has rested.
+  /// Checks for work again after the pause of a failed task.
   void PumpAfterPause();
   void BeginLoad(LoadJob job);
   void BeginFill(FillJob job);
   /// One slice of the image that is being copied.
   void CopyImage();
   void BeginWrite(SnapshotJob job);
-  /// What takes long to free goes to another thread.
+  /// Hands memory that takes long to free to another thread.
   void DropGarbage();
   void WakeIfNews();
   LaneReport Report(uint64_t sequence);
@@ -99,7 +99,7 @@ class LaneServer final : public FrameHandler {
   const uint32_t lane_;
   const uint32_t lane_count_;
   const LaneContext* const context_;
-  // Of the lane's thread from Start() on.
+  // Used by the lane's thread only, from Start() on.
   RegisterServerReply registered_;
   std::optional<OwnedPartitions> owned_;
   bool copying_ = false;     // an image; the next slice is posted

@@ -28,14 +28,14 @@ bool MayPass(const absl::Status& status) {
          status.code() == absl::StatusCode::kResourceExhausted;
 }
 
-/// Whether a warm start that failed like this may succeed later: a folder comes back, its contents
-/// stay wrong.
+/// True if a warm start that failed with this error may succeed later: a missing folder may come
+/// back, but wrong contents stay wrong.
 bool WaitingMayMend(const absl::Status& status) {
   return !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
          !absl::IsDataLoss(status);
 }
 
-/// Doubles up to a bound, with jitter, so that servers do not come back in step.
+/// Doubles up to a bound, with jitter, so that servers do not come back at the same time.
 class Backoff {
  public:
   explicit Backoff(Rng* rng) : rng_(rng) {}
@@ -109,7 +109,7 @@ void ParameterServer::RequestLeave() {
       return;
     }
   }
-  RequestStop();  // it has nothing to be snapshotted
+  RequestStop();  // it has nothing to snapshot
 }
 
 bool ParameterServer::Leaving(ControlState* state) {
@@ -266,7 +266,7 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       LogMasterAway(reply.status());
-      if (leaving) return absl::OkStatus();  // nobody would take its snapshots
+      if (leaving) return absl::OkStatus();  // no master would accept its snapshots
       if (!Wait(backoff.Next(), Until::kTimeout)) return absl::OkStatus();
       continue;
     }
@@ -282,7 +282,7 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
     } else if (!orders.ok()) {
       return orders.status();
     } else {
-      for (const TableSpec& table : orders->tables) {  // before the partitions that hold them
+      for (const TableSpec& table : orders->tables) {  // before the partitions that have them
         AddTable(table);
         state.TableAdded(table.id);
       }

@@ -31,12 +31,12 @@ class ParameterServer {
     uint64_t nonce = 0;
     StartNumber start;  // 0: not known
     LaneLimits limits;
-    /// How long a snapshot that could not be written or read rests before it is tried again.
+    /// The pause before a snapshot that could not be written or read is retried.
     std::chrono::milliseconds retry_pause{1000};
     /// See LaneReports::Options.
     std::chrono::milliseconds lane_patience{100};
     std::chrono::seconds lane_silence_max{30};
-    /// How long an export that could not be read rests before it is tried again.
+    /// The pause before an export that could not be read is retried.
     std::chrono::milliseconds warm_start_pause{2000};
     /// How long a server that was told to leave waits for its snapshots.
     std::chrono::milliseconds leave_timeout{8000};
@@ -68,7 +68,7 @@ class ParameterServer {
   void RequestLeave();
 
  private:
-  /// The rows that a table starts from: read when a partition turns out to need them.
+  /// The rows that a table starts from. They are read when a partition needs them.
   struct WarmStart {
     using Result = absl::StatusOr<std::shared_ptr<const WarmStartSource>>;
     TableSpec spec;
@@ -84,13 +84,13 @@ class ParameterServer {
       const std::vector<std::vector<std::string>>& addresses);
   void StartLanes(const RegisterServerReply& registered);
   absl::Status Serve(const RegisterServerReply& registered);
-  /// Whether the server was told to leave; `state` then knows, too.
+  /// True if the server was told to leave; `state` is then told, too.
   bool Leaving(ControlState* state);
-  /// The lanes' newest reports: of this exchange, or of an earlier one where the lane is busy.
+  /// The lanes' newest reports: of this exchange, or of an earlier one if the lane is busy.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
   bool ToldToEnd();
   void AddTable(const TableSpec& table);
-  /// Reads what the lanes want and gives them what has been read.
+  /// Starts the reads that the lanes need, and gives them the results.
   void AdvanceWarmStarts(const std::vector<LaneReport>& reports);
   void BeginWarmStart(const std::shared_ptr<WarmStart>& table);
   void EndWarmStart(const WarmStart::Result& result, WarmStart* table);
@@ -117,7 +117,7 @@ class ParameterServer {
   std::map<TableId, std::shared_ptr<WarmStart>> warm_starts_;
   std::string fatal_error_;
   std::optional<TimePoint> away_logged_;
-  std::optional<TimePoint> leave_by_;  // none: nobody told it to
+  std::optional<TimePoint> leave_by_;  // none: it was not told to leave
 
   Mutex mutex_;
   CondVar changed_;

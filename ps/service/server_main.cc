@@ -44,9 +44,9 @@ uint64_t RandomNonce() {
   return (uint64_t{device()} << 32) | device();
 }
 
-/// Waits for SIGTERM and SIGINT on a thread of its own, in the place of a handler. The first one
-/// lets the server leave, the second ends it at once. A server whose threads do not end is ended
-/// with its process.
+/// Waits for SIGTERM and SIGINT on a separate thread, instead of a handler. The first one lets the
+/// server leave, the second ends it at once. A server whose threads do not end is ended with its
+/// process.
 class SignalWatcher {
  public:
   /// Blocks the signals in this thread and those it starts. `clock` must outlive the watcher.
@@ -76,7 +76,7 @@ class SignalWatcher {
       ::_exit(1);
     });
   }
-  /// The server serves nothing any more: its threads are to end. Once, like Stop, after Start.
+  /// The server no longer serves, and its threads should end. Call it once, like Stop, after Start.
   void Ending() {
     ending_ = true;
     Wake();
@@ -88,7 +88,9 @@ class SignalWatcher {
   }
 
  private:
-  void Wake() { pthread_kill(thread_.native_handle(), SIGTERM); }  // taken by its wait, or blocked
+  void Wake() {
+    pthread_kill(thread_.native_handle(), SIGTERM);
+  }  // its wait takes the signal, or the signal is blocked
   /// Until a signal comes, or it is `deadline`. A pause of the process interrupts the wait.
   void WaitUntil(TimePoint deadline) const {
     while (true) {

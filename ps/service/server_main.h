@@ -17,7 +17,7 @@ struct ServerOptions {
   /// Of the UNIX sockets; empty: TCP only. Must exist.
   std::string socket_directory;
   uint32_t threads = 1;  // lanes
-  std::string job_id;    // masters of other jobs are not spoken with; empty: not known
+  std::string job_id;    // masters of other jobs are ignored; empty: not known
   /// How long it waits for the snapshots of its partitions when it is told to end.
   std::chrono::milliseconds drain_timeout{8'000};
   /// How long its threads may take to end after that. Otherwise the process exits with code 1.

@@ -13,8 +13,8 @@ namespace {
 /// Each step of niceness takes a fifth of the share; SCHED_IDLE would starve on a full machine.
 constexpr int kNiceSteps = 5;
 
-/// A thread may always lower its own priority; Linux has one for each thread. SCHED_BATCH: it does
-/// not interrupt another thread when it has something to do, as when a lane hands it an image.
+/// A thread may always lower its own priority, which Linux keeps for each thread. With SCHED_BATCH,
+/// it does not preempt another thread when it gets work, for example when a lane hands it an image.
 void LowerOwnPriority() {
   errno = 0;
   const int nice = ::getpriority(PRIO_PROCESS, 0);

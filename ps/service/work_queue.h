@@ -10,8 +10,8 @@
 
 namespace muster::ps {
 
-/// One background thread that runs tasks in order. What is posted is bounded by the posters: a
-/// load per partition, a few images. Thread-safe, except Stop().
+/// One background thread that runs tasks in order. The posters bound the number of tasks: a load
+/// per partition, and a few images. Thread-safe, except Stop().
 class WorkQueue {
  public:
   enum class Priority : uint8_t {
@@ -29,7 +29,7 @@ class WorkQueue {
 
   /// Runs `task` after those posted before; dropped after Stop().
   void Post(std::function<void()> task);
-  /// Lets the task under way end, drops the rest, joins. Idempotent.
+  /// Lets the running task end, drops the rest, and joins. Idempotent.
   void Stop();
 
  private:

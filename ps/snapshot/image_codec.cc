@@ -22,7 +22,7 @@ static_assert(std::endian::native == std::endian::little, "rows are stored as th
 constexpr uint32_t kFormat = 1;
 constexpr char kHeaderKey = 0, kTableKey = 1, kWindowKey = 2, kRowKey = 3;
 constexpr uint32_t kDimMax = 1u << 20;
-/// Of an image, when it is asked whether compressing it is worth the time.
+/// The sample of an image that decides if compression is worth the time.
 constexpr size_t kRowsSampled = 64;
 
 void AppendBig(std::string* out, uint64_t value, int bytes) {
@@ -36,7 +36,7 @@ uint64_t ReadBig(std::string_view in) {
   return value;
 }
 
-/// The header's value as it lies in the file.
+/// The header's value as stored in the file.
 struct Header {
   uint32_t format = kFormat;
   uint32_t partition = 0;

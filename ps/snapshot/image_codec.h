@@ -39,12 +39,13 @@ absl::Status EncodeImage(const SnapshotIdentity& identity, const PartitionImage&
 /// about as much as all other work for their file.
 bool HasManyRepeats(const PartitionImage& image);
 
-/// Puts an image together from entries in the order in which EncodeImage gave them.
+/// Builds an image from entries in the order of EncodeImage.
 class ImageDecoder {
  public:
   /// Errors are kDataLoss and say which entry is wrong.
   absl::Status Add(std::string_view key, std::string_view value);
-  /// Everything that the header announced has come. The decoder is spent.
+  /// Returns the image, if all entries that the header announced have arrived. Use the decoder no
+  /// more.
   absl::StatusOr<PartitionImage> Finish();
   /// Valid after the first entry.
   const SnapshotIdentity& identity() const { return identity_; }

@@ -40,7 +40,7 @@ std::string HashSuffix(uint64_t hash) {
   return fmt::format("-{:016x}.sst", hash);
 }
 
-/// A manifest comes over the wire: its names must not lead out of the snapshot directory.
+/// A manifest comes over the wire, so its names must not lead out of the snapshot directory.
 bool StaysBelow(const std::string& name) {
   const fs::path path(name);
   if (name.empty() || path.is_absolute()) return false;
@@ -64,7 +64,8 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
         fmt::format("{} has {} bytes, but was written with {}: it was truncated or replaced", path,
                     *found, bytes));
   }
-  // Before RocksDB sees it: Debian's is built with assertions, and a damaged footer can end us.
+  // Checked before RocksDB reads it. Debian's RocksDB is built with assertions, so a damaged footer
+  // could end this process.
   MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(path));
   if (!path.ends_with(HashSuffix(hash))) {
     return absl::DataLossError(
@@ -88,7 +89,7 @@ absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId pa
   return image;
 }
 
-/// Everything but the removal of `temporary` when it fails.
+/// Does everything except the removal of `temporary` after a failure.
 absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::string& temporary,
                                        const SnapshotIdentity& identity,
                                        const PartitionImage& image, rocksdb::Env* env) {
@@ -105,7 +106,7 @@ absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::
   if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
   if (!synced.ok()) {
     MUSTER_FAILPOINT("snapshot.before-withdraw");
-    RemoveFile(path);  // nobody was told of it
+    RemoveFile(path);  // no report names it
     return synced;
   }
   return file;

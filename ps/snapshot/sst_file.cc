@@ -18,11 +18,12 @@
 namespace muster::ps {
 namespace {
 
-/// RocksDB has a buffer of 1 MiB for each file. The system would have to map and clear it each
-/// time.
+/// RocksDB's default buffer is 1 MiB for each file, which the system maps and clears each time. A
+/// smaller one is not mapped.
 constexpr size_t kBufferBytes = 128 << 10;
 
-/// XXH3 of all bytes as they go to the file: read back, they would have to be mapped page by page.
+/// The XXH3 of all bytes is computed as they are written. To read them back would map them page by
+/// page.
 class Xxh3 final : public rocksdb::FileChecksumGenerator {
  public:
   Xxh3() : state_(XXH3_createState()) {
@@ -96,7 +97,7 @@ absl::StatusOr<SstFile> WriteSst(const std::string& path,
   if (env != nullptr) options.env = env;
   rocksdb::EnvOptions buffers;
   buffers.writable_file_max_buffer_size = kBufferBytes;
-  // The pages stay in the cache: a server that dies soon is restored from them.
+  // The pages stay in the cache, so a server that dies soon is restored from them.
   rocksdb::SstFileWriter writer(buffers, options, nullptr,
                                 /*invalidate_page_cache=*/false);
   const std::string what = fmt::format("cannot write {}", path);

@@ -25,11 +25,11 @@ struct SstFile {
 
 enum class Blocks : uint8_t {
   kPlain,
-  kCompressed,  // with LZ4, where that makes one an eighth smaller
+  kCompressed,  // with LZ4, if that makes a block an eighth smaller
 };
 
 /// Creates `path` with the entries that `produce` puts, in ascending order of keys, and syncs it.
-/// kResourceExhausted when the disk is full. Errors name the path; the file is then to be removed.
+/// kResourceExhausted: the disk is full. Errors name the path; the caller then removes the file.
 /// `env` is for tests; null: RocksDB's own.
 absl::StatusOr<SstFile> WriteSst(const std::string& path,
                                  absl::FunctionRef<absl::Status(PutEntry put)> produce,

@@ -14,13 +14,13 @@ namespace {
 
 constexpr const char* kSupervision = "supervision";
 
-/// Something was done, so something comes of it.
+/// The order was carried out, so it gets an outcome.
 bool IsDeed(const rest::Event& event) {
   return (event.kind == "decision" || event.kind == "action") && !event.dry_run &&
          OutcomeWatch::IsMeasured(event);
 }
 
-/// A job that drains ends anyhow, and lets workers go; only servers still have something to save.
+/// A draining job ends anyway, and lets workers go. Only servers still have something to save.
 bool IsMoot(const JobView& view, const Proposal& proposal) {
   if (view.activity != Activity::kDraining) return false;
   const NodeView* node = FindNode(view, proposal.target);
@@ -68,7 +68,7 @@ void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, 
     const WallTime age = std::max(wall - at, WallTime(0));
     if (of_this_run && event.kind == "decision") {
       CountDecision(event);
-      // What was done again and again is not done anew because the scaler was.
+      // A restart of the scaler does not repeat an order that was carried out.
       const std::optional<Action> action = ActionOf(event.action);
       if (action.has_value() && event.policy != kSupervision) {
         arbiter_.Adopt({.policy = event.policy,
@@ -172,7 +172,7 @@ void Decider::Tell(Action action, const std::string& target, const std::string& 
                    const JobView& view) {
   if (action == Action::kStopJob && std::exchange(stopping_, true)) return;
   const NodeView* node = FindNode(view, target);
-  // The keeper says the same again and again; of the next life it is something new.
+  // The keeper repeats the same report. It is new only for the next life of the node.
   const std::string key =
       fmt::format("{}/{}/{}", ToString(action), target, node == nullptr ? 0 : node->start);
   if (!supervised_.insert(key).second) return;
@@ -186,7 +186,7 @@ void Decider::Tell(Action action, const std::string& target, const std::string& 
                                          .cause_id = ended ? exit->second.event_id : 0},
                                         view));
   CountDecision(event);
-  // What has ended already is not ended by it.
+  // The order does not end a node that has already ended.
   if (ended) {
     outcomes_.Open(event, view.now);
   } else {
@@ -215,7 +215,7 @@ std::vector<rest::Policy> Decider::policies() const {
 void Decider::TellExits(const JobView& view) {
   for (const NodeEnd& end : view.ends) {
     Exit& known = exits_[end.node];
-    // Told twice, as by a scaler that was restarted.
+    // Reported twice, for example by a restarted scaler.
     if (known.event_id > 0 && end.start <= known.start) continue;
     rest::Event event = ExitEvent(end);
     event.cause_id = CauseOfExit(end);
@@ -279,7 +279,7 @@ Order Decider::OrderOf(const Proposal& proposal, const JobView& view) const {
   const Resources* limits = std::get_if<Resources>(&proposal.after);
   switch (proposal.action) {
     case Action::kRestart: {
-      // A program that ends itself is counted; who is killed is not.
+      // Counts programs that end by themselves, but not killed ones.
       RestartNode restart{.node = proposal.target,
                           .why = proposal.because,
                           .charged = proposal.policy == "crash-loop",

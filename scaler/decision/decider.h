@@ -20,13 +20,13 @@ namespace muster::scaler {
 /// Makes an event durable, and gives it back with its id and time (EventLog::Append).
 using EventSink = std::function<rest::Event(rest::Event)>;
 
-/// Steps the policies through views of the job, lets the arbiter decide, tells every end, decision
-/// and outcome as an event, and says what is to be done. An event is told before its order is
-/// given: what acts can be explained, whoever dies in between.
+/// Steps the policies through views of the job, lets the arbiter decide, records every end,
+/// decision and outcome as an event, and returns the orders. An event is recorded before its order
+/// is given. So every action can be explained, whichever process dies in between.
 ///
-/// One end is one event; what answers it names it as its cause; what came of a decision names the
-/// decision. Refused proposals are notes, as seldom as the arbiter says. A job that is over is only
-/// watched; in one that drains only servers are helped.
+/// Each end is one event. A decision names the end that it answers as its cause, and an outcome
+/// names its decision. Refused proposals are notes, as rarely as the arbiter allows. A job that is
+/// over is only watched; in a draining job, only servers are helped.
 ///
 /// Deterministic but for the sink; a value with one owner; not thread-safe.
 class Decider {
@@ -35,7 +35,7 @@ class Decider {
     PolicyOptions policies;
     Arbiter::Options arbiter;
     OutcomeWatch::Options outcomes;
-    /// By name, at the beginning: those of the plan.
+    /// By name; at the beginning, those of the plan.
     std::set<std::string> paused;
     /// Decisions of an earlier scaler that are older get no other outcome than unknown.
     std::chrono::seconds adopt_max{600};
@@ -55,12 +55,12 @@ class Decider {
     rest::Event event;
     std::vector<Ordered> orders;
   };
-  /// Something that a person wants and Judge() has granted. `view` as it was granted by. A
-  /// number of workers holds, and a worker that is sent away is not replaced: the policy that would
-  /// do so is paused, which is an event of its own, until somebody resumes it or the job ends.
+  /// An order of a person that Judge() has granted. `view` as it was granted by. A number of
+  /// workers holds, and a worker that is sent away is not replaced: the policy that would do so is
+  /// paused, which is an event of its own, until a user resumes it or the job ends.
   Taken Take(const Granted& granted, const JobView& view);
-  /// A worker left for good although nobody here had ordered it: somebody has asked the master
-  /// itself. The same orders as after a person's.
+  /// A worker left for good without an order here: another program has asked the master itself. The
+  /// same orders as after a person's.
   std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
 
   /// What the keeper of nodes did by itself to a node, or to the "job", as a decision of
@@ -83,7 +83,7 @@ class Decider {
     uint32_t start = 0;
     uint64_t event_id = 0;
   };
-  /// Why nodes end that were asked to: by target.
+  /// Why nodes end that were told to end, by target.
   struct Asked {
     uint64_t event_id = 0;
     uint32_t nodes = 0;  // that have yet to end
@@ -94,10 +94,10 @@ class Decider {
   void TellExits(const JobView& view);
   uint64_t CauseOfExit(const NodeEnd& end);
   void CountDecision(const rest::Event& event);
-  /// Its outcome is to be told, and which ends are its doing.
+  /// Decisions that wait for their outcome, and for the ends that they cause.
   void Follow(const rest::Event& event, TimePoint at);
   void NoteAsked(const rest::Event& event);
-  /// With what its outcome will be measured against.
+  /// Adds the evidence against which its outcome will be measured.
   rest::Event WithFigures(rest::Event event, const JobView& view) const;
   Order OrderOf(const Proposal& proposal, const JobView& view) const;
 
@@ -109,7 +109,7 @@ class Decider {
   std::map<std::string, Counts> counts_;  // by policy
   std::map<std::string, Exit> exits_;     // the newest, by node
   std::map<std::string, Asked> asked_;
-  std::set<std::string> supervised_;  // told already
+  std::set<std::string> supervised_;  // already recorded
   bool stopping_ = false;
 };
 

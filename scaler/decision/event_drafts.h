@@ -18,9 +18,9 @@ inline constexpr const char* kStartFigure = "start";
 /// Records trained per second, when it was decided.
 inline constexpr const char* kRateFigure = "rate of the job";
 
-/// The value of a figure of that name; nothing when there is none, or it is not defined.
+/// The value of the figure with this name; none if there is none, or if it is not defined.
 std::optional<double> FigureOf(const rest::Event& event, const std::string& name);
-/// Adds one unless there is one of that name.
+/// Adds a figure unless there is one with this name.
 void AddFigure(const rest::Evidence& figure, rest::Event* event);
 
 /// "cpus" and "memory_bytes" of limits, "workers" of a count. A resource that is limited neither
@@ -33,7 +33,7 @@ Change ChangeOf(const Amount& before, const Amount& after);
 /// The action of a policy; nothing when it is none.
 std::optional<Action> ActionOf(const std::string& name);
 
-/// The way back: what is not there is 0.
+/// The reverse: missing values are 0.
 Resources LimitsOf(const std::map<std::string, double>& figures);
 
 /// A process ended; one sentence says how.

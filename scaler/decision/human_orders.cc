@@ -10,9 +10,9 @@
 namespace muster::scaler {
 namespace {
 
-/// Of what a node uses: less room than this is no room.
+/// The share of a node's usage below which there is no room.
 constexpr double kMemoryAboveUse = 1.05;
-/// Named in an event, of shards that are tried again.
+/// The most shards that an event names.
 constexpr size_t kShardsNamed = 20;
 
 template <typename Names>
@@ -91,7 +91,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
   }
   if (node->drained) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} was drained already: it goes on taking snapshots every spec.snapshots.interval", name));
+        "{} was drained already: it still takes snapshots every spec.snapshots.interval", name));
   }
   if (node->role == NodeRole::kWorker) {
     if (facts_.workers <= 1) {
@@ -220,7 +220,8 @@ absl::Status HumanJudge::IsTraining() const {
   MUSTER_RETURN_IF_ERROR(IsNotOver());
   if (view_.activity != Activity::kDraining) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "the job is being drained: run it again when it has ended, it goes on where it was");
+      "the job is being drained: run it again after it has ended, and it continues where it "
+      "stopped");
 }
 
 absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) const {

@@ -15,11 +15,11 @@ namespace muster::scaler {
 /// What a person wants, granted: for Decider::Take, which makes the event durable.
 struct Granted {
   rest::Event event;
-  /// Of this life of the node, with all limits, ...: as it is to be carried out.
+  /// The complete order: with the life of the node, all limits, and so on.
   Order order;
 };
 
-/// What is judged by, besides the view.
+/// The facts for the judgement besides the view.
 struct HumanFacts {
   /// Why the kernel enforces no limits here; "" = it does.
   std::string limits_remark;
@@ -30,14 +30,14 @@ struct HumanFacts {
   uint32_t workers = 0;
 };
 
-/// Grants what does no harm, or refuses with a status that says what was wrong, with which value,
-/// and what to do. The codes are those of rest::JobApi; a refusal leaves no event. Pure.
+/// Grants harmless orders, or refuses with a status that says what was wrong, with which value, and
+/// what to do. The codes are those of rest::JobApi; a refusal leaves no event. Pure.
 ///
 /// A restart: also of a node that is down, which then waits no longer than it must. A drain: a
 /// worker hands over and is gone, unless it is the last one or the job file wants as many as there
 /// are; a server snapshots and stays. Limits: within the job file's maximum, the budget and the
 /// machine, and not below what it uses and 5 %. Workers: within the job file's range, if it has
-/// one, the budget and the machine. What is the master's to do it may refuse as well.
+/// one, the budget and the machine. The master may still refuse the orders that it carries out.
 absl::StatusOr<Granted> Judge(const Wish& wish, const JobView& view, const HumanFacts& facts);
 
 }  // namespace muster::scaler

@@ -12,7 +12,7 @@ namespace muster::scaler {
 struct Ordered {
   uint64_t event_id = 0;
   Order order;
-  /// For JobView::taken, when it has been carried out; nothing when it is of no interest there.
+  /// For JobView::taken, after it was carried out; none if it is not relevant there.
   std::optional<ActionTaken> taken;
 };
 

@@ -34,13 +34,13 @@ bool IsAt(const Resources& limits, const Resources& wanted) {
   return std::abs(limits.cpus - wanted.cpus) <= kCpuRounding && std::abs(bytes) <= kMemoryRounding;
 }
 
-/// It runs, and whatever it is for has begun.
+/// It runs, and its work has begun.
 bool IsBack(const NodeView& node, TimePoint now) {
   if (node.state != NodeState::kRunning) return false;
   if (node.role != NodeRole::kWorker) return true;
   if (node.samples.empty()) return false;
   const WorkerTotals& worker = node.samples.back().worker;
-  // One for which there is no work is back as well.
+  // A node without work also counts as back.
   const bool idle = worker.shards_held == 0 && now - node.started_at >= std::chrono::seconds(10);
   return worker.minibatches > 0 || idle;
 }
@@ -56,7 +56,7 @@ bool AreWorkersAt(const JobView& view, double wanted) {
   return workers == wanted && running == wanted;
 }
 
-/// The newest end of a life that the decision was to make better.
+/// The newest end of a life that the decision should improve.
 const NodeEnd* EndOf(const JobView& view, const rest::Event& event, uint32_t start) {
   const uint32_t first = IsRestart(event) ? start + 1 : start;
   const NodeEnd* found = nullptr;
@@ -114,7 +114,7 @@ OutcomeWatch::What OutcomeWatch::WhatOf(const rest::Event& event) {
 
 void OutcomeWatch::Open(const rest::Event& event, TimePoint at) {
   const What what = WhatOf(event);
-  // What else is done in the same time shows in the same figures.
+  // Other actions in the same time change the same figures.
   for (auto& [id, other] : watches_) {
     if (other.what == What::kRate && !IsSilent(what)) other.overlapped_by = event.id;
   }
@@ -142,7 +142,7 @@ std::vector<rest::Event> OutcomeWatch::Step(const JobView& view) {
   for (auto watch = watches_.begin(); watch != watches_.end();) {
     const What what = watch->second.what;
     Outcome outcome = IsSilent(what) ? std::nullopt : Look(view, &watch->second);
-    // Whatever is done when it is said would have failed by now.
+    // Orders that take effect at once would have failed by now.
     const bool late = what == What::kAtOnce || (what == What::kByMaster &&
                                                 view.now - watch->second.at >= options_.answer_max);
     const bool over = late || outcome.has_value();
@@ -170,7 +170,7 @@ std::optional<double> OutcomeWatch::RateSince(TimePoint from) const {
   const Reading& begin = readings_.front();
   const Reading& end = readings_.back();
   const bool training = std::ranges::all_of(readings_, &Reading::training);
-  // Steps come when they come: a window that is a little short will do.
+  // Steps are not exact in time, so a slightly short window is enough.
   if (!training || begin.at < from || end.at - begin.at < options_.rate_window * 9 / 10) {
     return std::nullopt;
   }

@@ -13,10 +13,10 @@
 
 namespace muster::scaler {
 
-/// What came of what was decided: each decision that was carried out, and each action of a person,
-/// that can be measured gets one outcome event, with a verdict.
+/// Measures the outcomes of decisions. Each decision that was carried out, and each action of a
+/// person, gets one outcome event with a verdict, if it can be measured.
 ///
-/// - A restart has helped when the node trains, or serves, again, and goes on for a while.
+/// - A restart has helped when the node trains, or serves, again, and continues for a while.
 /// - What was to bring speed is judged by the job's rate before and after, both over undisturbed
 ///   training.
 /// - More memory has helped when the node uses what it would not have had; less, and first, limits
@@ -30,23 +30,25 @@ namespace muster::scaler {
 class OutcomeWatch {
  public:
   struct Options {
-    /// Long against one minibatch or snapshot; what the rate is taken over before and after.
+    /// The time over which the rate is measured before and after. It is long compared with one
+    /// minibatch or snapshot.
     std::chrono::seconds rate_window{10};
-    /// From the effect to what is measured: caches are cold, connections new. Also how long a node
-    /// must go on after a restart.
+    /// The time from the effect to the measurement, because caches are cold and connections new.
+    /// Also how long a node must continue after a restart.
     std::chrono::seconds settle{10};
-    /// What a scaler that died has left undone is not under way after so long: a process that was
-    /// told to end has ended.
+    /// Orders of a dead scaler are no longer in progress after this time: a process that was told
+    /// to end has ended.
     std::chrono::seconds adopt_grace{15};
-    /// What the master is asked for after it is told has been answered, or given up, after so long.
+    /// The time after which a call to the master has been answered or given up.
     std::chrono::seconds answer_max{30};
-    /// An effect that has not come after so long will not be waited for.
+    /// The longest wait for an effect.
     std::chrono::seconds effect_max{120};
-    /// Nor will undisturbed training after it.
+    /// The longest wait for undisturbed training after it.
     std::chrono::seconds measure_max{120};
     /// How long usage is watched under another memory limit.
     std::chrono::seconds memory_watch{60};
-    /// A rate that differs by less has not changed: windows of a steady job differ as much.
+    /// A smaller difference in the rate is no change, because windows of a steady job differ as
+    /// much.
     double change_min = 0.05;
   };
   OutcomeWatch() : OutcomeWatch(Options{}) {}
@@ -55,13 +57,14 @@ class OutcomeWatch {
   /// `event` was carried out at `at`: a decision, or an action; it has its id. Its evidence has
   /// what is needed of the time before: kStartFigure and kRateFigure (event_drafts.h).
   void Open(const rest::Event& event, TimePoint at);
-  /// The same by a scaler that has died, which may not have come to do it; this one began at `now`.
+  /// The same for a decision of a dead scaler, which may not have carried it out. This scaler began
+  /// at `now`.
   void Adopt(const rest::Event& event, TimePoint at, TimePoint now);
-  /// False: it has no outcome unless it fails.
+  /// False: it has an outcome only if it fails.
   static bool IsMeasured(const rest::Event& event) { return !IsSilent(WhatOf(event)); }
   /// Once a second: outcomes that are known now, without id, oldest decision first.
   std::vector<rest::Event> Step(const JobView& view);
-  /// It was not carried out after all; its outcome, or nothing when it is not open.
+  /// It was not carried out. Returns its outcome, or none if it is not open.
   std::optional<rest::Event> Fail(uint64_t event_id, const std::string& why);
   /// Records trained per second over the newest window, when all of it was training.
   std::optional<double> Rate() const;
@@ -76,8 +79,8 @@ class OutcomeWatch {
     kLeave,
     kJobDrains,
     kJobEnds,
-    kAtOnce,   // nothing to measure, and done when it is told
-    kByMaster  // nothing to measure, and the master is asked after it is told
+    kAtOnce,   // nothing to measure, and done at once
+    kByMaster  // nothing to measure; the master is called after the event is recorded
   };
   static bool IsSilent(What what) { return what == What::kAtOnce || what == What::kByMaster; }
   struct Watch {
@@ -101,14 +104,14 @@ class OutcomeWatch {
   using Outcome = std::optional<rest::Event>;
 
   static What WhatOf(const rest::Event& event);
-  /// Something of it can be seen, if only that it is under way.
+  /// Its effect can be seen, at least that it is in progress.
   static bool HasBegun(const JobView& view, const Watch& watch);
   static bool HasEffect(const JobView& view, const Watch& watch);
   static rest::Event MakeOutcome(const Watch& watch, const std::string& verdict,
                                  std::string because);
   Outcome Look(const JobView& view, Watch* watch) const;
   Outcome AfterEffect(const JobView& view, Watch* watch) const;
-  /// The target ended, and not for anything that was wrong.
+  /// The target ended, but not because of a problem.
   Outcome AtGoodEnd(const JobView& view, const Watch& watch, const NodeEnd& end) const;
   Outcome AtJobsEnd(const JobView& view, const Watch& watch) const;
   Outcome JudgeDone(const JobView& view, const Watch& watch) const;
@@ -116,7 +119,7 @@ class OutcomeWatch {
   Outcome JudgeMemory(const JobView& view, Watch* watch) const;
   Outcome JudgeUsage(const Watch& watch, const std::string& how_long) const;
   void AddRates(const Watch& watch, std::optional<double> rate, rest::Event* outcome) const;
-  /// Nothing unless all of the newest window lies behind `from` and was training.
+  /// None unless the whole newest window lies after `from` and was training.
   std::optional<double> RateSince(TimePoint from) const;
 
   Options options_;

@@ -216,7 +216,7 @@ HistoryMoment ToMoment(const Json& json) {
   return moment;
 }
 
-/// Names and exits are ours or the kernel's; whatever is in them, a line can be written.
+/// Names and exits come from Muster or the kernel. A line can be written whatever they contain.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -93,7 +93,7 @@ void HistoryReader::Take(HistoryHead head) {
 void HistoryReader::Take(HistoryMoment moment) {
   begins_run_ = std::exchange(new_run_, false);
   if (begins_run_) shift_ = TimePoint::duration(0);
-  // A wall clock that was set back between two scalers: time goes on all the same.
+  // A wall clock that was set back between two scalers: time continues all the same.
   if (!begins_run_ && moment.at + shift_ < view_.now) {
     shift_ = view_.now + std::chrono::seconds(1) - moment.at;
   }

@@ -13,7 +13,7 @@
 namespace muster::scaler {
 namespace {
 
-/// Readings come when they come.
+/// Readings are not exact in time.
 constexpr std::chrono::milliseconds kPause{900};
 
 bool AnySampleAfter(const JobView& view, TimePoint at) {
@@ -40,7 +40,7 @@ absl::Status HistoryWriter::Write(const std::string& line) {
   if (!file_.has_value()) {
     MUSTER_RETURN_IF_ERROR(BeginFile());
   }
-  // What an attempt that failed left here is overwritten, or is a line that cannot be read.
+  // The rest of a failed attempt is overwritten, or remains as an unreadable line.
   MUSTER_RETURN_IF_ERROR(file_->WriteAt(offset_, line));
   offset_ += line.size();
   return absl::OkStatus();

@@ -13,9 +13,9 @@ namespace muster::scaler {
 /// Writes a job's history into a folder: numbered files, `history-00000001.jsonl` and so on, the
 /// oldest removed when there is too much. Each scaler begins a new file.
 ///
-/// What cannot be written (a full disk) is missing from the history, and that is all: it is logged
-/// once, and once when it is over. Nothing is synced: the kernel writes it when it likes. A value
-/// with one owner; not thread-safe.
+/// Lines that cannot be written (a full disk) are only missing from the history; the log says once
+/// when that begins, and once when it is over. Nothing is synced. A value with one owner; not
+/// thread-safe.
 class HistoryWriter {
  public:
   struct Options {

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<RunSummary>> ReadSummaries(const std::string& folder)
 /// and are logged. A value with one owner; not thread-safe.
 class JobHistory {
  public:
-  /// Takes up what earlier scalers of the same run summed up. `folder` is made when it is needed.
+  /// Continues the summary of earlier scalers of the same run. Creates `folder` when it is needed.
   JobHistory(std::string folder, HistoryHead head);
 
   /// What the runs before `run_id` needed: JobShape::history. Empty when there were none, or what

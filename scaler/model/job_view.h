@@ -61,7 +61,7 @@ struct NodeView {
   NodeRole role = NodeRole::kWorker;
   uint32_t start = 0;  // the number of its newest start, from 1; 0: never started
   NodeState state = NodeState::kPlanned;  // never kFinished
-  /// A server: its partitions were snapshotted when somebody asked for it; it serves on.
+  /// A server: its partitions were snapshotted on request; it still serves.
   bool drained = false;
   TimePoint started_at;
   Resources limits;                 // in force now, or of the next start
@@ -90,9 +90,9 @@ struct NodeEnd {
   TimePoint at;
   EndCause cause = EndCause::kProgram;
   std::string exit;  // "SIGKILL", "exit 1"
-  /// The master saw it run, and the job went on while it did.
+  /// The master saw it run, and the job made progress meanwhile.
   bool progressed = false;
-  /// Ends in a row without progress that its keeper had counted before this one.
+  /// Ends in a row without progress before this one, as its keeper counted them.
   uint32_t exits = 0;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;  // 0 = none: the whole machine was short
@@ -142,7 +142,7 @@ struct JobView {
   Activity activity = Activity::kStarting;
   /// False: the master is away, and what it knows of the nodes is not seen.
   bool master_heard = true;
-  /// A topic that the job learns from cannot be reached: workers wait, and it is not their fault.
+  /// A topic of the job cannot be reached, so workers wait through no fault of their own.
   bool sources_away = false;
   std::vector<NodeView> nodes;
   /// Since the last step, oldest first.
@@ -152,7 +152,7 @@ struct JobView {
   /// machine shares its cores out by itself.
   Resources budget;
   Resources machine;
-  /// Cores of the machine that nobody used over the newest seconds, be it this job or another
+  /// Cores of the machine that were idle over the newest seconds, be it this job or another
   /// program. Nothing: not known.
   std::optional<double> idle_cpus;
   /// How many workers there may be; both equal = fixed.
@@ -166,7 +166,7 @@ struct JobView {
   std::map<NodeRole, RoleHistory> history;
 };
 
-/// nullptr when there is none of that name.
+/// nullptr if there is none with this name.
 const NodeView* FindNode(const JobView& view, const std::string& name);
 
 }  // namespace muster::scaler

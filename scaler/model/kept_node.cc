@@ -3,7 +3,7 @@
 namespace muster::scaler {
 namespace {
 
-/// The state of a node that runs, but for what its drain makes of it.
+/// The state of a running node without its drain.
 NodeState HeardStateOf(const std::optional<MasterSays>& master) {
   if (!master.has_value()) return NodeState::kStarting;
   const bool heard = master->state == NodeState::kRunning || master->state == NodeState::kLost;
@@ -14,7 +14,7 @@ NodeState StateForPolicies(const KeptNode& kept, const std::optional<MasterSays>
   if (kept.told_to_end || kept.state == KeptNode::State::kDraining) return NodeState::kDraining;
   const NodeState heard = HeardStateOf(master);
   if (heard != NodeState::kRunning) return heard;
-  // A drained worker ends by itself; a server goes on.
+  // A drained worker ends by itself; a server continues.
   const bool leaves = master->drain == DrainState::kDrained && kept.role == NodeRole::kWorker;
   if (master->drain == DrainState::kDraining || leaves) return NodeState::kDraining;
   const bool restores = kept.role == NodeRole::kServer && !master->serves_all;

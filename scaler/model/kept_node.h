@@ -11,13 +11,13 @@
 
 namespace muster::scaler {
 
-/// A node as its keeper knows it, for those who decide and those who show.
+/// A node as its keeper knows it, for decisions and displays.
 struct KeptNode {
   enum class State : uint8_t {
     kWaiting,    // to be started when it is time
     kRunning,    // from the order to start it
     kReporting,  // it is gone, and the master is being told
-    kFinished,   // not started any more, unless more workers are wanted
+    kFinished,   // not started again unless more workers are wanted
     kDraining,   // runs, and was asked to hand over what it has
   };
   std::string name;
@@ -34,11 +34,11 @@ struct KeptNode {
   uint32_t exits = 0;         // in a row without progress, before the newest life's
 
   bool runs() const { return state == State::kRunning || state == State::kDraining; }
-  /// It runs, or its end is being told: what is known of its newest life is of interest.
+  /// True if it runs, or if its end is being reported: then the data of its newest life matter.
   bool has_life() const { return runs() || state == State::kReporting; }
 };
 
-/// What the master says of a node's newest life.
+/// The master's data about a node's newest life.
 struct MasterSays {
   NodeState state = NodeState::kStarting;
   DrainState drain = DrainState::kNone;
@@ -46,12 +46,13 @@ struct MasterSays {
 };
 /// For whom a state is.
 enum class StateReader : uint8_t {
-  kPeople,    // who see drains and partitions beside it; what is not started yet will be at once
-  kPolicies,  // who go by it alone: what will not go on drains, what is finished has ended
+  kPeople,    // they also see drains and partitions; nodes that are not started yet will be soon
+  kPolicies,  // they see the state alone: a node that will end is draining, a finished one has
+              // ended
 };
 
-/// The state of a node by what its keeper knows, and the master, which hears of a process and of
-/// its end later. `master`: none when it says nothing of the newest life. Pure.
+/// The state of a node from the data of its keeper and of the master, which learns of a process and
+/// of its end later. `master`: none if it has no data about the newest life. Pure.
 NodeState NodeStateOf(const KeptNode& kept, const std::optional<MasterSays>& master,
                       StateReader reader);
 

@@ -11,8 +11,9 @@
 
 #include "host/resources.h"
 
-/// What people and policies want done, from the REST interface to whoever does it. Plain values.
-/// `kAbout` of each is what else is to be known of it: events name it, outcomes are measured by it.
+/// The orders of people and policies, from the REST interface to the code that carries them out.
+/// Plain values. `kAbout` of each has its other properties: its name in events, and how its outcome
+/// is measured.
 ///
 /// NodeKeeper: an order that no longer fits (no such node, another life, a worker that leaves)
 /// changes nothing. A job that drains takes only what helps it to its snapshots: limits, and a
@@ -21,8 +22,8 @@ namespace muster::scaler {
 
 /// How it shows that an order has been carried out.
 enum class Effect : uint8_t {
-  kNone,      // in no figure; it is done when it is told
-  kByMaster,  // in no figure; the master is asked after it is told
+  kNone,      // in no figure; it takes effect at once
+  kByMaster,  // in no figure; the master is called after the event is recorded
   kBack,      // its node works again
   kLimits,    // its node has other limits
   kWorkers,   // there is another number of workers
@@ -47,12 +48,12 @@ struct RestartNode {
       .name = "restart", .effect = Effect::kBack, .notes_before = true, .ends = true};
   std::string node;
   std::string why;
-  /// Of the coming start; nothing: as they are.
+  /// The limits of the next start; none: unchanged.
   std::optional<Resources> limits;
-  /// Only this life is meant, running or just ended: makes a repetition harmless.
+  /// Only for this life, running or just ended, so a repetition is harmless.
   std::optional<uint64_t> only_start;
   bool charged = false;
-  /// It is not expected to hear SIGTERM: it is not given the time of a drain.
+  /// It will probably not react to SIGTERM, so it does not get the time of a drain.
   bool hangs = false;
 };
 
@@ -73,8 +74,9 @@ struct ResizeNode {
   }
 };
 
-/// So many workers are to live. More: the lowest numbers that are free, those of finished workers
-/// among them, but none that still leaves. Fewer: the highest numbers leave as by EndNode.
+/// The number of workers that should live. If it grows, new workers get the lowest free numbers,
+/// also of finished workers, but not of one that still leaves. If it falls, the highest numbers
+/// leave as by EndNode.
 struct ScaleWorkers {
   static constexpr ActionAbout kAbout{
       .name = "scale", .effect = Effect::kWorkers, .notes_before = true};
@@ -95,7 +97,7 @@ struct DumpStacks {
   std::string node;
 };
 
-/// The job cannot go on: the master is asked to end it as failed.
+/// The job cannot continue: asks the master to end it as failed.
 struct FailJob {
   static constexpr ActionAbout kAbout{.name = "stop-job", .effect = Effect::kEnded, .ends = true};
   std::string reason;
@@ -109,7 +111,7 @@ struct SetPaused {
   bool paused = true;
 };
 
-// The master does these, which is asked by who takes the order.
+// The master carries these out; the receiver of the order calls it.
 struct DrainJob {
   static constexpr ActionAbout kAbout = EndNode::kAbout;
 };
@@ -135,7 +137,7 @@ std::string_view ActionsText();
 /// The name of an action as it is today: version 0.1 said relaunch, set-limits and set-workers in
 /// the events that it kept. Any other name stays as it is.
 std::string_view NameToday(std::string_view action);
-/// Nameless, and without effect: there is none of this name.
+/// An action without a name and effect, for unknown names.
 ActionAbout AboutAction(std::string_view name);
 std::string ActionName(const Order& order);
 /// A node, a policy, "workers" or "job".

@@ -77,7 +77,7 @@ NodePlan KeeperNode::plan() const {
 KeptNode KeeperNode::Shown(uint64_t now) const {
   const Running* const present = life();
   const Ending ending = present != nullptr ? present->ending : Ending::kNone;
-  // A successor has not told it, and answers for it.
+  // A successor has not reported it, and is responsible for it.
   const bool told = present != nullptr &&
                     (present->stop_due.has_value() || leaving() || ending == Ending::kRestart);
   return {.name = name,

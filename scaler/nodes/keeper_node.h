@@ -20,17 +20,18 @@ struct KeeperNode {
   /// It is started when it is time.
   struct Waiting {
     TimePoint start_at;
-    bool excused = false;  // its last exit does not count, or no more: no order takes it back
+    bool excused =
+        false;  // its last exit does not count (any more), so no order needs to excuse it
   };
   /// From the order to start it to its exit.
   struct Running {
-    bool found = false;  // by a successor, and not heard of since: nothing is begun with it
+    bool found = false;  // found by a successor, and not heard since: no action on it begins
     uint64_t progress_at_start = 0;
     bool seen = false;    // by the master
     bool worked = false;  // a worker: it has finished a minibatch
     NodePlan::Ending ending = NodePlan::Ending::kNone;
-    bool hangs = false;                 // says who wants it restarted
-    std::optional<TimePoint> stop_due;  // it was told to end: SIGKILL then
+    bool hangs = false;                 // as the order to restart it says
+    std::optional<TimePoint> stop_due;  // it was told to end; the time of SIGKILL
     struct Lost {
       TimePoint since;
       std::optional<TimePoint> dumped_at;
@@ -48,7 +49,7 @@ struct KeeperNode {
     Running life;  // as it was
     NodeExited exit;
     bool progressed = false;
-    bool excused = false;               // an order came meanwhile: the exit does not count
+    bool excused = false;               // an order arrived meanwhile, so the exit does not count
     std::optional<TimePoint> heard_at;  // by the master
   };
   /// It is not started any more, unless more workers are wanted.
@@ -66,11 +67,11 @@ struct KeeperNode {
   Running* life() { return const_cast<Running*>(std::as_const(*this).life()); }
   /// A worker that is not started again after this life.
   bool leaving() const;
-  /// The job did, while the node was there to take part in it. `now` is how far the job is.
+  /// True if the job made progress while the node took part in it. `now` is the job's progress.
   bool progressed(uint64_t now) const;
   /// What a successor needs to know.
   NodePlan plan() const;
-  /// For those who decide and show. `now` as above.
+  /// For decisions and displays. `now` as above.
   KeptNode Shown(uint64_t now) const;
 
   std::string name;
@@ -81,7 +82,7 @@ struct KeeperNode {
   std::optional<Resources> former_limits;  // NodePlan::former_limits
   TimePoint started_at;
   RestartPolicy policy;
-  RestartPolicy leaves;     // of a worker that leaves by itself, by what it has done itself
+  RestartPolicy leaves;     // of a worker that leaves by itself, by its own work
   RestartPolicy shortages;  // starts in a row that the machine was too short for
   State state;
 };

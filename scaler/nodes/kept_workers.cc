@@ -60,7 +60,7 @@ std::map<uint32_t, std::string> KeptWorkers::Living(const KeeperNodes& nodes) {
 Resources KeptWorkers::LimitsOfNew(const KeeperNodes& nodes) const {
   std::optional<Resources> limits;
   for (const auto& [number, name] : Living(nodes)) {
-    // What its peers turned out to need, it will need as well.
+    // It will need as much as its peers needed.
     const Resources& peer = nodes.at(name).limits;
     limits = limits.has_value() ? Largest(*limits, peer) : peer;
   }

@@ -26,18 +26,18 @@ class KeptWorkers {
 
   KeptWorkers(const Options& options, uint32_t wanted) : options_(options), wanted_(wanted) {}
 
-  /// As many as live, once those that are to leave have left.
+  /// The number of workers after those that leave are gone.
   uint32_t wanted() const { return wanted_; }
   /// Wants `count` workers, kWorkersMax at most: new ones wait to be started, and those with the
   /// highest numbers leave. Returns the names of those that leave, the highest number first.
   std::vector<std::string> Want(uint32_t count, KeeperNodes* nodes);
-  /// Wants those that live: one has left, or is to leave.
+  /// Sets the wanted number to those that live, because one has left or will leave.
   void WantTheLiving(const KeeperNodes& nodes);
   /// The worker is not started again after this life, or at all. False: so it was already.
   static bool Leave(KeeperNode* worker);
   /// Workers that live, or wait to be started, and are to go on: their names by number.
   static std::map<uint32_t, std::string> Living(const KeeperNodes& nodes);
-  /// At least what each of its peers turned out to need.
+  /// At least as much as each of its peers needed.
   Resources LimitsOfNew(const KeeperNodes& nodes) const;
 
  private:

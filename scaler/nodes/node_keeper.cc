@@ -11,7 +11,7 @@ namespace muster::scaler {
 namespace {
 
 constexpr std::chrono::milliseconds kAskAgain{1'000};
-/// Steps come every 100 ms or so; this long without one, the process stood still.
+/// Steps come about every 100 ms. If there was none for this long, the process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 Note LeaveNote(const std::string& worker) {
@@ -54,7 +54,7 @@ std::vector<KeeperEffect> NodeKeeper::Step(const KeeperEvent& event, TimePoint n
 }
 
 void NodeKeeper::ForgiveOwnPause(TimePoint now) {
-  // The minimum counts: where every step comes late, silence is found, too.
+  // The minimum counts, so silence is also found if every step is late.
   const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
@@ -180,13 +180,13 @@ void NodeKeeper::AdvanceFinishing() {
 
 void NodeKeeper::Obey(const ResizeNode& order) {
   KeeperNode* const node = NodeOf(order.node);
-  // While the job drains, too: who is killed for its memory snapshots nothing.
+  // Also while the job drains, because a server that is killed for its memory takes no snapshots.
   if (node == nullptr || stage_ > Stage::kDraining) return;
   const Resources limits = order.After(node->limits);
   const Resources former = std::exchange(node->limits, limits);
   const Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr) return;
-  // What was not carried out before we took over, was never in force.
+  // Limits that were not set before this scaler took over were never in force.
   if (!life->found || !node->former_limits.has_value()) node->former_limits = former;
   Emit(SetLimits{order.node, limits});
 }
@@ -200,7 +200,7 @@ void NodeKeeper::Obey(const RestartNode& order) {
   if (!TakesOrders() && (life != nullptr || !needed)) return;
   if (order.limits.has_value()) {
     node->limits = *order.limits;
-    node->former_limits.reset();  // they are for the next start, whoever refuses them now
+    node->former_limits.reset();  // they are for the next start, even if they are refused now
   }
   if (life != nullptr) {
     Emit(Note{fmt::format("restarting {}: {}", order.node, order.why)});
@@ -220,7 +220,7 @@ void NodeKeeper::Obey(const RestartNode& order) {
 void NodeKeeper::Obey(const ScaleWorkers& order) {
   if (!TakesOrders()) return;
   for (const std::string& name : workers_.Want(order.workers, &nodes_)) {
-    Emit(LeaveNote(name));  // Advance() goes on
+    Emit(LeaveNote(name));  // Advance() continues
   }
 }
 

@@ -46,15 +46,15 @@ struct KeeperOptions {
 struct ExitHeard {
   std::string node;
 };
-/// SetLimits was refused, and the node runs on within its former limits. To be said at once, before
-/// any other event.
+/// SetLimits was refused, and the node continues within its former limits. Report it at once,
+/// before any other event.
 struct LimitRefused {
   std::string node;
   Resources limits;
 };
 using KeeperEvent = std::variant<NodeStarted, NodeExited, ExitHeard, LimitRefused, MasterAnswered,
                                  StopWanted, Tick, Order>;
-/// Nobody needs to remember the node's exit any more: its supervising process may go.
+/// The node's exit is recorded everywhere, so its supervising process may end.
 struct ReleaseNode {
   std::string node;
 };
@@ -63,23 +63,22 @@ struct SetLimits {
   std::string node;
   Resources limits;
 };
-/// The stacks of all its threads, into its log; it goes on however that ends.
+/// The stacks of all its threads, into its log; it continues however that ends.
 struct DumpNode {
   std::string node;
 };
-/// To be asked of the master: it makes the node hand over what it has. Repeated until its status
-/// shows it.
+/// Asks the master to drain the node. Repeated until its status shows it.
 struct AskDrainNode {
   std::string node;
   std::chrono::milliseconds timeout{0};
 };
-/// The node ended by nobody's order and no crash, again and again: it waits before it is started
-/// once more. For people.
+/// The node ended repeatedly without an order or a crash, so it waits before its next start. For
+/// people.
 struct RestartDelayed {
   std::string node;
   std::string why;
 };
-/// A worker has left for good, as the master was asked by somebody else.
+/// A worker has left for good, because another program asked the master for it.
 struct WorkerSentAway {
   std::string node;
 };
@@ -100,10 +99,10 @@ struct KeeperOutcome {
 /// Keeps the nodes of one run alive while the job trains, ends them when it is over.
 ///
 /// An exit is told to the master first; when the master has heard, the decision about it is made,
-/// durable in plan(), and only then is the exit released and the node started again: whoever takes
-/// over at any moment finds either the exit itself or a plan that knows it. So plan() is to be
-/// written before the effects of a step are carried out. Waiting for the master costs nothing: a
-/// node gets nowhere without it.
+/// durable in plan(), and only then is the exit released and the node started again. So a successor
+/// always finds either the exit itself or a plan that contains it. Therefore, write plan() before
+/// you carry out the effects of a step. The wait for the master costs nothing, because a node
+/// cannot work without it.
 ///
 /// A value with one owner; not thread-safe.
 class NodeKeeper {
@@ -156,18 +155,18 @@ class NodeKeeper {
   template <MastersOrder T>
   void Obey(const T&) {}
 
-  /// What is due of a node in one state, at the end of a step.
+  /// The due actions for a node in one state, at the end of a step.
   void Advance(KeeperNode* node, Waiting* waiting);
   void Advance(KeeperNode* node, Running* life);
   void Advance(KeeperNode* node, Reporting* gone);
   /// Of every node that is in that state now, servers first as their names come first.
   template <typename State>
   void AdvanceAll();
-  /// What is due of the job.
+  /// The due actions for the job.
   void AdvanceStage();
   void AdvanceFinishing();
 
-  /// nullptr: there is none of that name.
+  /// nullptr if there is none with this name.
   KeeperNode* NodeOf(const std::string& name);
   template <typename State>
   bool Any() const;
@@ -176,9 +175,9 @@ class NodeKeeper {
 
   // Of the job.
   void EnterPhase(const MasterView& view);
-  /// This process stood still: nobody else is to blame for the silence.
+  /// This process stood still, so the silence is no fault of the others.
   void ForgiveOwnPause(TimePoint now);
-  /// The job cannot go on: asks the master to end it as failed.
+  /// The job cannot continue: asks the master to end it as failed.
   void GiveUp(std::string reason);
   void StopRole(NodeRole role);
   void EnterStopping(KeeperOutcome outcome);
@@ -191,14 +190,15 @@ class NodeKeeper {
 
   // Of an exit that the master has heard of.
   bool KeptAlive(const KeeperNode& node) const;
-  /// A worker that ended as one that saw the job's end, or was asked to leave, would.
+  /// True if a worker ended in the way of one that saw the job's end, or was told to leave.
   static bool EndedWell(const KeeperNode& node, const Reporting& gone);
-  /// Whether one that EndedWell() was: the master knows. None: its next answer will say.
+  /// True if a worker with EndedWell() was really told so, as the master knows. None: its next
+  /// answer will show it.
   std::optional<bool> WasAskedToLeave(const KeeperNode& node, const Reporting& gone) const;
-  /// What the master says of its present life; nullptr: nothing.
+  /// The master's data about its present life; nullptr: none.
   const MasterView::Node* SeenOf(const KeeperNode& node) const;
   KeeperNode::State AfterExit(KeeperNode* node, const Reporting& gone);
-  /// How long it waits beyond what crashes cost it, since it left by itself.
+  /// The extra delay of a worker that left by itself, beyond the delay for crashes.
   std::chrono::milliseconds DelayOfLeave(KeeperNode* node, const Reporting& gone);
   Waiting WaitForMachine(KeeperNode* node, const Reporting& gone);
 
@@ -220,7 +220,7 @@ class NodeKeeper {
   TimePoint asked_last_;               // a cancel
   std::optional<TimePoint> deadline_;  // of workers after the job's end
   std::optional<TimePoint> gone_at_;   // every process
-  // Of the step under way.
+  // The effects of the present step.
   TimePoint now_;
   std::vector<KeeperEffect> effects_;
 };

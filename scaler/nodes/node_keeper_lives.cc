@@ -1,4 +1,4 @@
-// The lives of nodes, for NodeKeeper: what becomes of each process, from its start to its exit.
+// The lives of nodes, for NodeKeeper: each process from its start to its exit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ void NodeKeeper::On(const NodeStarted& event) {
   node.shortages.OnProgress();
   if (std::exchange(life->found, false)) {
     node.started_at = now_;
-    // The former scaler may have died between the order and the deed.
+    // The former scaler may have died before it carried out the order.
     if (node.limits != Resources{}) Emit(SetLimits{event.node, node.limits});
   }
   Emit(TellMaster{
@@ -61,7 +61,7 @@ void NodeKeeper::On(const NodeExited& event) {
 
 void NodeKeeper::On(const ExitHeard& event) {
   Reporting* const gone = std::get_if<Reporting>(&nodes_.at(event.node).state);
-  if (gone != nullptr) gone->heard_at = now_;  // Advance() goes on
+  if (gone != nullptr) gone->heard_at = now_;  // Advance() continues
 }
 
 void NodeKeeper::On(const LimitRefused& event) {
@@ -76,7 +76,7 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   if (node == nullptr) return;
   Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr || life->found) return;
-  // The master speaks of the life that it was told of last.
+  // The master's data are about the newest life that it knows.
   if (asked_at < node->started_at || seen.start != StartNumber(node->starts)) return;
   if (seen.state == NodeState::kRunning) {
     life->seen = true;
@@ -147,7 +147,7 @@ void NodeKeeper::AdvanceDrain(const KeeperNode& node, Running* life) {
 
 void NodeKeeper::Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout) {
   const TimePoint due = now_ + timeout;
-  // Again when less time is left to it, as when the job ends during a restart.
+  // Sent again if it has less time left, for example if the job ends during a restart.
   if (life->stop_due.has_value() && *life->stop_due <= due) return;
   life->stop_due = due;
   Emit(StopNode{node.name, timeout});
@@ -170,7 +170,7 @@ void NodeKeeper::Advance(KeeperNode* node, Reporting* gone) {
       node->state = AfterExit(node, *gone);
     }
   }
-  // What is released must not be what its plan still says to run.
+  // An exit must not be released while the plan still shows the node as running.
   MUSTER_CHECK_MSG(node->life() == nullptr, node->name);
   Emit(ReleaseNode{node->name});
 }
@@ -197,7 +197,8 @@ std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
                                                 const Reporting& gone) const {
   if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRestart) return false;
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
-  // That the job goes on is known: the stage says so. People can ask the master itself for a drain.
+  // That the job continues is known: the stage says so. People can ask the master itself for a
+  // drain.
   const MasterView::Node* const seen = SeenOf(node);
   return seen != nullptr && seen->drain != DrainState::kNone;
 }
@@ -212,10 +213,11 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
   }
   if (event.not_started) return WaitForMachine(node, gone);
   const bool wanted = gone.life.ending == NodePlan::Ending::kRestart;
-  // A drain has a deadline of its own: what we end meanwhile must not fail the job.
+  // A drain has its own deadline. Nodes that are ended meanwhile must not fail the job.
   const bool ended_by_us = stage_ == Stage::kDraining && gone.life.stop_due.has_value();
   if (wanted || ended_by_us || gone.excused) {
-    // Not at once when it has hardly lived: whoever ends every start of it must not keep us busy.
+    // Not at once if it has hardly lived, so that something that ends every start does not keep
+    // this process busy.
     const TimePoint start_at = std::max(now_, node->started_at + options_.restarts.backoff_initial);
     Emit(Note{RestartNote(event, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
     return Waiting{.start_at = start_at, .excused = true};
@@ -234,10 +236,10 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
 }
 
 std::chrono::milliseconds NodeKeeper::DelayOfLeave(KeeperNode* node, const Reporting& gone) {
-  // What was heard while it ran may lack its last minibatches; the master has them by now.
+  // Reports while it ran may lack its last minibatches, but the master has them by now.
   const MasterView::Node* const seen = SeenOf(*node);
   const bool worked = gone.life.worked || (seen != nullptr && seen->minibatches > 0);
-  // By its own work: that others get on with the job makes it no less idle.
+  // Judged by its own work: progress of others does not make it less idle.
   const RestartPolicy::Decision decision =
       node->leaves.OnExit(worked ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   if (decision.delay.count() > 0) {
@@ -254,7 +256,7 @@ KeeperNode::Waiting NodeKeeper::WaitForMachine(KeeperNode* node, const Reporting
   const std::string note = RestartNote(gone.exit, decision.delay);
   if (decision.delay.count() > 0) Emit(RestartDelayed{node->name, note});
   Emit(Note{note});
-  // Nothing was counted: an order has nothing to take back.
+  // Nothing was counted, so an order has nothing to excuse.
   return {.start_at = now_ + decision.delay, .excused = true};
 }
 

@@ -68,7 +68,7 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
       const bool left = node.role == NodeRole::kWorker && node.ending == NodePlan::Ending::kDrain;
       node.state = left ? State::kFinished : State::kIdle;
       node.ending = NodePlan::Ending::kNone;
-      // Without a socket it was not even begun, and the number is free.
+      // Without a socket, it was not begun, and its number is free.
       if (!refused.contains({name, node.starts})) --node.starts;
     }
   }
@@ -88,7 +88,7 @@ Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found) {
   for (const FoundNode& node : found) {
     const auto entry = plan.nodes.find(node.node);
     if (entry == plan.nodes.end() || node.start < entry->second.starts) continue;
-    // Of what does not live, the number is used all the same.
+    // The number of a dead node counts as used, too.
     entry->second.starts = node.start;
     const bool added = WorkerNumber(node.node).value_or(0) >= plan.workers;
     entry->second.state = node.alive ? State::kRunning : added ? State::kFinished : State::kIdle;

@@ -13,7 +13,7 @@
 #include "host/resources.h"
 #include "proto/messages/node_role.h"
 
-/// What a scaler must know of the one before it: written before it is acted upon. Pure.
+/// What a scaler must know of its predecessor; written before the orders are carried out. Pure.
 namespace muster::scaler {
 
 /// One worker or server.
@@ -35,20 +35,20 @@ struct NodePlan {
   uint32_t starts = 0;
   /// In a row without progress.
   uint32_t exits = 0;
-  /// Of these and others: lives in a row that a worker left by itself without having done anything.
+  /// Lives in a row that a worker ended by itself without any work.
   uint32_t leaves = 0;
   /// Of the newest start; 0: not heard of yet.
   uint64_t pid = 0;
   /// Of the newest start and later ones.
   Resources limits;
-  /// Of a life that runs: those before the newest change, which may yet be refused.
+  /// The limits of a running life before the newest change, which may still be refused.
   std::optional<Resources> former_limits;
   Ending ending = Ending::kNone;
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };
 
 struct Plan {
-  /// The run that it is of: `muster run` draws a new one, and its nodes begin anew.
+  /// The run that it is of: `muster run` draws a new one, and its nodes start again.
   std::string run_id;
   /// When its first scaler began with it, for people; 0: not known.
   uint64_t began_wall_us = 0;
@@ -57,7 +57,7 @@ struct Plan {
   std::map<std::string, NodePlan> nodes;
   /// Policies that a person has paused.
   std::set<std::string> paused;
-  /// Why the job cannot go on; the master may not have heard of it.
+  /// Why the job cannot continue; the master may not know of it.
   std::optional<std::string> failure;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
@@ -72,20 +72,20 @@ struct InitialLimits {
 Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers,
              const InitialLimits& limits = {});
 
-/// What a started scaler makes of what it finds.
+/// How a new scaler continues with the nodes that it finds.
 struct Adoption {
   /// kRunning: it is there, or it is in `died`.
   Plan plan;
-  /// Killed together with their supervising process while nobody looked: SIGKILL is their exit, and
+  /// Killed together with their supervising process while no scaler ran: SIGKILL is their exit, and
   /// the master has yet to hear of it.
   std::vector<std::string> died;
-  /// Told already, or superseded: they are to go.
+  /// Already reported, or replaced: they must end.
   std::vector<FoundNode> stale;
 };
 /// `plan` is the one that was written last, of the same run.
 Adoption Adopt(Plan plan, const std::vector<FoundNode>& found);
 /// When that plan cannot be read: `plan` is a new one. Workers that live and are not in it were
-/// added later, and stay; nobody's start number is used twice. Who had left is started again, if
+/// added later, and stay; no start number is used twice. A worker that had left is started again if
 /// the job began with it.
 Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found);
 

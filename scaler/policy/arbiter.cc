@@ -172,7 +172,8 @@ void Arbiter::Grant(const JobView& view, const Proposal& proposal) {
   if (const Resources* after = std::get_if<Resources>(&proposal.after)) {
     pending_[proposal.target] = *after;
   }
-  // Of a dry run nothing is under way; that a target was the subject of one shows in the cooldown.
+  // Of a dry run nothing is in progress; that a target was the subject of one shows in the
+  // cooldown.
   if (options_.dry_run) return;
   if (proposal.action == Action::kStopJob) stopping_ = true;
   const NodeView* node = FindNode(view, proposal.target);

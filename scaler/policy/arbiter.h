@@ -15,27 +15,28 @@
 
 namespace muster::scaler {
 
-/// What became of a proposal.
+/// The decision on a proposal.
 struct Decision {
   enum class Verdict : uint8_t { kAct, kDryRun, kRefused };
   Verdict verdict = Verdict::kAct;
-  /// `after` is what is to be done: what was proposed, cut to what budget and machine leave.
+  /// `after` is the order: the proposal, reduced to the room in the budget and the machine.
   Proposal proposal;
   TimePoint at;
   /// Why nothing is done, or why less than proposed; empty otherwise. One sentence.
   std::string remark;
 };
 
-/// Between what policies want and what is done: one open action per node, a pause after each, a
-/// budget of interventions, the limits of job and machine; policies that are paused, and dry runs.
+/// Decides which proposals of policies are carried out. It keeps to one open action per node, a
+/// pause after each, a budget of interventions, the limits of job and machine, paused policies, and
+/// dry runs.
 ///
-/// Repairs (what is down is started again, a job that cannot go on is stopped) wait for nothing but
-/// a paused policy or a dry run: the node's keeper then starts it again as it was. A refusal is
-/// told once, and again when its reason changes or after `refusal_repeat`; a proposal that repeats
-/// the action under way is passed over.
+/// Only a paused policy or a dry run stops repairs (a restart of a node that is down, or the end of
+/// a job that cannot continue); the node's keeper then restarts the node unchanged. A refusal is
+/// reported once, and again if its reason changes or after `refusal_repeat`. A proposal that
+/// repeats the action in progress is skipped.
 ///
 /// A value with one owner; not thread-safe. Pauses, cooldowns and what was granted outlive the
-/// process only if the owner keeps them; open actions begin anew, as the policies' windows do.
+/// process only if the owner keeps them; open actions start again, as the policies' windows do.
 class Arbiter {
  public:
   struct Options {
@@ -47,10 +48,11 @@ class Arbiter {
         {"predicted-out-of-memory", std::chrono::seconds(10)}};
     /// An action on a node that has not come to its end after so long no longer keeps others away.
     std::chrono::seconds open_max{120};
-    /// Of the whole job, repairs aside: a scaler that does more has misunderstood something.
+    /// For the whole job, without repairs. A scaler that wants to do more has misunderstood
+    /// something.
     uint32_t interventions_per_hour = 12;
     std::chrono::seconds refusal_repeat{600};
-    /// Decide, tell, do nothing.
+    /// Dry run: decides and records, but does nothing.
     bool dry_run = false;
   };
   Arbiter() : Arbiter(Options{}) {}
@@ -75,7 +77,8 @@ class Arbiter {
     uint32_t start = 0;  // of the node, when it was decided
     TimePoint at;
   };
-  /// Nothing when it may be done; else why not. May cut `proposal->after`, saying so in `remark`.
+  /// None if it may be carried out; otherwise the reason. May reduce `proposal->after`, and then
+  /// says so in `remark`.
   std::optional<std::string> Refusal(const JobView& view, Proposal* proposal, std::string* remark);
   std::optional<std::string> OverRate(const JobView& view, const Proposal& proposal) const;
   std::optional<std::string> FitLimits(const JobView& view, Proposal* proposal,
@@ -98,7 +101,7 @@ class Arbiter {
   std::map<std::string, Open> open_;  // by target
   std::deque<TimePoint> interventions_;
   std::map<Key, std::pair<std::string, TimePoint>> told_;
-  PendingLimits pending_;  // of the step under way
+  PendingLimits pending_;  // of the step in progress
 };
 
 }  // namespace muster::scaler

@@ -12,8 +12,8 @@ namespace muster::scaler {
 
 /// A node that its own program ends is started again as it was; one that does nothing else ends the
 /// job with the reason. Its keeper counts its ends (RestartPolicy): here that count is asked what
-/// follows. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more
-/// each time and knows when to stop; the platform's are charged to nobody.
+/// follows. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more each time and
+/// knows when to stop; kills by the platform count as no failure.
 class CrashLoopPolicy final : public Policy {
  public:
   using Options = CrashLoopOptions;

@@ -35,11 +35,11 @@ bool ServersServe(const JobView& view) {
   });
 }
 
-/// Something else than the node itself may keep it from getting on.
+/// Something other than the node itself may prevent its progress.
 bool OthersToBlame(const JobView& view, const NodeView& node) {
   if (!view.master_heard || view.activity == Activity::kOver) return true;
   if (node.role == NodeRole::kWorker && view.sources_away) return true;
-  // Of a server's restore nobody else is the cause; workers wait for all servers.
+  // No other node delays the restore of a server, but workers wait for all servers.
   if (node.role == NodeRole::kWorker && !ServersServe(view)) return true;
   return view.activity == Activity::kReplaying && node.state != NodeState::kStarting;
 }
@@ -66,7 +66,7 @@ std::vector<Proposal> HangPolicy::Step(const JobView& view) {
     } else if (&node == suspect) {
       proposal = JudgeServer(view, node, starved);
     } else if (node.role == NodeRole::kWorker && node.state == NodeState::kRunning) {
-      // Whoever waits for a server that hangs is not to blame.
+      // A worker that waits for a hanging server is not to blame.
       if (!servers_accused || !OnlyWaits(view, node)) proposal = JudgeWorker(view, node);
     }
     if (!proposal.has_value()) continue;
@@ -160,7 +160,7 @@ bool HangPolicy::ServersAccused(const JobView& view) const {
     if (node.role != NodeRole::kServer) return false;
     const Node& state = nodes_.at(node.name);
     const bool silent = node.state == NodeState::kRunning && state.silence >= options_.silence_min;
-    // One that was tried has as long to show that it helped.
+    // An action gets this much time to show that it helped.
     return WasTried(state) ? !silent : silent;
   });
 }
@@ -176,7 +176,7 @@ const NodeView* HangPolicy::Suspect(const JobView& view) const {
   for (const NodeView& node : view.nodes) {
     if (node.role != NodeRole::kServer) continue;
     const Node& state = nodes_.at(node.name);
-    // While any of them answers, or came back just now, the job may go on.
+    // While any of them answers, or has just come back, the job may make progress.
     if (node.state != NodeState::kRunning || state.silence < options_.silence_min) return nullptr;
     if (WasTried(state)) continue;
     if (suspect == nullptr || likelier(node, *suspect)) suspect = &node;

@@ -12,7 +12,8 @@
 
 namespace muster::scaler {
 
-/// Whoever is alive and makes no progress: first its stacks into the log, then a restart.
+/// For a node that lives but makes no progress: first writes its stacks into the log, then restarts
+/// it.
 ///
 /// - A worker that holds work and finishes no minibatch. One that waits for others is not hung:
 ///   while a server is away or restores, no worker's time counts, and where all of them stand still
@@ -23,8 +24,8 @@ namespace muster::scaler {
 /// - A process that the master does not hear of, and a server that does not get on with its
 /// restore:
 ///   whose partitions and memory stay as they are.
-/// While the master is away nobody's time counts. Whoever misses its heartbeats is the keeper's
-/// (NodeState::kLost).
+/// While the master is away, no node's time counts. A node whose heartbeats are missing is the
+/// keeper's matter (NodeState::kLost).
 class HangPolicy final : public Policy {
  public:
   using Options = HangOptions;
@@ -74,7 +75,7 @@ class HangPolicy final : public Policy {
   std::optional<Proposal> JudgeServer(const JobView& view, const NodeView& node,
                                       const std::vector<const NodeView*>& starved) const;
   std::optional<Proposal> JudgeWorker(const JobView& view, const NodeView& node) const;
-  /// Stacks, or a restart after them; nothing while they are being written.
+  /// Stacks, or a restart after them; none while the stacks are being written.
   std::optional<Proposal> Answer(const JobView& view, const NodeView& node, const std::string& what,
                                  std::vector<Evidence> evidence) const;
 

@@ -76,7 +76,7 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
     proposal.because = fmt::format(
         "the job file names no resources for {} and no earlier run is known: an even share of {:g} "
         "% "
-        "of the memory, {}; the rest is left for who needs more, and for more workers",
+        "of the memory, {}; the rest is kept for nodes that need more, and for more workers",
         node.name, 100 * options_.handed_out, ToString(after));
   } else {
     const double peak = static_cast<double>(history->memory_peak_bytes);

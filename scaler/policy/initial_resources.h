@@ -11,8 +11,8 @@
 namespace muster::scaler {
 
 /// Limits for nodes of a job that names none, before their first start: from what the same job
-/// needed in earlier runs, else an even share of the machine's (or the budget's) memory, so that
-/// one node that runs away is killed and not whoever the kernel picks. CPU without history is not
+/// needed in earlier runs, else an even share of the machine's (or the budget's) memory, so that a
+/// node that uses too much is killed, and not one that the kernel picks. CPU without history is not
 /// limited: a machine shares it out by itself.
 class InitialResourcesPolicy final : public Policy {
  public:

@@ -21,7 +21,7 @@ struct Evidence {
 /// What an action changes: nothing that can be counted, a node's limits, or how many workers.
 using Amount = std::variant<std::monostate, Resources, uint32_t>;
 
-/// What a policy wants done, and why.
+/// An action that a policy proposes, and why.
 struct Proposal {
   /// kRepair: the node is down, or the job cannot go on; nothing that works is disturbed.
   /// kIntervention: something that runs is changed or ended.
@@ -43,11 +43,11 @@ struct Proposal {
 /// Evidence from PSI, where it is known (not negative).
 void AddPressure(const std::string& name, double percent, Proposal* proposal);
 
-/// One reason to act. A policy repeats a proposal while its reason holds and nothing was done about
-/// it (JobView::taken says what was): the Arbiter decides what is done, and how often.
+/// One reason to act. A policy repeats a proposal while its reason holds and no action was taken
+/// (JobView::taken lists them). The Arbiter decides which actions are taken, and how often.
 ///
-/// Deterministic: state, and what it is given; no clock, no chance. A value with one owner; not
-/// thread-safe.
+/// Deterministic: it depends on its state and its inputs only, without a clock or randomness. A
+/// value with one owner; not thread-safe.
 class Policy {
  public:
   virtual ~Policy() = default;

@@ -25,7 +25,7 @@ using PendingLimits = std::map<std::string, Resources>;
 
 /// The room of `node`: its own maximum, and what the others leave of the job's budget and, of
 /// memory, of the machine. A node without a memory limit counts with what it uses. Never less than
-/// what the node has now: whoever has something may keep it.
+/// what the node has now: a node may keep what it has.
 Room RoomOf(const JobView& view, const NodeView& node, const PendingLimits& pending = {});
 
 /// How many workers there may be.

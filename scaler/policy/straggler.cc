@@ -37,7 +37,7 @@ std::vector<Proposal> StragglerJudge::Step(const JobView& view) {
                                                         : verdict->needed_ratio;
     if (!verdict.has_value() || verdict->ratio < limit) {
       state.slow_since.reset();
-      // Between well and slow it is neither: such a window is nobody's usual cost.
+      // Between well and slow it is neither: such a window counts as no node's usual cost.
       if (!verdict.has_value() || verdict->ratio < options_.clear_ratio) {
         Remember(view, costs, node.name, &state);
       }

@@ -35,12 +35,12 @@ struct CostKind {
   std::chrono::seconds fresh{0};
 };
 
-/// What workers and servers have in common: finds those that are slow against the median of their
-/// peers for the same work, of the same size where that is known; with fewer than two peers,
-/// against their own past, and against what they used to take compared with a single peer, so that
-/// what slows both down blames neither. First more CPU where the quota holds it back, then a
-/// restart. Evaluations are left out of the windows, which go on after them; anything else that is
-/// no training begins them anew.
+/// The common part for workers and servers. It finds nodes that are slow compared with the median
+/// of their peers for the same work (of the same size, if that is known). With fewer than two
+/// peers, it compares a node with its own past, and with its former ratio to a single peer, so a
+/// cause that slows both blames neither. A slow node first gets more CPU if its quota holds it
+/// back, and then a restart. Windows leave out evaluations and continue after them; anything else
+/// that is not training starts the windows again.
 class StragglerJudge {
  public:
   StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,

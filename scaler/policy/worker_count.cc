@@ -21,7 +21,7 @@ std::string Percent(double share) {
 std::vector<Proposal> WorkerCountPolicy::Step(const JobView& view) {
   if (view.workers_min >= view.workers_max) return {};
   const Workers workers = Look(view);
-  // Between two measurements nothing new is known; the last answer would only be said again.
+  // Between two measurements, nothing new is known, so it would only repeat the last answer.
   const std::optional<Window> window = Measure(view, workers);
   if (!window.has_value()) return {};
   Remember(*window, workers, view.now);
@@ -139,13 +139,13 @@ std::optional<Proposal> WorkerCountPolicy::Propose(const JobView& view, const Wo
   const auto here = measured_.find(n);
   const size_t known = keeps_up ? kept_up_ : here == measured_.end() ? 0 : here->second.size();
   if (known < options_.measurements_min) return std::nullopt;
-  // What is known of a topic is not all that will come.
+  // A topic will get more records than are known now.
   if (!view.backlog_records.has_value() && view.records_left > 0) {
     const double remaining_s = static_cast<double>(view.records_left) / Rates().at(n);
     const std::chrono::duration<double> least = options_.remaining_min;
     if (remaining_s < least.count()) return std::nullopt;
   }
-  // Where all of them wait, it is not for being too many.
+  // If all of them wait, the reason is not their number.
   if (workers.waiting > 0 && workers.waiting < n && n > view.workers_min) {
     const uint32_t surplus =
         std::min({workers.waiting, options_.step_max, n - std::max(view.workers_min, 1u)});
@@ -200,7 +200,8 @@ std::optional<Proposal> WorkerCountPolicy::FollowModel(const JobView& view, cons
   const uint32_t most = std::min(Most(view, workers), n + options_.step_max);
   uint32_t to = n;
   while (to < most && gain(to) >= add_min) ++to;
-  // Down only to what was measured: a model of more says little about fewer.
+  // Goes down only to a measured count, because a model of larger counts says little about smaller
+  // ones.
   while (to <= n && to > view.workers_min && to + options_.step_max > n && rates.contains(to - 1) &&
          gain(to - 1) < options_.remove_max) {
     --to;

@@ -51,7 +51,7 @@ class WorkerCountPolicy final : public Policy {
     double rate = 0;
   };
   Workers Look(const JobView& view) const;
-  /// Goes on with the measurement under way; gives it when it was just completed.
+  /// Goes on with the measurement in progress; gives it when it was just completed.
   std::optional<Window> Measure(const JobView& view, const Workers& workers);
   void Remember(const Window& window, const Workers& workers, TimePoint now);
   std::map<uint32_t, double> Rates() const;

@@ -15,7 +15,7 @@ Effort Computing(const Span& span) {
 }
 
 /// Shows a slow network too, and threads of the data plane that are short of CPU. Waits for shards
-/// are nobody's slowness.
+/// do not make a node slow.
 Effort ComputingAndServers(const Span& span) {
   const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
   return {.time = to.computing - from.computing + to.waiting_pulls - from.waiting_pulls +

@@ -23,8 +23,8 @@ struct Figure {
 /// Figures over time, for the dashboard: one value a second for 10 minutes, one of 10 seconds for 6
 /// hours (the mean of those that are known). Names and units are those of docs/rest.md.
 ///
-/// A figure that nobody told for the whole time is forgotten. At most kSeriesMax are kept; those
-/// that come later are left out. A value with one owner; not thread-safe.
+/// A figure that was not reported for the whole time is forgotten. At most kSeriesMax are kept;
+/// those that come later are left out. A value with one owner; not thread-safe.
 class FigureRings {
  public:
   static constexpr size_t kFine = 600;     // values of 1 s
@@ -60,7 +60,7 @@ class FigureRings {
 
   Ring fine_{.capacity = kFine, .times = {}, .columns = {}};
   Ring coarse_{.capacity = kCoarse, .times = {}, .columns = {}};
-  std::map<Key, Sum> sums_;  // of the coarse value under way
+  std::map<Key, Sum> sums_;  // of the coarse value in progress
   size_t summed_ = 0;
 };
 

@@ -123,7 +123,7 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
   std::vector<NodeView> nodes;
   for (const KeptNode& each : kept) {
     if (each.role != NodeRole::kServer && each.role != NodeRole::kWorker) continue;
-    // Whoever is not started any more is no node of the job, and its end is of interest once.
+    // A node that is not started again is no node of the job, and its end matters only once.
     const bool ended_now = std::any_of(view_.ends.begin(), view_.ends.end(),
                                        [&](const NodeEnd& end) { return end.node == each.name; });
     if (each.state == KeptNode::State::kFinished && !ended_now) {
@@ -205,7 +205,7 @@ void JobSensor::AddSample(const KeptNode& kept, NodeView* node) {
   NodeLife& life = lives_.at(kept.name);
   // Before anything is known, there is nothing to hold on to.
   if (!read && node->samples.empty() && !life.heard()) return;
-  // The present second was looked at already.
+  // The present second was already handled.
   if (!node->samples.empty() && node->samples.back().at >= round_->at) return;
   node->samples.push_back(life.Sample(read ? &found->second : nullptr, round_->at));
   // Now and then many at once: to take one from the front moves all others.

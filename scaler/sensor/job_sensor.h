@@ -51,7 +51,7 @@ class JobSensor {
  public:
   struct Options {
     /// An answer of the master that is older says nothing about now: the activity is kStarting, so
-    /// nobody is blamed for standing still.
+    /// no node is blamed for standing still.
     std::chrono::seconds stale_after{5};
     /// A replay that is not over after so long no longer keeps rates from being compared.
     std::chrono::seconds replay_max{120};
@@ -71,7 +71,7 @@ class JobSensor {
   /// Once a second: the running total of what no program used of the machine's cores (MachineIdle);
   /// nothing: it cannot be had.
   void OnMachine(std::optional<std::chrono::microseconds> idle, TimePoint at);
-  /// An answer of the master; those that were overtaken are ignored.
+  /// An answer of the master; outdated ones are ignored.
   void OnStatus(const JobStatus& status, TimePoint asked_at);
   /// A node ended. `kept`: as its keeper has it, before or after it heard of the exit. Gives what
   /// policies will see of it.

@@ -18,7 +18,7 @@ namespace muster::scaler {
 struct MasterNode {
   MasterSays says;
   StartNumber start;         // that the master was told of; 0: none
-  uint64_t incarnation = 0;  // of its process' session; totals begin anew with it
+  uint64_t incarnation = 0;  // of its process' session; totals start again with it
   /// Running totals; 0 when the process has not told them yet.
   WorkerTotals worker;
   ServerTotals server;
@@ -28,7 +28,7 @@ struct MasterNode {
 struct MasterDigest {
   TimePoint asked_at;
   JobState state = JobState::kUnknown;
-  /// Another one has counted the totals that it keeps itself (ServerTotals::peer_*) anew.
+  /// A new master counts the totals that it keeps itself (ServerTotals::peer_*) from 0 again.
   uint64_t master_incarnation = 0;
   /// Of all datasets; goes back when something must run again.
   uint64_t records_done = 0;

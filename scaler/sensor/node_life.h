@@ -36,7 +36,8 @@ class NodeLife {
   enum class Heard : uint8_t {
     kMore,
     kFirst,       // totals, for the first time: samples of before lack them
-    kNewSession,  // its process began another one: totals began anew, older samples are of no use
+    kNewSession,  // a new session of its process: totals started again, so older samples do not
+                  // count
   };
   /// The master's word about this life.
   Heard Hear(const MasterNode& seen, uint64_t master_incarnation, TimePoint asked_at);

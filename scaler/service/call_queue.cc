@@ -33,7 +33,7 @@ absl::Status CallQueue::Run(std::function<void()> body, std::chrono::millisecond
       return absl::DeadlineExceededError(
           "the scaler is busy and did not get to it; nothing was done, try again");
     }
-    // One that runs is waited for, however long: its outcome must be known.
+    // Waits for a running call without a limit, because its outcome must be known.
     changed_.WaitFor(&mutex_, std::max(left, std::chrono::milliseconds(1)));
   }
   return absl::OkStatus();

@@ -10,8 +10,8 @@
 
 namespace muster::scaler {
 
-/// Lets other threads have something done by the one that owns the queue. Thread-safety: Run() may
-/// be called by any thread but the owner; RunWaiting() belongs to the owner.
+/// Lets other threads run calls on the thread that owns the queue. Thread-safety: Run() may be
+/// called by any thread but the owner; RunWaiting() belongs to the owner.
 class CallQueue {
  public:
   CallQueue();

@@ -33,16 +33,16 @@ class PictureBoard {
 class OrderTaker {
  public:
   virtual ~OrderTaker() = default;
-  /// What is the master's to do, it is asked for after the event is told.
+  /// Orders that the master carries out are sent after the event is recorded.
   virtual absl::StatusOr<rest::Event> Take(const Wish& wish) = 0;
-  /// What the event says could not be done.
+  /// The order of the event could not be carried out.
   virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;
   virtual rest::Samples GiveSamples(const rest::SampleQuery& query) = 0;
 };
 
 /// The job that runs, for the REST interface. Reads of the job's and the nodes' state are answered
-/// from the board, which costs nobody anything; those of shards and partitions by the master; those
-/// of events and logs from the log and the files. Orders are carried out by the deciding thread.
+/// from the board, which costs nothing; those of shards and partitions by the master; those of
+/// events and logs from the log and the files. Orders are carried out by the deciding thread.
 class LiveJobApi final : public rest::JobApi {
  public:
   struct Options {
@@ -51,7 +51,7 @@ class LiveJobApi final : public rest::JobApi {
     /// How long the deciding thread may take to begin with an order.
     std::chrono::milliseconds order_deadline{3'000};
   };
-  /// All must outlive it. `master` fails at once, or within a few seconds, when nobody is there.
+  /// All must outlive it. `master` fails at once, or within a few seconds, if no master is there.
   LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
              AdminClient* master, CallQueue* calls, OrderTaker* orders);
 

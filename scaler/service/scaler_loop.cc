@@ -63,7 +63,7 @@ ScalerLoop::ScalerLoop(Parts parts)
 KeeperOutcome ScalerLoop::Run() {
   while (!keeper_.outcome().has_value()) {
     Beat();
-    // Before anything is started: what a node may use is decided first.
+    // Before anything is started, because a node's limits are decided first.
     if (!round_at_.has_value() || clock_->Now() - *round_at_ >= kRoundInterval) Round();
     Carry(Tick{});
     CarryAll();
@@ -113,7 +113,7 @@ void ScalerLoop::Hear(MasterLink::Answer answer) {
   sensor_.OnStatus(answer.status, answer.asked_at);
   events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
   const bool was_away = !status_.has_value() || clock_->Now() - answered_at_ >= kAwayAfter;
-  if (was_away) round_at_.reset();  // those who wait for it need not wait for the next second
+  if (was_away) round_at_.reset();  // waiting calls need not wait for the next second
   answered_at_ = answer.asked_at;
   answered_wall_us_ = static_cast<uint64_t>(clock_->Wall().count());
   status_ = std::move(answer.status);
@@ -126,7 +126,7 @@ void ScalerLoop::CarryAll() {
     NodeExited* const exited = std::get_if<NodeExited>(&event);
     if (exited != nullptr) Sense(exited);
     Carry(event);
-    // Before the master has heard of it: what the next start may use is decided by then.
+    // Before the master learns of it, so that the limits of the next start are decided by then.
     if (exited != nullptr) Decide();
   }
 }
@@ -147,8 +147,8 @@ void ScalerLoop::Carry(const KeeperEvent& event) {
   }
 }
 
-/// A full disk must not keep nodes from being started again: their sockets say what runs, and the
-/// plan is written as soon as it can be.
+/// A full disk must not prevent restarts of nodes. Their sockets show what runs, and the plan is
+/// written as soon as possible.
 void ScalerLoop::SavePlan() {
   Plan plan = keeper_.plan();
   if (saved_ == plan) return;
@@ -236,7 +236,7 @@ void ScalerLoop::Do(const DumpNode& effect) {
   const absl::Status dumped = host_->DumpStacks(effect.node);
   if (dumped.ok()) return;
   Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
-  // Told as done all the same: a restart after the stacks need not wait for them for ever.
+  // Reported as done anyway, so that a restart after the stacks does not wait for them without end.
   if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(dumped)));
 }
 
@@ -281,7 +281,7 @@ HumanFacts ScalerLoop::Facts() const {
 }
 
 absl::StatusOr<rest::Event> ScalerLoop::Take(const Wish& wish) {
-  // What is ordered is judged by how things are now, not a second ago.
+  // Orders are judged by the present state, not by that of a second ago.
   Decide();
   MUSTER_ASSIGN_OR_RETURN(const Granted granted, Judge(wish, *view_, Facts()));
   Decider::Taken taken = decider_.Take(granted, *view_);

@@ -67,8 +67,8 @@ absl::StatusOr<int> TakeLock(const std::string& path) {
   return fd;
 }
 
-/// The port of the scaler before it, which is just dead, is free at once. Where somebody else has
-/// taken it meanwhile, another one does: commands find it, pages that are open do not.
+/// The port of the former scaler, which has just died, is free at once. If another program has
+/// taken it meanwhile, the scaler takes another port. Commands find it, but open pages do not.
 std::unique_ptr<rest::HttpServer> Listen(rest::HttpServerOptions options, rest::JobApi* job,
                                          const Clock* clock, uint16_t* port) {
   while (true) {
@@ -89,14 +89,14 @@ absl::Status OpenRest(const ScalerOptions& options, uint16_t port, rest::HttpSer
   return options.on_rest ? options.on_rest(port) : absl::OkStatus();
 }
 
-/// It makes a token where there is none, as the master does: whoever of the two is asked first.
+/// It creates a missing token, as the master does; the first of the two that gets a call does it.
 rest::TokenReader ReaderOf(const std::string& file) {
   return [file, remark = std::string()]() mutable -> std::string {
     absl::StatusOr<std::string> token = LoadOrMakeToken(file);
     // Once, not with every request.
     const std::string why(Message(token.status()));
     if (std::exchange(remark, why) != why && !token.ok()) {
-      Log(LogLevel::kError, "the REST interface lets nobody in: {}", why);
+      Log(LogLevel::kError, "the REST interface refuses all calls: {}", why);
     }
     return token.ok() ? *std::move(token) : "";
   };

@@ -60,7 +60,7 @@ class DescribedJob {
     TimePoint works_at;
     uint64_t progress_at_start = 0;
     bool excused = false;  // its end counts toward no crash loop
-    // Of the second under way.
+    // Of the second in progress.
     double wanted_cpus = 0;
     double held_back = 1;  // it gets so much of the CPU that it wants
     // Running totals of this life.

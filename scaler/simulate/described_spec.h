@@ -68,7 +68,7 @@ struct DescribedSpec {
   DescribedRole worker{.replicas = 2};
   uint32_t workers_min = 0;  // 0 = as many as there are
   uint32_t workers_max = 0;
-  /// Until the job is over; 0 = it goes on for `duration`.
+  /// Until the job is over; 0 = it continues for `duration`.
   uint64_t records = 0;
   uint32_t records_per_minibatch = 64;
   std::vector<Happening> happenings;  // in any order

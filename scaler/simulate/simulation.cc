@@ -109,7 +109,7 @@ Simulation Replay(HistoryReader* history, const ReplaySpan& span,
     view->taken = std::exchange(taken, {});
     if (simulation.steps++ == 0) simulation.begin_wall_us = Micros(at);
     simulation.end_wall_us = Micros(at);
-    // Totals begin anew with each scaler.
+    // Totals start again with each scaler.
     simulation.records_trained +=
         view->records_trained - std::min(view->records_trained, records_before);
     records_before = view->records_trained;

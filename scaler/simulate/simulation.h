@@ -35,7 +35,7 @@ struct Simulation {
   uint64_t begin_wall_us = 0;
   uint64_t end_wall_us = 0;
   uint64_t steps = 0;  // views
-  uint32_t runs = 0;   // of the job; policies begin anew with each
+  uint32_t runs = 0;   // of the job; policies start again with each
   uint64_t records_trained = 0;
   /// Of a described job.
   uint32_t kills_for_memory = 0;

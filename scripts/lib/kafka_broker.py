@@ -47,7 +47,7 @@ log4j.appender.out.layout.ConversionPattern=%d %p %c{1}: %m%n
 
 
 class Missing(Exception):
-    """What a broker needs is not there; the text says what, and how to get it."""
+    """A broker lacks something; the text says what, and how to get it."""
 
 
 def find():
@@ -59,7 +59,7 @@ def find():
 
 
 def install():
-    """Copies the jars from Maven's repositories into build/kafka; nothing when they are there."""
+    """Copies the jars from Maven's repositories into build/kafka, unless they are there."""
     try:
         return find()
     except Missing:
@@ -145,7 +145,7 @@ class Broker:
             self.kill()
 
     def tool(self, main, *arguments, text=None):
-        """One of Kafka's own tools; what it printed."""
+        """Runs one of Kafka's own tools; returns its output."""
         result = subprocess.run(self._java(main, *arguments, memory="128m"), input=text, capture_output=True, text=True, timeout=120,
                                 check=False)
         if result.returncode != 0:
@@ -158,7 +158,7 @@ class Broker:
         self._topic("--create", topic, "--partitions", str(partitions), *config)
 
     def add_partitions(self, topic, partitions):
-        """So many it has then."""
+        """Adds partitions until the topic has this many."""
         self._topic("--alter", topic, "--partitions", str(partitions))
 
     def delete_topic(self, topic):
@@ -180,7 +180,7 @@ class Broker:
         self.tool("org.apache.kafka.tools.DeleteRecordsCommand", "--bootstrap-server", self.address, "--offset-json-file", self._path("delete.json"))
 
     def group_lags(self, group):
-        """What Kafka's consumer-group tool says: {(topic, partition): (committed, end, lag)}."""
+        """The output of Kafka's consumer-group tool: {(topic, partition): (committed, end, lag)}."""
         lags = {}
         for line in self.tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", self.address,
                               "--describe", "--group", group).splitlines():
@@ -202,7 +202,7 @@ def produce(broker, topic, lines, partition=None):
 def consume(broker, topic, isolation="read_committed"):
     """All records of a topic by kcat, by partition and offset: [(partition, offset, key or None, value or None)].
 
-    kcat gives up at an error that would pass, for example while the topic is compacted; so it reads anew, at most five times.
+    kcat gives up at an error that would pass, for example while the topic is compacted; so it reads again, at most five times.
     """
     command = ["kcat", "-q", "-C", "-b", broker.address, "-t", topic, "-e", "-o", "beginning", "-X", f"isolation.level={isolation}",
                "-f", "%p\\t%o\\t%K\\t%k\\t%S\\t%s\\n"]

@@ -48,7 +48,7 @@ class Producer(threading.Thread):
             cat.stdin.close()
         for cat in self.cats:
             if cat.wait() != 0:
-                self.produced = 0  # nobody knows what arrived
+                self.produced = 0  # it is not known what arrived
         self.seconds = time.monotonic() - begin
 
 
@@ -89,7 +89,7 @@ def dataset(summary, name):
 
 
 def report(file_job, topic_job, producer, told):
-    """Prints the figures; returns whether they are what they should be. `told`: (committed, end, lag) of each partition, by Kafka's tool."""
+    """Prints the figures; returns True if they are correct. `told`: (committed, end, lag) of each partition, by Kafka's tool."""
     in_topic = sum(end for _, end, _ in told)
     train, stream = dataset(topic_job, "train")["epochs"][0], dataset(topic_job, "train")["stream"]
     auc = {name: dataset(job, "test")["epochs"][0]["metrics"] for name, job in (("file", file_job), ("topic", topic_job))}
@@ -134,7 +134,7 @@ def main():
             return 1
         broker.create_topic(TOPIC, PARTITIONS)
         print(f"\nThe same from a topic, to which {options.rate:,} records a second are produced ...", flush=True)
-        # What is there before the job is would have waited for its start.
+        # Records that were written before the job would have waited for its start.
         producer = Producer(broker, records, options.rate, lambda: workers_ask(options.muster))
         producer.start()
         try:

@@ -63,7 +63,7 @@ inline bool MutantActive(int id) {
 
 
 class Source:
-    """One source file, its mutants, and what it becomes."""
+    """One source file, its mutants, and the changed text."""
 
     def __init__(self, path, shown, arguments, next_id):
         self.path, self.shown = path, shown
@@ -124,7 +124,7 @@ class Source:
             self.operator(cursor)
         elif cursor.kind == CursorKind.INTEGER_LITERAL and (parent is None or parent.kind not in CLOSED):
             text = self.source(cursor)
-            if text.isdigit():  # a comparison that the compiler rewrites with <=> holds a 0 that nobody wrote
+            if text.isdigit():  # a comparison that the compiler rewrites with <=> holds a 0 that is not in the source
                 self.add(cursor, "constant", f"{text} + 1")
         elif cursor.kind == CursorKind.CXX_BOOL_LITERAL_EXPR and (parent is None or parent.kind not in CLOSED):
             self.add(cursor, "constant", "false" if self.source(cursor) == "true" else "true")
@@ -164,7 +164,7 @@ class Source:
         if self.in_macro(cursor):
             return
         alone = {CursorKind.CALL_EXPR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR, CursorKind.UNARY_OPERATOR, CursorKind.BINARY_OPERATOR}
-        if ".reserve(" in self.source(cursor):  # changes nothing but the time
+        if ".reserve(" in self.source(cursor):  # changes only the time
             return
         if cursor.kind not in alone or cursor.kind == CursorKind.BINARY_OPERATOR and "=" not in self.source(cursor):
             return

@@ -1,4 +1,4 @@
-"""Finds the processes of a `muster run` by their ancestry, without asking Muster: what kills them must not depend on what it kills."""
+"""Finds the processes of a `muster run` by their ancestry, without asking Muster, because a program that kills them must not depend on them."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def descendants(root):
 
 
 def nodes(run_pid, trainer):
-    """{"master": [pids], "scaler": [...], "ps": [...], "worker": [...]} of what is below a `muster run`; `trainer` is the trainer's file
+    """{"master": [pids], "scaler": [...], "ps": [...], "worker": [...]} of the descendants of a `muster run`; `trainer` is the trainer's file
     name."""
     result = {"master": [], "scaler": [], "ps": [], "worker": []}
     for pid in descendants(run_pid):

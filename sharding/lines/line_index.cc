@@ -44,8 +44,8 @@ absl::Status LineIndexBuilder::Append(const ChunkScan& chunk) {
   MUSTER_CHECK(chunk.begin == index_.file_bytes);
   index_.file_bytes += chunk.bytes;
   if (chunk.line_ends.empty()) return CheckLength(index_.file_bytes);
-  // Lines that begin and end inside the chunk cannot be too long, because the chunk is not; what
-  // remains is the one that it ends.
+  // A line inside the chunk cannot be too long, because the chunk is not longer than the limit. So
+  // only the first line, which began before the chunk, must be checked.
   MUSTER_RETURN_IF_ERROR(CheckLength(chunk.begin + chunk.line_ends.front()));
   TakeSamples(chunk);
   lines_ended_ += chunk.line_ends.size();

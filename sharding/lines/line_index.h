@@ -10,12 +10,12 @@
 
 /// From the bytes of a line-based file to the byte offset of every k-th record, so that shards are
 /// read without scanning. A record is a line; its end is '\n' (a '\r' before it is the reader's to
-/// strip). A last line without a newline is a record, an empty line is one too, nothing after the
-/// last newline is none.
+/// strip). A last line without a newline is a record, and so is an empty line. The empty text after
+/// the last newline is not.
 namespace muster {
 
-/// A longer line, its end included, is an error: it is more likely a wrong file than a record. The
-/// one place of this limit, which docs/job-file.md and muster/session.h tell.
+/// A longer line (with its end) is an error, because it is more likely a wrong file than a record.
+/// docs/job-file.md and muster/minibatch.h mention this limit.
 inline constexpr uint64_t kRecordBytesMax = uint64_t{16} << 20;
 /// Longest span that ScanChunk takes.
 inline constexpr uint64_t kScanChunkBytesMax = kRecordBytesMax;
@@ -32,10 +32,10 @@ struct ChunkScan {
 /// parallel and in any order. `bytes` is not longer than kScanChunkBytesMax.
 ChunkScan ScanChunk(uint64_t begin, std::string_view bytes);
 
-/// Whether the first line of a file is a record.
+/// Says if the first line of a file is a record.
 enum class HeaderLine : uint8_t { kNone, kPresent };
 
-/// What is known of a file once all its chunks are merged.
+/// The index of a file after all its chunks are merged.
 struct LineIndex {
   uint64_t file_bytes = 0;
   uint64_t record_count = 0;  // header not counted

@@ -29,7 +29,7 @@ std::vector<PinBlock> PinBlocks(uint64_t file_bytes) {
 }
 
 absl::StatusOr<SourcePin> PinSource(uint64_t file_bytes, const ReadAt& read) {
-  // Every block is hashed with its offset as seed, so that swapped blocks are seen.
+  // Every block is hashed with its offset as seed, so that swapped blocks are detected.
   uint64_t hash = Mix64(file_bytes);
   std::string buffer(kPinBlockBytes, '\0');
   for (const PinBlock& block : PinBlocks(file_bytes)) {

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-/// By what a source is recognised: a file of another size, or whose sampled blocks hash
-/// differently, has changed and must be refused. A change outside the sample that keeps the size is
-/// not seen; files up to kPinBlocksMax blocks are hashed whole.
+/// Identifies a source. A file of another size, or with other hashes of its sampled blocks, has
+/// changed and must be refused. A change outside the sample that keeps the size is not detected;
+/// files up to kPinBlocksMax blocks are hashed as a whole.
 struct SourcePin {
   uint64_t bytes = 0;
   uint64_t hash = 0;
@@ -28,8 +28,8 @@ struct PinBlock {
   friend bool operator==(const PinBlock&, const PinBlock&) = default;
 };
 
-/// The blocks of a file of `file_bytes` that are hashed: ascending, spread evenly, first and last
-/// among them. Fixed for ever: journals hold hashes made with it.
+/// The blocks of a file of `file_bytes` that are hashed: ascending, spread evenly, including the
+/// first and the last. It must never change, because journals hold hashes that were made with it.
 std::vector<PinBlock> PinBlocks(uint64_t file_bytes);
 
 /// Reads into `buffer` from `offset` on, like pread: returns the bytes read, fewer than asked only
@@ -37,7 +37,7 @@ std::vector<PinBlock> PinBlocks(uint64_t file_bytes);
 using ReadAt = std::function<absl::StatusOr<size_t>(uint64_t offset, std::span<char> buffer)>;
 
 /// The pin of a file of `file_bytes` (from fstat), read through `read`. Errors are those of `read`;
-/// kAborted when the file is shorter than it said. Fixed for ever.
+/// kAborted: the file is shorter than `file_bytes`. It must never change.
 absl::StatusOr<SourcePin> PinSource(uint64_t file_bytes, const ReadAt& read);
 
 }  // namespace muster

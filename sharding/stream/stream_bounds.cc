@@ -9,11 +9,11 @@ namespace {
 
 using Kind = StreamBound::Kind;
 
-/// Producers' clocks differ, records are late, and a transaction holds back what comes after it, by
-/// default for a minute at most: so long after the time itself its end is there.
+/// Producers' clocks differ, records are late, and a transaction holds back later records, by
+/// default for at most a minute. So an end that is a time is reached only this long after the time.
 constexpr std::chrono::seconds kTimeSlack{75};
 
-/// Every partition that there is must be named, and no other.
+/// The offsets must name every existing partition, and no other.
 absl::Status CheckNamed(const StreamBound& bound, std::string_view field,
                         std::span<const StreamLog> logs) {
   if (bound.kind != Kind::kOffsets) return absl::OkStatus();
@@ -47,8 +47,7 @@ std::optional<uint64_t> BeginOf(const StreamBound& start, const StreamLog& log) 
   }
 }
 
-/// Offsets that are named must be where the logs are: else records would never be read, and nobody
-/// would be told.
+/// The offsets must lie within the logs. Otherwise, some records would silently never be read.
 absl::Status CheckReached(const StreamBounds& bounds, std::span<const StreamLog> logs) {
   for (const StreamLog& log : logs) {
     const uint32_t partition = log.partition.value();
@@ -75,8 +74,8 @@ absl::Status CheckAdded(const StreamBounds& bounds, std::span<const StreamLog> l
   for (const StreamLog& log : logs) {
     if (bounds.known.contains(log.partition)) continue;
     return absl::FailedPreconditionError(fmt::format(
-        "the topic was given a partition {}, for which kafka.end names no offset, so nobody knows "
-        "whether its records belong to the dataset. Begin a new job in another "
+        "the topic was given a partition {}, for which kafka.end names no offset. So it is "
+        "not known whether its records belong to the dataset. Begin a new job in another "
         "spec.stateDirectory, and name an offset for each",
         log.partition.value()));
   }

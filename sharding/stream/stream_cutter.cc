@@ -9,12 +9,13 @@
 namespace muster {
 namespace {
 
-/// Of one topic partition; older ones are merged, which makes an age too high, never too low.
+/// The most marks of one topic partition. Older ones are merged, which can make an age too high,
+/// but never too low.
 constexpr size_t kEndsSeenMax = 128;
-/// Lost offsets may be any number; minibatches of a range are counted in 32 bits.
+/// The number of lost offsets has no limit, but minibatches of a range are counted in 32 bits.
 constexpr uint64_t kLostOffsetsMax = uint64_t{1} << 31;
 
-/// The dataset has an end there, which is known, and everything before it is cut.
+/// The dataset's end in this partition is known, and everything before it is cut.
 bool IsCutToItsEnd(const StreamPosition& position) {
   return position.end.has_value() &&
          (position.cut >= *position.end || MUSTER_PLANTED(kEndsWhenSeen));
@@ -33,7 +34,7 @@ StreamCutter::StreamCutter(StreamCutOptions options, std::span<const StreamPosit
 
 void StreamCutter::See(std::span<const PartitionLook> looks, TimePoint now, WallTime wall) {
   const bool over = AtEnd();
-  // A topic that was made anew may have fewer partitions.
+  // A topic that was created again may have fewer partitions.
   std::set<TopicPartition> there;
   for (const PartitionLook& look : looks) there.insert(look.partition);
   for (auto& [id, partition] : partitions_) {
@@ -63,7 +64,7 @@ void StreamCutter::See(std::span<const PartitionLook> looks, TimePoint now, Wall
     MUSTER_CHECK(partition.ends_seen.empty() || partition.ends_seen.back().now <= now);
     partition.ends_seen.push_back({look.stable_end, now, wall});
     if (partition.ends_seen.size() <= kEndsSeenMax) continue;
-    // Every second one takes the end of its successor and keeps its own, earlier time.
+    // Every second mark gets the end of its successor and keeps its own, earlier time.
     for (size_t i = 0; i + 1 < partition.ends_seen.size(); ++i) {
       partition.ends_seen[i].stable_end = partition.ends_seen[i + 1].stable_end;
       partition.ends_seen.erase(partition.ends_seen.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -79,7 +80,7 @@ uint64_t StreamCutter::Limit(const Partition& partition) {
 
 StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lost) {
   StreamPosition& position = partition->position;
-  // Nothing is cut that cannot be read, but for what retention has taken.
+  // Cuts only records that can be read, except for those that retention has deleted.
   MUSTER_CHECK(end > position.cut && end <= Limit(*partition));
   Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
   if (!partition->ends_seen.empty()) cut.range.seen = partition->ends_seen.front().wall;
@@ -112,7 +113,7 @@ std::optional<StreamCutter::Cut> StreamCutter::CutOne(Partition* partition, Time
 std::vector<StreamCutter::Cut> StreamCutter::CutDue(uint64_t ranges_max, TimePoint now) {
   std::vector<Cut> cuts;
   uint64_t left = ranges_max;
-  // Idle: how many in a row had nothing.
+  // The number of idle partitions in a row.
   size_t idle = 0;
   while (left > 0 && idle < partitions_.size()) {
     auto it = partitions_.lower_bound(turn_);
@@ -136,7 +137,7 @@ bool StreamCutter::AtEnd() const {
 std::vector<TopicPartition> StreamCutter::Truncated() const {
   std::vector<TopicPartition> truncated;
   for (const auto& [id, partition] : partitions_) {
-    // Where nothing was cut yet, the dataset may begin behind an open transaction.
+    // If nothing was cut yet, the dataset may begin behind an open transaction.
     const StreamPosition& position = partition.position;
     const uint64_t end = position.cut > position.begin ? partition.stable_end : partition.log_end;
     if (partition.missing || (partition.seen && end < position.cut)) truncated.push_back(id);

@@ -10,14 +10,15 @@
 /// records arrive; docs/kafka.md says what is promised.
 namespace muster {
 
-/// Offsets [begin, end) of one topic partition: a shard of a stream. Cut once, by what could be
-/// read at that moment, so it cannot be computed again: it is journaled before it is leased. Not
-/// every offset is a record; end - begin is the most it can hold.
+/// Offsets [begin, end) of one topic partition: a shard of a stream. It is cut once, from the
+/// records that were readable at that moment. So it cannot be computed again, and is journaled
+/// before it is leased. Not every offset is a record; end - begin is the largest possible number of
+/// records.
 struct StreamRange {
   TopicPartition partition;
   uint64_t begin = 0;
   uint64_t end = 0;  // > begin
-  /// Minibatches in the ranges of the dataset that were cut before.
+  /// Minibatches in the earlier ranges of the dataset.
   uint64_t first_step = 0;
   /// When its first offset was first seen. Only shown to people.
   WallTime seen{0};
@@ -25,35 +26,36 @@ struct StreamRange {
 };
 
 /// Minibatch k of a range holds the records with offsets in [begin + k * size, begin + (k+1) *
-/// size), perhaps none: by offset and not by count, so that every run cuts the same.
+/// size), perhaps none. They are cut by offset and not by count, so that every run cuts in the same
+/// way.
 constexpr uint32_t StreamMinibatches(uint64_t begin, uint64_t end, uint32_t minibatch_size) {
   return static_cast<uint32_t>((end - begin + minibatch_size - 1) / minibatch_size);
 }
 
-/// How far a dataset has come in one topic partition.
+/// The progress of a dataset in one topic partition.
 struct StreamPosition {
   TopicPartition partition;
   uint64_t begin = 0;
   /// Everything in [begin, cut) lies in a range.
   uint64_t cut = 0;
-  /// Where the dataset ends; none: never, or not known yet.
+  /// The dataset's end; none: never, or not known yet.
   std::optional<uint64_t> end;
   friend bool operator==(const StreamPosition&, const StreamPosition&) = default;
 };
 
-/// What one look at the broker has shown of a topic partition.
+/// The result of one look at a topic partition.
 struct PartitionLook {
   TopicPartition partition;
-  /// The oldest offset that retention has left.
+  /// The oldest offset that still exists.
   uint64_t log_begin = 0;
   /// The last stable offset: below it every transaction is over.
   uint64_t stable_end = 0;
-  /// Where the dataset is to begin in a topic partition that is new to it; none: at `log_begin`.
+  /// The dataset's begin in a new topic partition; none: at `log_begin`.
   std::optional<uint64_t> begin;
-  /// Where it is to end; none: never, or not known yet.
+  /// Its end; none: never, or not known yet.
   std::optional<uint64_t> end;
-  /// The high watermark: offsets from `stable_end` to it wait for open transactions. Less than
-  /// `stable_end`: as that.
+  /// The high watermark. Offsets from `stable_end` to it wait for open transactions. If it is below
+  /// `stable_end`, `stable_end` counts.
   uint64_t log_end = 0;
 };
 

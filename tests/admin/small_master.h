@@ -15,7 +15,8 @@
 
 namespace muster::testing {
 
-/// A real master of the job "flights", id "id-1", in this process: two shards, which nobody takes.
+/// A real master of the job "flights", id "id-1", in this process: two shards, which no worker
+/// takes.
 class SmallMaster {
  public:
   explicit SmallMaster(uint32_t partitions = 1, const std::string& run_id = "run-1") {

@@ -85,7 +85,7 @@ TEST(TokenFileTest, ATokenThatOthersMayHaveReadIsReplacedByItsOwnerAndUsedByNobo
     EXPECT_EQ(LoadToken(path).value(), token);
   }
   WriteWithMode(path, read, 0400);
-  EXPECT_EQ(LoadOrMakeToken(path).value(), read) << "nobody else may read it";
+  EXPECT_EQ(LoadOrMakeToken(path).value(), read) << "no other user may read it";
 }
 
 TEST(TokenFileTest, AFileThatCannotBeTrustedIsRefusedAndLeftAlone) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Unit test of what is pure in benchmarks/growth: the jobs of an axis, and the plot."""
+"""Unit test of the pure parts of benchmarks/growth: the jobs of an axis, and the plot."""
 
 import os
 import sys

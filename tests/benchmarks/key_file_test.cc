@@ -75,7 +75,7 @@ TEST(KeySequence, CallsComeAroundAgain) {
 
 class KeyFileTest : public ::testing::Test {
  protected:
-  /// What is in the file after its word `index` has become `value`.
+  /// The contents of the file after its word `index` was set to `value`.
   absl::StatusOr<KeySequence> ReadWith(size_t index, uint64_t value) {
     std::string bytes = ReadFile(path_, 1 << 20).value();
     std::memcpy(bytes.data() + index * sizeof(value), &value, sizeof(value));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Unit test of what is pure in the rows of benchmarks/speed.py that are measured apart: steps while snapshots run and what they
+"""Unit test of the pure parts of the rows of benchmarks/speed.py that are measured separately: steps while snapshots run and what they
 cost, the flights beside a local process, pushes with and without windows."""
 
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Unit test of what is pure in benchmarks/speed: ratios and their spread, the figures of a job, the file of keys as peers read it."""
+"""Unit test of the pure parts of benchmarks/speed: ratios and their spread, the figures of a job, the file of keys as peers read it."""
 
 import os
 import re
@@ -24,7 +24,7 @@ class RatioTest(unittest.TestCase):
         self.assertIsNone(compare.ratio("rows_per_second", 0, 5))
 
     def test_is_taken_within_a_round(self):
-        # Both are five times slower in the second round: the ratio knows nothing of it.
+        # Both are five times slower in the second round, so the ratio stays the same.
         spread = compare.ratios("rows_per_second", [{"rows_per_second": 10}, {"rows_per_second": 2}], [{"rows_per_second": 5}, {"rows_per_second": 1}])
         self.assertEqual(spread, {"median": 2, "min": 2, "max": 2, "n": 2})
 

@@ -57,7 +57,7 @@ struct Facts {
     for (const auto& [id, table] : before.tables) MUSTER_CHECK(tables.at(id) == table);
   }
 
-  /// Of the next master, that goes on from the journal of the one that `before` is of.
+  /// Of the next master, that continues from the journal of the one that `before` is of.
   void CheckGoesOnFrom(const Facts& before) const {
     MUSTER_CHECK(incarnation == before.incarnation.Next());
     MUSTER_CHECK(done_seq == before.done_seq && commit_seq == before.commit_seq);

@@ -76,7 +76,7 @@ class BadInputTest(unittest.TestCase):
         return [options.muster, *arguments]
 
     def start(self, *arguments):
-        """`muster run job.yaml` in the background; what it says is in run.log."""
+        """`muster run job.yaml` in the background; its output is in run.log."""
         with open(self.path("run.log"), "w", encoding="utf-8") as log:
             run = subprocess.Popen(
                 self.command("run", self.path("job.yaml"), *arguments),
@@ -226,7 +226,7 @@ class BadInputTest(unittest.TestCase):
                              "FULL_DISK_FOLDER": self.path(folder)}
 
     def test_disk_full_under_a_snapshot(self):
-        """Training goes on, nothing is committed; the run goes on by itself when there is room again."""
+        """Training continues, but nothing is committed. When there is room again, the run continues by itself."""
         self.fill_disk("state/snapshots")
         self.write("full", "")
         self.write_job()

@@ -22,7 +22,7 @@ import time
 import counter_job
 from counter_job import processes
 
-# What must have happened, or the run has not shown what it is there for; and the faults that make it likely to happen. A
+# What must have happened, because otherwise the run has shown nothing; and the faults that make it likely. A
 # replay needs DONE shards of a worker that can no longer tell of them, hence the pair.
 RARE_PATHS = {
     "replayed_shards": ["worker", "ps"],

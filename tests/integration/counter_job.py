@@ -55,7 +55,7 @@ def add_arguments(parser):
 
 
 def arguments(description, example):
-    """The options of a test that takes nothing but the programs, and what is left for unittest."""
+    """The options of a test that needs only the programs, and the rest for unittest."""
     parser = argparse.ArgumentParser(
         description=description.splitlines()[0],
         epilog=f"Example: {example} --muster build/dev/cli/muster --trainer build/dev/cli/verify_worker",
@@ -81,7 +81,7 @@ class CounterJob:
         self.silence = f"{LEASE_SECONDS * 1000:.0f}ms"
         # Of the trainer, after which a shard is FAILED.
         self.failures_max = 3
-        # What else the job file says of servers, of workers, and in `spec`.
+        # Further text of the job file for servers, for workers, and in `spec`.
         self.ps, self.worker, self.spec = {}, {}, {}
         self.snapshots = {"interval": "700ms"}
         # What `muster run` is run by.
@@ -150,7 +150,7 @@ class CounterJob:
         return "".join(self.said().splitlines(keepends=True)[-40:])
 
     def wait(self, run, code, seconds=240):
-        """The run ends with that exit code, and nothing that it started outlives it."""
+        """The run ends with that exit code, and none of its processes outlives it."""
         try:
             ended = run.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -174,7 +174,7 @@ class CounterJob:
         subprocess.run([self.muster, *arguments], cwd=self.folder, check=True, timeout=60, stdout=subprocess.DEVNULL)
 
     def status(self):
-        """What `muster status` says; None while the master cannot be asked."""
+        """The output of `muster status`; None while the master does not answer."""
         result = subprocess.run([self.muster, "status", "job.yaml", "--output", "json"], cwd=self.folder, text=True,
                                 capture_output=True, check=False)
         return json.loads(result.stdout) if result.returncode == 0 else None
@@ -231,7 +231,7 @@ class CounterJob:
         return self.compare(folder)
 
     def compare(self, folder):
-        """What is in an export that is there, against the closed form; as above."""
+        """Compares an existing export with the closed form; as above."""
         differences, compared = closed_form.compare(self.paths, self.epochs, self.path(folder), self.start_export)
         for line in differences[:10]:
             print(line[:300])

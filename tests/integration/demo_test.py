@@ -71,7 +71,7 @@ class DemoTest(unittest.TestCase):
             self.skipTest(str(missing))
         folder = self.folder()
         shutil.copy(os.path.join(ROOT, "examples", "flights", "job-kafka.yaml"), os.path.join(folder, "job-kafka.template"))
-        # It fails unless every record is committed once, nothing lags, and the AUC is the file's.
+        # It fails unless every record is committed once, there is no lag, and the AUC is that of the file.
         subprocess.run([sys.executable, KAFKA_DEMO, "--muster", options.muster], cwd=folder, check=True)
         shutil.rmtree(folder)
 

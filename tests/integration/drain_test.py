@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Single nodes of a running job are drained, by order and by SIGTERM: the job goes on, nothing is charged, and the weights are exact.
+"""Single nodes of a running job are drained, by order and by SIGTERM: the job continues, nothing is charged, and the weights are exact.
 
 Python's standard library only.
 """
@@ -73,7 +73,7 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(self.events(job, "shard-failure", "worker-0"), [])
 
     def test_server(self):
-        """Its snapshots are new and it serves on; told to end, it does the same for itself, and another process follows."""
+        """It takes new snapshots and still serves. If it is told to end, it also takes snapshots first, and another process follows."""
         with self.running() as (job, run):
             answer = say(job, "drain", "job.yaml", "--node", "ps-0", "--wait")
             self.assertEqual((answer["drain"], answer["left"]), ("drained", 0))
@@ -91,7 +91,7 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(partitions["total"], job.partitions)
 
     def test_worker_that_leaves_by_itself(self):
-        """Told to end by a stranger, as at an eviction, a worker finishes what it is in, and another process follows."""
+        """If another program tells a worker to end, as at an eviction, it finishes its shard, and another process follows."""
         with self.running() as (job, run):
             node = wait_node(job, run, "worker-0", lambda n: n["state"] == "running" and n["pid"] > 0)
             os.kill(node["pid"], signal.SIGTERM)

@@ -3,7 +3,7 @@
 workers and servers share it is stopped, too (SIGSTOP, for longer than a lease or less): exact weights at the end.
 
 The programs themselves say which failpoints they have. Each acts once among all processes of a job: the process that takes
-its place passes by. A failpoint that nobody comes by fails the test. The tests `first` act as soon as somebody comes by; what
+its place passes by. A failpoint that no process reaches fails the test. The tests `first` act as soon as a process reaches it; what
 lies on the way of every done and every snapshot acts once more in the tests `later`, in the middle of the work of a process.
 Python's standard library only.
 """
@@ -73,7 +73,7 @@ class FailpointTest(unittest.TestCase):
         return {(program, name) for program in PROGRAMS for name in os.listdir(job.path("acted-" + program))}
 
     def reached(self, job):
-        """As acted(): those that somebody has come by."""
+        """As acted(): the failpoints that a process has reached."""
         reached = set()
         for program in PROGRAMS:
             if os.path.exists(job.path("reached-" + program)):
@@ -141,7 +141,7 @@ class FailpointTest(unittest.TestCase):
         self.assertEqual(names - acted, set(), "not reached before the job was over: give it more records")
 
     def run_with(self, action_of, seed, chosen):
-        """A job with every chosen failpoint (by name, and whether it returns errors) armed; what it trained must be exact."""
+        """A job with every chosen failpoint armed (by name, and if it returns errors); its weights must be exact."""
         with counter_job.CounterJob(options, seed=seed, records=RECORDS, epochs=3, evaluate_records=600,
                                     slow_us=20000) as job:
             for program in PROGRAMS:

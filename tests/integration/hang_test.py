@@ -38,7 +38,7 @@ class HangTest(unittest.TestCase):
     def wait_for(self, what, condition):
         end = time.monotonic() + PATIENCE
         while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{self.decisions()}\n{self.job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{self.decisions()}\n{self.job.last_words()}")
             time.sleep(0.1)
         return value
 

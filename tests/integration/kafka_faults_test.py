@@ -17,7 +17,7 @@ COMPACTED = "compacted"
 FIRST = {TOPIC: 0, COMPACTED: 10_000_000}
 BEFORE = 20_000_000  # numbers that the compacted topic holds before the job
 PARTITIONS = 2
-# What is hit, one after the other in a seeded order; with each fault of the broker something else is killed while it is away.
+# The targets, one after the other in a seeded order. With each fault of the broker, another process is killed while it is away.
 ALONE = {"worker": 5, "ps": 5, "master": 3}
 BROKER = {"broker killed": 2, "broker stopped": 2}
 PROGRESS = 300  # records done between two faults
@@ -41,7 +41,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
         return figures, records
 
     def storm(self, job, run):
-        """Faults one after the other, and training goes on after each; how many of each kind there were."""
+        """Faults one after the other, and training continues after each; how many of each kind there were."""
         rng = self.rng(job)
         plan = [*collections.Counter(ALONE).elements(), *collections.Counter(BROKER).elements()]
         rng.shuffle(plan)
@@ -57,7 +57,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
                 job.broker.start()
             else:
                 job.strike(run, what, rng)
-            job.wait_streams(run, lambda seen: self.done(seen) >= before + PROGRESS, f"training goes on after: {what}")
+            job.wait_streams(run, lambda seen: self.done(seen) >= before + PROGRESS, f"training continues after: {what}")
         return faults
 
     @staticmethod
@@ -84,7 +84,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
             self.require_exact(job, before, committed)
             uncommitted = sum(len(kafka_broker.consume(job.broker, topic, "read_uncommitted")) for topic in job.topics)
             records = sum(map(len, committed.values()))
-            # Else nothing was at stake.
+            # Otherwise, the fault could not have lost anything.
             self.assertGreater(uncommitted, records)
             self.assertGreaterEqual(sum(faults.values()), 20)
             print(f"faults: {sum(faults.values())} ({', '.join(f'{kind} {count}' for kind, count in sorted(faults.items()))}); "
@@ -93,7 +93,7 @@ class KafkaFaultsTest(topic_job.TopicTest):
                   f"compacted away: {compacted_away}; wrong rows: 0", flush=True)
 
     def require_exact(self, job, before, committed):
-        """The weights, and what the job says of itself, are what kcat has read; nothing was compacted while the job ran."""
+        """The weights and the job's figures equal the records that kcat has read; nothing was compacted while the job ran."""
         self.assertLessEqual(set(before), set(committed[COMPACTED]))
         self.assertEqual(committed, {topic: kafka_broker.consume(job.broker, topic) for topic in job.topics})
         self.assertEqual({topic: stream["committed_records"] for topic, stream in job.streams().items()},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Kafka's consumer-group tool says of a job's lag is what `muster status` says: at rest exactly, under load within what passes meanwhile.
+"""Kafka's consumer-group tool and `muster status` show the same lag: exactly at rest, and under load within the records that pass meanwhile.
 
 Python's standard library only. Skipped, with the reason, where Java, kcat or Kafka's jars are missing.
 """
@@ -23,7 +23,7 @@ class KafkaLagTest(topic_job.TopicTest):
         return {partition["partition"]: tuple(partition[name] for name in names) for partition in stream["partitions"]}
 
     def require_same_at_rest(self, job, run, lag):
-        """The group is told at most once a second, so the tool is asked until it has heard."""
+        """The job commits at most once a second, so the tool is asked until it shows the new offsets."""
         stream = job.wait_stream(run, lambda seen: seen["lag"] == lag, f"a lag of {lag}")
         expected = self.of(stream, "committed", "stable_end", "lag")
         told = job.wait_until(run, lambda: self.told(job.broker),
@@ -34,7 +34,7 @@ class KafkaLagTest(topic_job.TopicTest):
         print(f"at rest, by partition (committed, end, lag): status {expected}, tool {told}", flush=True)
 
     def test_at_rest(self):
-        """All is COMMITTED; then records come that nobody trains."""
+        """All is COMMITTED; then records come that are not trained."""
         with self.job(seed=21, slow_us=0) as job:
             job.broker.create_topic(TOPIC, PARTITIONS)
             kafka_broker.produce(job.broker, TOPIC, range(2000))
@@ -51,7 +51,7 @@ class KafkaLagTest(topic_job.TopicTest):
             self.assertEqual(job.require_what_kcat_reads(), 2700)
 
     def test_under_load(self):
-        """What the tool says lies between a look at the status before and one after it."""
+        """The tool's figures lie between the status before and the status after."""
         with self.job(seed=22, slow_us=2000) as job:
             job.broker.create_topic(TOPIC, PARTITIONS)
             job.write_job()
@@ -67,7 +67,7 @@ class KafkaLagTest(topic_job.TopicTest):
             job.require_closed_form_of(read)
 
     def look(self, job, run):
-        """The group hears of what is COMMITTED a second later, or more where the machine is busy: the tool is asked until it has heard of the first look."""
+        """The group gets the COMMITTED offsets a second later, or more on a busy machine. So the tool is asked until it shows those of the first look."""
         before = job.wait_stream(run, lambda seen: True, "status")
         floor = self.of(before, "committed", "stable_end")
         told = job.wait_until(run, lambda: self.told(job.broker),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Topics that lose records, grow and go while a job learns from them: nothing is skipped without a word.
+"""Topics that lose records, grow, and are deleted while a job trains on them: nothing is skipped silently.
 
-Retention takes what was not trained in time; a partition is added; the topic is deleted and made anew. Python's standard library only.
+Retention takes what was not trained in time; a partition is added; the topic is deleted and created again. Python's standard library only.
 Skipped, with the reason, where Java, kcat or Kafka's jars are missing.
 """
 
@@ -19,7 +19,7 @@ class KafkaLossTest(topic_job.TopicTest):
         self.log = {}  # {topic partition: numbers, by offset}
 
     def write(self, job, partition, numbers):
-        """Each record has the offset that follows from the ones before: nobody has to read it in time."""
+        """Each record has the offset that follows from the ones before: no test has to read it in time."""
         kafka_broker.produce(job.broker, TOPIC, numbers, partition)
         self.log.setdefault(partition, []).extend(numbers)
 
@@ -38,7 +38,7 @@ class KafkaLossTest(topic_job.TopicTest):
             run = job.start()
             job.wait_stream(run, lambda seen: seen["committed_records"] == 1000, "the first records are COMMITTED")
             job.broker.set_topic(TOPIC, retention_ms=10_000)
-            job.strike(run, "master", rng)  # its successor asks anew how long records are kept
+            job.strike(run, "master", rng)  # its successor asks again how long records are kept
             job.wait_until(run, lambda: job.events("master-restarted"), bool, "another master")
             with job.paused(run, "worker"):
                 for partition in range(2):
@@ -73,7 +73,7 @@ class KafkaLossTest(topic_job.TopicTest):
 
     def test_gone_on_lease(self):
         """Records that go when a worker has their range, and has not read them; and a range that keeps some of its records. The first
-        failure makes a shard FAILED, so that nobody looks in between."""
+        failure makes a shard FAILED, so that no test looks in between."""
         slow = {"MUSTER_FAILPOINTS": "exchange.after-reply=delay:1500ms"}
         with self.job(seed=35, slow_us=0, worker_environment=slow) as job:
             job.silence, job.failures_max, job.worker["replicas"] = "60s", 1, 1
@@ -130,7 +130,7 @@ class KafkaLossTest(topic_job.TopicTest):
             self.assertEqual(summary["datasets"][0]["epochs"][0]["records_committed"], 1000)
 
     def test_offsets(self):
-        """What the job file names and the cluster has not: offsets, a partition's end, the dead-letter topic. Each is told, and none is a success."""
+        """The job file names things that the cluster lacks: offsets, a partition's end, the dead-letter topic. Each is reported, and none is a success."""
         with self.job(seed=36, slow_us=0) as job:
             job.broker.create_topic(TOPIC, 1)
             kafka_broker.produce(job.broker, TOPIC, range(200))
@@ -151,7 +151,7 @@ class KafkaLossTest(topic_job.TopicTest):
             self.assertIn("the topic was given a partition 1, for which kafka.end names no offset", job.summary()["reason"])
 
     def test_dead_letters_made(self):
-        """Brokers that make topics by themselves make the one for rejected records when the first comes: nobody is told that it is missing."""
+        """Brokers that make topics by themselves make the one for rejected records when the first comes: no event says that it is missing."""
         with self.job(seed=37, slow_us=0, broker_settings="auto.create.topics.enable=true\n") as job:
             job.broker.create_topic(TOPIC, 1)
             kafka_broker.produce(job.broker, TOPIC, [*range(200), "nothing like a number"])

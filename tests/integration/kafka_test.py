@@ -13,7 +13,7 @@ from topic_job import GROUP, TOPIC, kafka_broker
 
 class KafkaTest(topic_job.TopicTest):
     def test_from_begin_to_end(self):
-        """A topic of four partitions that grows while it is trained on, up to what is there when the job is told to end."""
+        """A topic of four partitions that grows during the training, up to its end when the job is told to end."""
         with self.job(seed=1, slow_us=500) as job:
             job.broker.create_topic(TOPIC, 4)
             kafka_broker.produce(job.broker, TOPIC, range(3000))
@@ -30,7 +30,7 @@ class KafkaTest(topic_job.TopicTest):
             self.assertEqual({partition: lag for (_, partition), (_, _, lag) in lags.items()}, dict.fromkeys(range(4), 0))
 
     def test_end_now(self):
-        """A job over what a topic holds succeeds by itself, and takes nothing that comes later."""
+        """A job over the present records of a topic succeeds by itself, and ignores later records."""
         with self.job(seed=2, slow_us=0) as job:
             job.broker.create_topic(TOPIC, 2)
             kafka_broker.produce(job.broker, TOPIC, range(1000))
@@ -42,7 +42,7 @@ class KafkaTest(topic_job.TopicTest):
             self.assertEqual(job.require_what_kcat_reads(), 1000)
 
     def test_open_transaction(self):
-        """What was committed behind an open transaction when the job began is its own; what waits for the transaction is not told as no lag."""
+        """Records that were committed behind an open transaction when the job began belong to it. Records that wait for the transaction count as lag."""
         with self.job(seed=4, slow_us=0) as job:
             job.broker.create_topic(TOPIC, 1)
             kafka_broker.produce(job.broker, TOPIC, range(100))
@@ -82,7 +82,7 @@ class KafkaTest(topic_job.TopicTest):
                     job.broker.start()
                 else:
                     job.strike(run, what, rng)
-                job.wait_stream(run, lambda seen: seen["done"] >= produced - 500, f"training goes on after: {what}")
+                job.wait_stream(run, lambda seen: seen["done"] >= produced - 500, f"training continues after: {what}")
             job.wait_stream(run, lambda seen: seen["lag"] == 0 and seen["committed_records"] >= produced, "all is COMMITTED")
             self.assertEqual(job.stream()["committed_records"], produced)
             job.drain(run)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What users run cannot be told to crash, to fail or to break a rule: a release build refuses, and says why."""
+"""Users' programs cannot be told to crash, to fail or to break a rule: a release build refuses, and says why."""
 
 import argparse
 import os

@@ -67,7 +67,7 @@ class OutOfMemoryTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}\n{self.events(job)}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}\n{self.events(job)}")
             time.sleep(0.1)
         return found
 
@@ -126,7 +126,7 @@ class OutOfMemoryTest(unittest.TestCase):
             self.assertEqual((restarts["ps"], restarts["worker"], restarts["scaler"]), (2, 2, 0))
 
     def test_without_groups(self):
-        """The same where the kernel cannot hold limits: Muster watches, kills, and says that it was it."""
+        """The same if the kernel cannot enforce limits: Muster watches, kills, and reports its own kill."""
         with self.job(("ps", "worker"), mib=120) as job:
             if subprocess.run([*HIDE_GROUPS, "true"], capture_output=True, check=False).returncode == 0:
                 job.wrapper = HIDE_GROUPS
@@ -139,7 +139,7 @@ class OutOfMemoryTest(unittest.TestCase):
             self.finish(job, run)
 
     def test_at_the_bound(self):
-        """What cannot get more stops the job, and one sentence says why."""
+        """A node that cannot get more stops the job, and one sentence says why."""
         with self.job(("worker",), mib=300, max={"memory": LIMIT + 20 * MIB}) as job:
             run = self.begin(job)
             job.wait(run, 1)

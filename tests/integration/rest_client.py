@@ -1,4 +1,4 @@
-"""The REST interface of a job, as a program of somebody else would speak to it. Not a test: rest_test.py uses it.
+"""The REST interface of a job, as another program would call it. Not a test: rest_test.py uses it.
 
 Python's standard library only.
 """
@@ -61,7 +61,7 @@ class RestClient:
         return found
 
     def stream(self, after=None):
-        """Events as they happen, until the connection ends; `after` is what Last-Event-ID says."""
+        """Events as they happen, until the connection ends; `after` is the value of Last-Event-ID."""
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         connection, answer = self._open("GET", "/api/v1/stream?topics=events", None, headers, 30)
         with contextlib.closing(connection), contextlib.suppress(ConnectionError, http.client.HTTPException):

@@ -39,7 +39,7 @@ def kernel_limit(pid):
 
 class RestTest(unittest.TestCase):
     def begin(self, job, seed):
-        """A job that trains, and nobody decides about but this test."""
+        """A job that trains, and about which only this test decides."""
         job.write_data(random.Random(seed))
         job.silence, job.failures_max = "60s", 1
         job.worker = {"minReplicas": 1, "maxReplicas": 3}
@@ -56,7 +56,7 @@ class RestTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
             time.sleep(0.05)
         return found
 
@@ -75,7 +75,7 @@ class RestTest(unittest.TestCase):
         return result.stdout
 
     def stored_events(self, job):
-        """Those of the scaler, as they are told after the run: numbered without gaps, every order that can be measured with one outcome."""
+        """The scaler's events after the run: numbered without gaps, and one outcome for every order that can be measured."""
         told = [json.loads(line) for line in self.say(job, "events", "job.yaml", "--output", "json").splitlines()]
         events = [event["event"] for event in told if event["source"] == "scaler"]
         self.assertEqual([event["id"] for event in events], list(range(1, len(events) + 1)))
@@ -176,7 +176,7 @@ class RestTest(unittest.TestCase):
             self.assertEqual(rest.get(f"events/{event['id']}")["effects"], [], "nothing could measure it")
 
     def test_orders(self):
-        """Every action does what it says, and the weights are exact in the end."""
+        """Every action has its effect, and the weights are exact at the end."""
         with counter_job.CounterJob(options, seed=61, records=8000, epochs=2, slow_us=200000) as job:
             run, rest = self.begin(job, 61)
             restart = self.check_nodes(job, run, rest)
@@ -195,7 +195,7 @@ class RestTest(unittest.TestCase):
             job.wait(job.start(), 0)
             job.require_complete()
             job.require_closed_form()
-            self.assertGreater(len(self.stored_events(job)), len(events), "another run goes on counting")
+            self.assertGreater(len(self.stored_events(job)), len(events), "another run continues to count")
 
     def test_scaler_killed(self):
         """It serves again at the same address with the same token; events go on, streams heal, no node notices."""

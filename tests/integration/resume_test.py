@@ -64,7 +64,7 @@ class ResumeTest(unittest.TestCase):
                 run.send_signal(signal.SIGINT)
 
             def interrupt_twice(run):
-                """With its workers paused a drain lasts until their leases expire, so that the second one finds it under way."""
+                """With its workers paused a drain lasts until their leases expire, so that the second one finds it in progress."""
                 for pid in processes.nodes(run.pid, os.path.basename(job.trainer))["worker"]:
                     processes.send(pid, signal.SIGSTOP)
                 before = job.said().count("draining: no new shards")
@@ -96,7 +96,7 @@ class ResumeTest(unittest.TestCase):
             self.finish(job)
 
     def test_files_gone(self):
-        """The journal, then a snapshot is away: each is said, nothing is deleted, and the job goes on when they are back."""
+        """The journal is missing, and then a snapshot: each is reported, nothing is deleted, and the job continues when they are back."""
         with counter_job.CounterJob(options, seed=13, records=6000, epochs=1, slow_us=20000) as job:
             job.snapshots["restoreTimeout"] = "3s"
             begin(job, random.Random(13))

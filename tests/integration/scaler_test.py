@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scaler dies, and nobody notices: the nodes train on, its successor adopts them, exits of the meantime are neither lost nor told twice.
+"""The scaler dies without any effect: the nodes continue, its successor adopts them, and exits in between are neither lost nor reported twice.
 
 Every job ends with exact weights. Python's standard library only.
 """
@@ -40,7 +40,7 @@ class ScalerTest(unittest.TestCase):
         end = time.monotonic() + PATIENCE
         while not (found := condition()):
             self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
             time.sleep(0.02)
         return found
 
@@ -68,7 +68,7 @@ class ScalerTest(unittest.TestCase):
         return [event["text"] for event in events if event["kind"] == "node-exited" and event["node"] == node]
 
     def node(self, job, name):
-        """What `muster status` says of the node; None while the master cannot be asked."""
+        """The node in the output of `muster status`; None while the master does not answer."""
         status = job.status()
         return next((node for node in status["nodes"] if node["name"] == name), None) if status else None
 
@@ -128,7 +128,7 @@ class ScalerTest(unittest.TestCase):
             self.assertTrue(exits[0].startswith(f"pid {pid}: {signal_name}"), exits)
 
     def test_nodes_killed_while_it_is_dead(self):
-        """A platform's kills: charged to nobody."""
+        """A platform's kills count as no failure."""
         with counter_job.CounterJob(options, seed=32, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 32)
             victims = self.kill_behind_its_back(job, run, signal.SIGKILL)
@@ -150,7 +150,7 @@ class ScalerTest(unittest.TestCase):
             self.finish(job, run)
 
     def test_supervising_process_killed_with_it(self):
-        """Nobody is left who saw the node die: SIGKILL is what it was."""
+        """No process saw the node die, so its exit counts as SIGKILL."""
         with counter_job.CounterJob(options, seed=34, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 34)
             worker = self.processes_of(job, run)["worker"][0]
@@ -168,7 +168,7 @@ class ScalerTest(unittest.TestCase):
             self.finish(job, run)
 
     def test_killed_with_the_run(self):
-        """SIGKILL to both: nothing is left, and the next run begins anew."""
+        """SIGKILL to both: nothing is left, and the next run starts from the beginning."""
         with counter_job.CounterJob(options, seed=35, records=6000, epochs=1, slow_us=20000) as job:
             run = self.begin(job, 35)
             scaler = self.scaler_of(job, run)

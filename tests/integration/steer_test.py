@@ -40,7 +40,7 @@ class SteerTest(unittest.TestCase):
     def wait_for(self, what, condition):
         end = time.monotonic() + PATIENCE
         while not condition():
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}\n{self.job.last_words()}")
+            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{self.job.last_words()}")
             time.sleep(0.05)
 
     def serves(self):

@@ -58,12 +58,12 @@ def main(description, test):
 
 
 class TopicJob(counter_job.CounterJob):
-    """The counter job over topics, one dataset for each: what it must come to is what kcat reads."""
+    """The counter job over topics, one dataset for each: its result must equal the records that kcat reads."""
 
     def __init__(self, broker, *, topics=(TOPIC,), **more):
         super().__init__(options, records=0, epochs=1, **more)
         self.broker = broker
-        # What the job file says of each; the datasets have the topics' names.
+        # The text of the job file for each; the datasets have the topics' names.
         self.topics = {topic: {"brokers": [broker.address], "topic": topic, "maxDelay": "300ms"} for topic in topics}
         self.worker = {"replicas": 2}
         self.rejected_max = 0
@@ -76,7 +76,7 @@ class TopicJob(counter_job.CounterJob):
                                   worker=json.dumps({"command": self.command, "env": self.worker_environment} | self.worker)))
 
     def streams(self):
-        """{topic: what `muster status` says of it}; None while the master cannot be asked."""
+        """{topic: its part of `muster status`}; None while the master does not answer."""
         if (status := self.status()) is None:
             return None
         return {dataset["name"]: dataset["stream"] | {"done": dataset["epochs"][0]["records_done"],
@@ -94,7 +94,7 @@ class TopicJob(counter_job.CounterJob):
         return self.wait_streams(run, lambda seen: condition(seen[TOPIC]), what, seconds)[TOPIC]
 
     def wait_read(self, run, read, seconds=60):
-        """Waits until everything that kcat has read, {topic: [records]}, is COMMITTED, and nothing more is known of."""
+        """Waits until all records that kcat has read, {topic: [records]}, are COMMITTED, and no others are known."""
         ends = {topic: {} for topic in read}
         for topic, records in read.items():
             for partition, offset, _, _ in records:
@@ -124,7 +124,7 @@ class TopicJob(counter_job.CounterJob):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise AssertionError(f"waited in vain: {what}")
+                raise AssertionError(f"no result of the wait for: {what}")
             time.sleep(0.05)
 
     def events(self, kind=None):
@@ -133,7 +133,7 @@ class TopicJob(counter_job.CounterJob):
         return [event["text"] if kind else event["kind"] for event in said if kind in (None, event["kind"])]
 
     def said_by(self, *arguments):
-        """What a verb prints; nothing while it cannot be done."""
+        """The output of a verb; none while it fails."""
         return subprocess.run([self.muster, *arguments], cwd=self.folder, text=True, capture_output=True, check=False, timeout=60).stdout
 
     def wait_events(self, run, kind, count=1, seconds=60):

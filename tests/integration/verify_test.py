@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`muster verify` as a user runs it: its report, its exit codes, what it leaves behind, and that it sees a rule broken on purpose.
+"""`muster verify` as a user runs it: its report, its exit codes, the files that it leaves, and that it detects a rule that is broken on purpose.
 
 Python's standard library only. How wrong weights are told is tested in tests/verify; here the real job must be right.
 """

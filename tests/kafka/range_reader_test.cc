@@ -99,7 +99,7 @@ TEST_F(RangeReaderTest, WaitsForRecordsAndBrokersAndCanBeStopped) {
   const auto stop_at_once = [&](std::string_view) { return ++asked < 2; };
   EXPECT_THAT(reader_->Read({"t", 0, 0, 2}, stop_at_once),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("topic 't'")));
-  // What was read in vain is read again.
+  // Records that were read without use are read again.
   const auto produce = [&](std::string_view) {
     if (asked++ == 2) cluster_.Produce("t", 0, 1, 1);
     return true;

@@ -50,7 +50,7 @@ TEST_F(TopicTest, AnotherTopicIsAskedForByItsName) {
   cluster_.CreateTopic("t", 1);
   cluster_.CreateTopic("dead", 2);
   rd_kafka_mock_topic_set_error(cluster_.get(), "none", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-  // The mock brokers do not say how they are set, so nobody knows that they make topics.
+  // The mock brokers do not report their settings, so it is not known that they create topics.
   MUSTER_ASSERT_OK_AND_ASSIGN(
       const auto topic,
       Topic::Open(cluster_.config(),
@@ -83,7 +83,7 @@ TEST(RetentionOfTest, IsNoneWhereRecordsStay) {
   for (const char* forever : {"-1", "9223372036854775807", "9223372036854775808", "", "abc"}) {
     EXPECT_EQ(RetentionOf(forever, "delete"), std::nullopt) << forever;
   }
-  // So that arithmetic with it is safe in every unit of time.
+  // So arithmetic with it is safe in every unit of time.
   EXPECT_EQ(RetentionOf("31536000000000", "delete"), std::nullopt) << "a thousand years";
 }
 

@@ -100,7 +100,7 @@ TEST_F(RingPollingTest, WhatCameBeforeItsEndIsNotSleptOver) {
   Results read;
   stream_->BeginPolling();
   stream_->Read({buffer(into_)}, Into(&read));
-  EXPECT_FALSE(Write("abcd"));  // nobody rings
+  EXPECT_FALSE(Write("abcd"));  // no doorbell
   stream_->EndPolling();
   Await(read);
   EXPECT_EQ(into_, "abcd");

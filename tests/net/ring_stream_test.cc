@@ -90,7 +90,7 @@ TEST(RingStreamTest, WhatIsBorrowedStaysUntilItIsGivenBack) {
   EXPECT_FALSE(come[0].error);
   const std::span<std::byte> there_it_is = there->Borrow(borrowed);
   ASSERT_EQ(there_it_is.size(), borrowed);
-  // What comes behind it has the rest of the ring, read or not.
+  // Later bytes have only the rest of the ring, read or not.
   const std::string next(kSmallRing - borrowed, 'n');
   here->Write({boost::asio::buffer(next)}, Into(&wrote));
   std::string into(next.size(), 0);
@@ -184,7 +184,7 @@ TEST_F(HostilePeerTest, WhoNeverSaysThatItSleepsIsNotWokenAndHarmsNobody) {
   EXPECT_LT(::recv(sockets_.second.native_handle(), &bell, 1, MSG_DONTWAIT), 0);
 }
 
-/// A process that writes and reads for ever, and is stopped or killed at any time.
+/// A process that writes and reads without end, and is stopped or killed at any time.
 class KilledPeerTest : public ::testing::Test {
  protected:
   KilledPeerTest() : sockets_(stream_test::ConnectedSockets(&io_)) {

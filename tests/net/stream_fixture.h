@@ -28,7 +28,7 @@ inline std::pair<Socket, Socket> ConnectedSockets(asio::io_context* io) {
   return {Socket(*io, protocol, fds[0]), Socket(*io, protocol, fds[1])};
 }
 
-/// What a handler was called with.
+/// The arguments of a handler's call.
 struct Result {
   error_code error;
   size_t bytes = 0;
@@ -46,7 +46,7 @@ inline std::string Pattern(size_t bytes) {
 
 }  // namespace stream_test
 
-/// What every kind of stream must do. `Kind::Make(io)` makes both ends of one.
+/// The tests that every kind of stream must pass. `Kind::Make(io)` makes both ends of one.
 template <typename Kind>
 class ByteStreamTest : public ::testing::Test {
  protected:
@@ -56,7 +56,7 @@ class ByteStreamTest : public ::testing::Test {
 
   /// Turns the loop until something has come.
   void Await(const Results& results, size_t count) {
-    if (io_.stopped()) io_.restart();  // nothing was under way
+    if (io_.stopped()) io_.restart();  // nothing was in progress
     while (results.size() < count) MUSTER_CHECK(io_.run_one() > 0);
   }
   static boost::asio::mutable_buffer To(std::string* text) {

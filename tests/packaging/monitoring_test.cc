@@ -1,4 +1,4 @@
-// What packaging/prometheus and packaging/grafana ask for is there, under these names.
+// The metrics in packaging/prometheus and packaging/grafana exist under these names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -60,8 +60,7 @@ std::vector<std::string> Board() {
   return expressions;
 }
 
-/// What is wrong with the names in an expression: metrics that the job has not, labels that the
-/// metric has not.
+/// The wrong names in an expression: metrics that the job lacks, and labels that the metric lacks.
 std::string Unknown(const std::string& expression, const std::string& metrics) {
   static const std::regex selector(R"re((muster_[a-z_]+)(\{([^}]*)\})?)re");
   static const std::regex matcher(R"re(([a-z_]+)="([^"]*)")re");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packages what is built, unpacks the packages into a folder, and uses what lies there as a user of the packages does."""
+"""Packages the build, unpacks the packages into a folder, and uses them there like a user."""
 
 import argparse
 import gzip

@@ -56,7 +56,7 @@ TEST(ShardQueue, AnEvaluateShardThatComesBackGoesFirstAgain) {
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
   queue.Return(Shard(1, 0, 0));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 1))) << "training goes on where it was";
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 1))) << "training continues where it was";
 }
 
 TEST(ShardQueue, ADatasetThatIsNotTrainedHoldsUpNoEvaluation) {

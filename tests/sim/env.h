@@ -24,7 +24,7 @@ namespace muster::sim {
 class SimMaster;
 class SimServer;
 
-/// What a seed draws once: sizes and speeds of the job.
+/// Values that a seed draws once: sizes and speeds of the job.
 struct Knobs {
   uint32_t partitions = 4, servers = 2, lanes = 1, workers = 3, loops = 2;
   uint32_t shards_ahead = 2, unacknowledged_max = 4, prefetch = 2;
@@ -34,7 +34,8 @@ struct Knobs {
   /// Messages are encoded and decoded on their way.
   bool wire = false;
   /// Connections begin with a greeting that names the server's incarnation, as the real ones do;
-  /// else a request reaches whoever has the address by then. The protocol must not need it.
+  /// otherwise a request reaches the process that has the address by then. The protocol must not
+  /// need it.
   bool greets = true;
   /// Lanes serve requests and copy images in slices of a row or a few, with others in between; now
   /// and then a connection ends between two slices.
@@ -49,7 +50,7 @@ struct Knobs {
   bool busy_grace = false;
   /// The job has a dataset that is a topic.
   bool stream = false;
-  bool losses = false;  // retention of the topic strikes before what is COMMITTED
+  bool losses = false;  // retention of the topic also deletes records that are not COMMITTED
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};
@@ -61,7 +62,7 @@ struct ProcessEnd {
   uint32_t exit_code = 0;
 };
 
-/// One simulated world as its actors see it: time, links, disk, journal, books.
+/// One simulated world as its actors see it: time, links, disk, journal, records.
 struct Env {
   Env(uint64_t seed, const Knobs& knobs, bool print);
 
@@ -80,7 +81,7 @@ struct Env {
   std::set<ShardId> evaluated;
   /// Worker processes that have said hello, by slot.
   std::map<uint32_t, std::vector<ProcessRef>> greeted;
-  /// Leases of workers that stand still, when everything that they pushed is forgotten.
+  /// Leases of stopped workers, after everything that they pushed is forgotten.
   std::set<LeaseToken> forgotten;
   /// The newest call that the current master has had of each worker process.
   std::map<uint64_t, uint64_t> heard;
@@ -89,16 +90,16 @@ struct Env {
 
   /// The process in the master's slot, or null.
   SimMaster* master = nullptr;
-  /// Every server process there ever was.
+  /// Every server process so far.
   std::vector<std::unique_ptr<SimServer>> servers;
   /// A process ends by itself; the supervisor listens.
   std::function<void(const ProcessRef&, const ProcessEnd&)> exited;
 
-  /// A random stream of its own for every use.
+  /// A separate random stream for every use.
   Rng Stream(uint64_t a, uint64_t b = 0) const { return Rng(HashWords(seed, a, b)); }
   /// The living server process with this incarnation, or null.
   SimServer* FindServer(ServerId id, ServerIncarnation incarnation, bool dead_too = false) const;
-  /// Who takes a request for it, or null.
+  /// The server that takes a request for it, or null.
   SimServer* Listener(ServerId id, ServerIncarnation incarnation) const;
   void Exit(const ProcessRef& process, const ProcessEnd& end);
   template <typename... Args>

@@ -76,8 +76,8 @@ Fault DrawFault(Rng* rng, const Knobs& knobs, nanoseconds end) {
   return fault;
 }
 
-/// Stops workers, one after the other, each for longer than a lease, and while the first goes on
-/// with shards that it no longer has, servers begin anew.
+/// Stops workers, one after the other, each for longer than a lease, and while the first continues
+/// with shards that it no longer has, servers start again.
 void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   nanoseconds at = Between(rng, 100, 2'000);
   uint64_t worker = rng->Below(knobs.workers);
@@ -101,7 +101,7 @@ void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
-/// A stream of its own, so that the other seeds stay as they are.
+/// Uses a separate stream, so that the other seeds do not change.
 void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   Rng rng(HashWords(seed, kForgetStream));
   if (rng.Below(knobs.late_news ? 4 : 40) != 0) return;
@@ -115,8 +115,8 @@ void AddForgotten(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   plan->end = std::max(plan->end, fault.at + fault.duration + std::chrono::seconds(4));
 }
 
-/// The master begins anew while workers stand still, and they go on when others have their shards,
-/// or had them. A stream of its own.
+/// The master starts again while workers stand still, and they continue when others have their
+/// shards, or had them. Uses a separate stream.
 void AddBusyGrace(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   if (!knobs.busy_grace) return;
   Rng rng(HashWords(seed, kGraceStream));
@@ -162,7 +162,7 @@ void AddSwizzle(Rng* rng, const Knobs& knobs, nanoseconds end, std::vector<Fault
   }
 }
 
-/// Drains single nodes. A stream of its own: all the other faults of a seed stay as they are.
+/// Drains single nodes. Uses a separate stream, so that all other faults of a seed stay the same.
 void AddDrains(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   Rng rng(HashWords(seed, kDrainStream));
   if (rng.Below(5) != 0) return;
@@ -175,7 +175,7 @@ void AddDrains(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
-/// The topic's brokers go away. A stream of its own, too.
+/// The topic's brokers go away. Uses a separate stream, too.
 void AddBrokerFaults(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   Rng rng(HashWords(seed, kTopicStream, 1));
   if (!knobs.stream) return;
@@ -265,7 +265,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   knobs.late_news = rng.Below(4) == 0;
   knobs.late_news |= weakening == Weakening::kLateNews;
   knobs.busy_grace = weakening == Weakening::kBusyGrace;
-  // By a draw of its own: the other seeds stay as they were.
+  // Uses a separate draw, so that the other seeds do not change.
   knobs.stream = Rng(HashWords(seed, kTopicStream)).Below(4) == 0;
   knobs.slices = Rng(HashWords(seed, kSlices)).Below(2) == 0;
   if (Rng rng_of_commits(HashWords(seed, kCommits)); rng_of_commits.Below(2) == 0) {

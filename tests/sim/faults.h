@@ -28,7 +28,7 @@ enum class FaultKind : uint8_t {
   kRestart,
   kPowerLoss,
   kForget,     // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
-  kDrainNode,  // a worker or a server, which begins anew afterwards
+  kDrainNode,  // a worker or a server, which starts again afterwards
   kBrokers,    // of the topic, which cannot be reached
 };
 
@@ -43,8 +43,8 @@ struct Fault {
 };
 std::string ToString(const Fault& fault);
 
-/// Everything that goes wrong in a seed, drawn beforehand, so that the minimiser can take out one
-/// thing without changing the others.
+/// All faults of a seed, drawn beforehand, so that the minimiser can remove one without changing
+/// the others.
 struct FaultPlan {
   nanoseconds end{0};         // all faults end
   std::vector<Fault> faults;  // by time
@@ -56,7 +56,7 @@ struct FaultPlan {
 /// A weakening of the simulation itself is in force in every seed.
 Knobs DrawKnobs(uint64_t seed, Weakening weakening = Weakening::kNone);
 FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs);
-/// Parts of a plan that can be taken out as a whole, besides single faults.
+/// Parts of a plan that can be removed as a whole, besides single faults.
 inline constexpr std::string_view kPlanParts[] = {"network", "trainers", "torn reads"};
 void TakeOut(std::string_view part, FaultPlan* plan);
 

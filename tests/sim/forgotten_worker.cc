@@ -50,7 +50,7 @@ void ForgottenWorker::Look() {
 bool ForgottenWorker::StepIsOver() const {
   if (env_->master == nullptr || !env_->master->serving()) return false;
   if (step_ == Step::kForgetting) return Forgotten();
-  // What has not changed since is not written again, so not every partition will.
+  // A partition that has not changed is not written again, so not every partition will be.
   return std::ranges::any_of(accepted_, [&](const auto& one) {
     return env_->master->core().partitions().manifest(one.first).number > one.second;
   });

@@ -9,17 +9,17 @@
 
 namespace muster::sim {
 
-/// The longest way round to a part that comes too late: a worker stands still in the middle of its
+/// The longest path to a part that arrives too late: a worker stands still in the middle of its
 /// minibatches until others have trained its shards, those are COMMITTED and forgotten everywhere,
-/// and partitions have been snapshotted twice since. Then all servers begin anew from what is
-/// accepted, and the worker goes on where it stood. Chance almost never waits for all of this.
+/// and partitions have been snapshotted twice since. Then all servers start again from what is
+/// accepted, and the worker continues where it stood. A random plan almost never does all of this.
 class ForgottenWorker {
  public:
-  /// `rng` decides how much later than possible the servers are killed, and the worker goes on.
+  /// `rng` decides how much later than possible the servers are killed, and the worker continues.
   ForgottenWorker(Env* env, Supervisor* supervisor, Rng rng)
       : env_(env), supervisor_(supervisor), rng_(rng) {}
 
-  /// The worker goes on after `longest` at the latest, whatever was reached. To be called once.
+  /// The worker continues after `longest` at the latest, whatever was reached. To be called once.
   void Begin(uint32_t worker, nanoseconds longest);
 
  private:
@@ -27,7 +27,7 @@ class ForgottenWorker {
   void LookAgain();
   void Look();
   bool StepIsOver() const;
-  /// No lease from before is out, and every partition's owner knows.
+  /// No earlier lease is in use, and every partition's owner knows that.
   bool Forgotten() const;
   void NoteSnapshots();
   /// It is the process that was stopped, and stands still.
@@ -39,7 +39,7 @@ class ForgottenWorker {
   Rng rng_;
   uint32_t worker_ = 0;
   ProcessRef process_;
-  /// What it held when it stopped, of training datasets.
+  /// The training shards that it held when it stopped.
   std::set<LeaseToken> held_;
   Step step_ = Step::kForgetting;
   TimePoint until_;

@@ -14,22 +14,24 @@
 
 namespace muster::sim {
 
-/// One process's ear for the master. What an answer says is state, said again until the process
-/// shows that it knows; so every piece of it (a map, an ended lease, an acceptance, what to forget)
-/// may as well come later than the rest. A piece is on time or withheld for up to LateMax(piece).
+/// What one process receives from the master. An answer is state, and is repeated until the process
+/// shows that it knows it. So each piece of it (a map, an ended lease, an acceptance, what to
+/// forget) may arrive later than the rest. A piece is on time, or is withheld for up to
+/// LateMax(piece).
 class LateNews {
  public:
   /// `active` false: everything is on time.
   LateNews(uint64_t seed, bool active) : seed_(seed), active_(active) {}
 
-  /// A worker may speak of changes of the map that have come to it, though they take effect only
-  /// later: then the next ones overtake them.
+  /// A worker may name changes of the map that have arrived but take effect only later, so later
+  /// changes may overtake them.
   void CountWithheld(WorkerExchangeRequest* request) const {
     if (!changes_ || request->map_base == MapVersion()) return;
     request->map_version = std::max(request->map_version, changes_->version);
     request->map_base = request->map_version;
   }
-  /// Takes out what is late, and gives changes of the map that were; returns how many pieces.
+  /// Removes the late pieces, and adds changes of the map that were late; returns the number of
+  /// pieces.
   uint64_t Withhold(WorkerExchangeReply* reply, TimePoint now) {
     if (!active_) return 0;
     uint64_t withheld = std::erase_if(

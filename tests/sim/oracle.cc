@@ -201,7 +201,7 @@ void Oracle::CheckFailures(const FailureRecord& record) {
     failed_.insert(record.shard);
     failed_epochs_.insert(record.shard.epoch);
   } else if (failed_.erase(record.shard) > 0) {
-    happened.clear();  // it is tried again, and nobody holds it
+    happened.clear();  // it is tried again, and no worker holds it
     left.clear();
   }
   if (record.failures > happened.size() + left.size() / HandBacks::kWithoutProgressMax) {
@@ -222,7 +222,7 @@ void Oracle::OnEvaluated(const ShardId& shard, const ShardQueue& queue) {
     if (Workload::IsEvaluate({dataset, EpochIndex(0), ShardIndex(0)})) continue;
     for (uint32_t e = 0; e < queue.epochs(dataset) && e <= shard.epoch.value(); ++e) {
       const EpochCounts counts = queue.Counts(dataset, EpochIndex(e));
-      // What was FAILED when it began may be tried again meanwhile.
+      // A shard that was FAILED when it began may be tried again meanwhile.
       if (counts.done + counts.committed == counts.shards ||
           failed_epochs_.contains(EpochIndex(e))) {
         continue;
@@ -422,7 +422,7 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
       Fail("end-window", fmt::format("partition {} still remembers {} shards, all are COMMITTED", p,
                                      served->sizes().window_shards));
     }
-    // What an export, or another run, would read.
+    // The rows that an export, or another run, would read.
     auto images = const_cast<SimDisk*>(disk_)->Read(id, core.partitions().manifest(id));
     ps::Partition restored(id, kJobSeed);
     const absl::Status status =

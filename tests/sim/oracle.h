@@ -18,14 +18,14 @@
 
 namespace muster::sim {
 
-/// Judges: knows what must hold (README.md lists it) and keeps books of its own, apart from those
-/// of the code under test. The first thing found is kept.
+/// The judge: checks the invariants (README.md lists them) with its own records, separate from
+/// those of the code under test. Keeps the first violation.
 class Oracle {
  public:
   Oracle(const Workload* workload, const SimDisk* disk)
       : workload_(workload), disk_(disk), chains_(workload->partitions()) {}
 
-  /// `kind` is one or two words: what the minimiser takes for the same failure.
+  /// `kind` is one or two words, by which the minimiser recognises the same failure.
   void Fail(std::string kind, std::string text);
   bool failed() const { return !kind_.empty(); }
   const std::string& kind() const { return kind_; }
@@ -37,7 +37,7 @@ class Oracle {
               bool ok);
   /// A server process serves a partition that it has just built from files with these marks.
   void OnBuilt(const ps::Partition& partition, const SimDisk::Marks& marks);
-  /// A server process says what it serves, and which of its snapshots it knows to be accepted.
+  /// A server process reports what it serves, and which of its snapshots it knows to be accepted.
   void OnOwned(uint64_t process, const OwnedPartition& owned);
 
   /// Rows of a table in a partition, under one owner epoch.
@@ -48,7 +48,7 @@ class Oracle {
     uint64_t version = 0;
     friend auto operator<=>(const VersionName&, const VersionName&) = default;
   };
-  /// A server process has these rows, and calls them so.
+  /// A server process has these rows under this version.
   void OnVersion(const VersionName& name, std::vector<float> rows);
 
   // ---- the master ----
@@ -58,8 +58,8 @@ class Oracle {
   /// owner has not built it yet.
   using Current = std::function<const ps::Partition*(PartitionId)>;
   void OnDone(const DoneRecord& record, const Current& current);
-  /// An answer leaves: everything that it was computed from is durable. `idle`: the journal has no
-  /// batch that is not.
+  /// An answer leaves: everything from which it was computed must be durable. `idle`: every batch
+  /// of the journal is durable.
   void OnAnswer(const MasterCore& core, const DurableState& state, bool idle);
   /// `core` has just given it.
   void OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant,
@@ -71,7 +71,7 @@ class Oracle {
   /// An evaluate shard becomes COMMITTED now; its training is as `queue` has it.
   void OnEvaluated(const ShardId& shard, const ShardQueue& queue);
 
-  /// The master's word leaves that everything before `offset` is COMMITTED.
+  /// The master reports that everything before `offset` is COMMITTED.
   void OnStreamCommitted(TopicPartition partition, uint64_t offset);
 
   // ---- the workers ----

@@ -1,5 +1,4 @@
-// What planted bugs and weakenings do instead of what the sources do, where a condition does not
-// say it.
+// The code of planted bugs and weakenings that a condition alone cannot express.
 #include <algorithm>
 
 #include "base/planted_bug.h"

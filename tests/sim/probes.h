@@ -53,7 +53,7 @@
   X(kUnsyncedFound, "unsynced-found", "and what was written is found again")          \
   X(kJournalError, "journal-error", "the journal could not be written")               \
   X(kUnusedFile, "unused-file", "a file of no manifest deleted")                      \
-  X(kOrphanFile, "orphan-file", "a file nobody named deleted at a run's start")       \
+  X(kOrphanFile, "orphan-file", "an unnamed file deleted at a run's start")           \
   X(kDrain, "drain", "a drain that ended in DRAINED")                                 \
   X(kDrainedWorker, "drained-worker", "a worker alone that was told to leave")        \
   X(kDrainedServer, "drained-server", "a server alone that ended snapshotted")        \

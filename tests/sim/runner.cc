@@ -28,7 +28,7 @@ struct Note {
   char text[400];
 };
 
-/// What a job tells its parent, in memory that both see.
+/// The messages of a job to its parent, in shared memory.
 struct Board {
   uint64_t next;  // the seed it works at
   bool over;
@@ -100,8 +100,8 @@ pid_t StartJob(const SweepOptions& options, std::atomic<uint64_t>* least, Board*
     Set(options.plant);
     const uint64_t end = options.first + options.seeds;
     for (; board->next < end; board->next += options.jobs) {
-      // Nobody runs on past the least seed that fails, and nobody stops before it: it is the same
-      // for every number of jobs.
+      // No job runs beyond the smallest failing seed, and no job stops before it. So the result is
+      // the same for every number of jobs.
       if (options.stop_at_first && board->next > least->load()) break;
       ::alarm(static_cast<unsigned>(kSeedMax.count()));
       Count(options.simulate({.seed = board->next}), board->next, board);

@@ -20,7 +20,7 @@ struct Violation {
   std::string text;
 };
 
-/// What many seeds came to. The same for every number of jobs.
+/// The result of many seeds; the same for every number of jobs.
 struct Summary {
   uint64_t seeds = 0;
   uint64_t hash = 0;  // over all traces
@@ -32,7 +32,7 @@ struct Summary {
   Probes probes;
 };
 
-/// A rule taken out, and what it is planted with; either may be none.
+/// A removed rule, and its weakening; either may be none.
 struct Plant {
   PlantedBug bug = PlantedBug::kNone;
   Weakening weakening = Weakening::kNone;
@@ -40,8 +40,8 @@ struct Plant {
 const PlantedBugText& TextOf(PlantedBug bug);
 const WeakeningText& TextOf(Weakening weakening);
 
-/// A seed that takes longer is a violation, "hang". Of the machine's clock, so far above what any
-/// seed takes on a machine that has much else to do.
+/// A seed that takes longer is a violation, "hang". Measured with the machine's clock, so it is far
+/// above the time of any seed on a busy machine.
 inline constexpr std::chrono::seconds kSeedMax{300};
 struct SweepOptions {
   uint64_t first = 1;
@@ -70,13 +70,13 @@ struct Minimised {
 };
 Minimised Minimise(const Violation& violation, const Plant& plant, uint64_t runs_max,
                    const RunOptions& from = {});
-/// One of each kind, that with the least seed.
+/// One of each kind, with the smallest seed.
 std::vector<Violation> OneOfEachKind(const std::vector<Violation>& violations);
 
 /// In how many seeds a weakening must do no harm.
 inline constexpr uint64_t kWeakenedSeeds = 2'000;
 struct FoundBug {
-  uint64_t seed = 0;  // the first that shows it; 0: none did
+  uint64_t seed = 0;  // the first seed that shows it; 0: none did
   std::string kind;   // as what
 };
 /// Looks for a violation in the seeds from 1 to `seeds`; the answer does not depend on the number

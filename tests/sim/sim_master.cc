@@ -127,7 +127,7 @@ void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
       }
     }
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
-      // DONE and to be run again within one batch: nobody has heard of it.
+      // DONE and to be run again within one batch, so no worker knows of it.
       if (!core_->ledger().queue().done().Contains(done->done.seq)) continue;
       env_->Say(*process_, "shard {} is DONE {}", ToString(done->done.shard),
                 done->done.seq.value());

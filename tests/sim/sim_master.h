@@ -14,13 +14,13 @@
 
 namespace muster::sim {
 
-/// A master process: the real core and the real rule of group commit, around them what
-/// master/service does with a thread.
+/// A master process: the real core and the real group commit. The code around them replaces the
+/// threads of master/service.
 class SimMaster {
  public:
   SimMaster(Env* env, ProcessRef process, CoreOptions options);
 
-  /// Goes on from the journal; serves when its start is journaled.
+  /// Continues from the journal; serves after its start is journaled.
   void Start();
   void Post(GroupCommit::Item item);
   bool serving() const { return serving_; }
@@ -55,9 +55,9 @@ class SimMaster {
   uint64_t failed_ = 0;
 };
 
-/// One call of `caller` to whoever is the master when it arrives. `step` runs in the master, never,
-/// once or twice; `done` in the caller, once: with the first answer, kUnavailable when nobody
-/// listens, or kDeadlineExceeded.
+/// One call of `caller` to the process that is the master when it arrives. `step` runs in the
+/// master, never, once or twice; `done` in the caller, once: with the first answer, kUnavailable
+/// when nothing listens, or kDeadlineExceeded.
 template <typename Reply>
 struct MasterCall {
   ProcessRef caller;
@@ -93,7 +93,7 @@ void Call(Env* env, MasterCall<Reply> call) {
   };
   env->network.Send(state->call.from, kMasterEnd, [env, state, answer] {
     if (env->master == nullptr || !env->master->serving()) {
-      return answer(absl::UnavailableError("nobody listens"));
+      return answer(absl::UnavailableError("nothing listens"));
     }
     SimMaster* const master = env->master;
     env->scheduler.After({}, master->process(), [env, state, answer, master] {

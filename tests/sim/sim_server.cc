@@ -278,7 +278,7 @@ void SimServer::Post(Lane* lane, std::function<void()> task) {
 }
 
 void SimServer::PostSlice(Lane* lane, std::function<void()> task) {
-  // A slice is short, but others come in between.
+  // A slice is short, but other slices run in between.
   lane->free_at = std::max(
       lane->free_at, env_->scheduler.now() + nanoseconds(slices_.Below(kSliceDelayMax.count())));
   env_->scheduler.At(lane->free_at, process_, std::move(task));

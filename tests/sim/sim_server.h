@@ -19,8 +19,8 @@
 
 namespace muster::sim {
 
-/// A parameter server process: real lanes and the real control state, around them what
-/// ParameterServer and LaneServer do with threads.
+/// A parameter server process: real lanes and the real control state. The code around them replaces
+/// the threads of ParameterServer and LaneServer.
 class SimServer {
  public:
   SimServer(Env* env, ProcessRef process, uint32_t slot, uint64_t start);
@@ -33,7 +33,7 @@ class SimServer {
   /// Null when it does not serve the partition at that owner epoch.
   const ps::Partition* Find(PartitionId id, OwnerEpoch epoch) const;
   /// It tells the master that it has lost one of its partitions, and serves it until it is told to
-  /// own it anew: no server of today says so as long as it lives, but any may.
+  /// own it again: no present server reports this while it lives, but the protocol allows it.
   void LosePartition() { loses_partition_ = true; }
 
   /// A request of a worker has come in; `answer` is called in this process.

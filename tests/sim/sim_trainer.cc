@@ -108,7 +108,7 @@ void SimWorker::ReadShard(Loop* loop) {
     env_->probes.Hit(Probe::kStalledRead);
     return After(milliseconds(100), [this, loop] { ReadShard(loop); });
   }
-  // COMMITTED through somebody else, and gone since.
+  // COMMITTED by another worker, and gone since.
   if (!held || env_->topic.begin(stream->partition.value()) > stream->begin) {
     core_->GiveUp(run.grant.token, run.run, sdk::ShardFailure{"offsets are gone", false, true});
     LeaveShard(loop);

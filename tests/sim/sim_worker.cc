@@ -213,7 +213,7 @@ void SimWorker::Send(const sdk::SendRequest& request) {
   env_->network.Send(here, there, [this, shared, message, here, there] {
     const sdk::LaneAddress& lane = shared->lane;
     SimServer* const server = env_->Listener(lane.server, lane.incarnation);
-    if (server == nullptr) {  // nobody listens, or somebody else, whose greeting says so
+    if (server == nullptr) {  // no process listens, or another one, as its greeting says
       env_->network.Send(there, here, [this, shared] {
         env_->scheduler.After({}, process_, [this, shared] {
           core_->OnUnanswered(shared->id, Now());
@@ -236,7 +236,7 @@ void SimWorker::Send(const sdk::SendRequest& request) {
       });
     });
   });
-  // A broken connection is noticed sooner or later; an answer that comes after all is an old one.
+  // A broken connection is noticed sooner or later. An answer that still arrives is outdated.
   After(milliseconds(100) + Some(kSilenceMax), [this, id = request.id] {
     core_->OnUnanswered(id, Now());
     Pump();

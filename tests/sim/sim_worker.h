@@ -25,8 +25,8 @@ struct TrainerFaults {
   uint64_t abandons = 0;    // the process leaves in the middle of its loop
 };
 
-/// A trainer's process: the real WorkerCore, around it what SessionImpl does with threads, and a
-/// trainer with several loops, which prefetch rows, commit minibatches and now and then misbehave.
+/// A trainer's process: the real WorkerCore, code that replaces the threads of SessionImpl, and a
+/// trainer with several loops, which prefetch rows, commit minibatches and sometimes misbehave.
 class SimWorker {
  public:
   SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start,
@@ -90,7 +90,7 @@ class SimWorker {
   void Send(const sdk::SendRequest& request);
   void Answer(const std::shared_ptr<const sdk::SendRequest>& request, const DataReply& reply);
   // The trainer.
-  /// After every event: whoever can go on does, and what follows is sent.
+  /// After every event: all loops that can continue do so, and the results are sent.
   void Pump();
   bool Advance(Loop* loop);
   bool TakeShard(Loop* loop);

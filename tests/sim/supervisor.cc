@@ -183,7 +183,7 @@ void Supervisor::Poll() {
     const JobState state = env_->journal.state().meta->state;
     if (state == JobState::kDrained) env_->probes.Hit(Probe::kDrain);
     if (state == JobState::kFailed) env_->probes.Hit(Probe::kRetriedShard);
-    // Everybody hears of it, then the user runs the job again.
+    // All nodes learn of it, and then the user runs the job again.
     env_->scheduler.After(milliseconds(500), self_, [this] { RestartRun(Power::kStays); });
     return;
   }
@@ -226,7 +226,7 @@ bool Supervisor::Pause(Role role, uint32_t index, nanoseconds duration) {
   Slot& slot = SlotOf(role, index);
   if (slot.process == nullptr || !slot.process->alive) return false;
   slot.process->paused_until = env_->scheduler.now() + duration;
-  if (role == Role::kMaster) {  // it comes to this when it goes on
+  if (role == Role::kMaster) {  // it does this after it continues
     env_->scheduler.After({}, slot.process, [this] { env_->probes.Hit(Probe::kMasterPause); });
   }
   env_->Say(*slot.process, "stands still for {} ms", duration / milliseconds(1));

@@ -16,8 +16,8 @@ namespace muster::sim {
 
 enum class Role : uint8_t { kMaster, kServer, kWorker };
 
-/// What `muster run` and the scaler do: start every node, restart what ends, tell the master of
-/// it, kill what the master calls lost, and run the job again when it has ended otherwise than
+/// Replaces `muster run` and the scaler: starts every node, restarts nodes that end, reports that
+/// to the master, kills nodes that the master calls lost, and runs the job again if it did not end
 /// well.
 class Supervisor {
  public:
@@ -25,23 +25,23 @@ class Supervisor {
 
   /// Everything is started, with a run id of its own.
   void StartRun();
-  /// SIGKILL of everything, and the job is run again.
+  /// Kills everything with SIGKILL, and runs the job again.
   enum class Power { kStays, kLost };
   void RestartRun(Power power);
-  /// SIGKILL; false when nobody is there.
+  /// SIGKILL; false if there is no process.
   bool Kill(Role role, uint32_t index);
   bool Pause(Role role, uint32_t index, nanoseconds duration);
-  /// Takes a living process for dead: another one is started beside it.
+  /// Treats a living process as dead: starts another one beside it.
   bool Replace(Role role, uint32_t index);
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
-  /// Drains one node, whatever happens to the master meanwhile; then it begins anew.
+  /// Drains one node, whatever happens to the master meanwhile; then it starts again.
   void DrainNode(Role role, uint32_t index);
-  /// Everything that stands still goes on soon.
+  /// All stopped processes continue soon.
   void Resume(nanoseconds within);
   void ResumeWorker(uint32_t index, nanoseconds within);
-  /// For so long nobody kills this worker for being called lost: its node cannot be reached.
+  /// For this long, this worker is not killed for being lost, because its node cannot be reached.
   void Spare(uint32_t worker, nanoseconds duration);
 
   /// The process in a slot, dead or alive; null before the first.

@@ -5,9 +5,10 @@
 
 namespace muster::sim {
 
-/// What master/sources/topic does with a thread: looks at the topic, one look after the other, and
-/// makes known how far everything is COMMITTED, which is as far as retention may go, but where it
-/// hides more. And the operator who has lost ranges tried again once their records are back.
+/// Replaces the thread of master/sources/topic: looks at the topic, one look after the other, and
+/// publishes the offset up to which everything is COMMITTED. Retention may go up to that offset,
+/// except where it hides more. Also plays the operator, who retries lost ranges after their records
+/// are back.
 class TopicWatch {
  public:
   TopicWatch(Env* env, ProcessRef process);

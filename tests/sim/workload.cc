@@ -34,7 +34,7 @@ double ScoreOf(uint64_t number) {
 
 constexpr uint32_t kStreamMinibatchSize = 3, kStreamMinibatches = 2;
 constexpr uint64_t kSparseKeys = 24, kLateKeys = 9;
-/// Of the late table; nobody pushes it.
+/// Of the late table; no worker pushes it.
 constexpr uint64_t kUntouchedKey = 1'000'000;
 
 std::vector<TableSpec> Tables() {

@@ -157,7 +157,7 @@ class World {
     if (!succeeded_ && Succeeded()) {
       succeeded_ = true;
       Heal();
-      // What is COMMITTED must survive, and be forgotten again, after the end as well.
+      // COMMITTED shards must survive, and be forgotten again, also after the end.
       Rng rng = env_.Stream(5);
       if (rng.Below(4) == 0) {
         supervisor_.Kill(Role::kServer, static_cast<uint32_t>(rng.Below(knobs_.servers)));

@@ -54,9 +54,9 @@ INNER = {
 }
 # Of all lines of the product, in one room at most.
 ROOM_SHARE_PERCENT = 25
-# Folders that stand behind an interface, and who may name them besides tests: who opens them.
+# Folders behind an interface, and the files that may name them besides tests: those that open them.
 BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/": ("host",)}
-# What a trainer includes; examples may use nothing else of the house.
+# The header that a trainer includes; examples may include no other header of the project.
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
@@ -221,7 +221,7 @@ def adapters(tree):
 
 
 def sdk_headers(tree):
-    """What is installed includes the standard library and itself, nothing else."""
+    """Installed headers include only the standard library and each other."""
     for path, text in tree.code(".h"):
         if path.startswith(PUBLIC_HEADERS):
             for number, target, _ in includes(text):
@@ -230,7 +230,7 @@ def sdk_headers(tree):
 
 
 def readmes(tree):
-    """Every folder that CMake knows says what it is for; the root has its documents."""
+    """Every folder that CMake knows has a README; the root has its documents."""
     for path in sorted(tree.files):
         folder, name = os.path.split(path)
         if name == "CMakeLists.txt" and folder and not folder.startswith("tests/") and folder != "tests":
@@ -243,7 +243,7 @@ def readmes(tree):
 
 
 def headers_in_readmes(tree):
-    """Who looks for a header finds it in the README of its folder: a name and what it is for."""
+    """The README of a folder names each of its headers and their purpose."""
     for path, _ in tree.code(".h"):
         folder, name = os.path.split(path)
         readme = tree.files.get(f"{folder}/README.md")
@@ -375,7 +375,7 @@ def text_form(tree):
 
 
 def markdown_width(tree):
-    """Prose of Markdown wraps; tables, headings, code blocks and what has no blank to break at stay as they are."""
+    """Prose of Markdown wraps; tables, headings, code blocks and lines without a blank to break at stay unchanged."""
     for path, text in sorted(tree.files.items()):
         if path.endswith(".md"):
             for number, columns in wrap.long_lines(text):
@@ -390,7 +390,7 @@ def mains(tree):
 
 
 def commands_documented(tree):
-    """A script that people call says what it does when asked with --help."""
+    """A script for people says with --help what it does."""
     for path, text in tree.files.items():
         if re.fullmatch(r"scripts/[a-z_-]+", path) and "--help" not in text:
             yield f"{path}: has no --help"

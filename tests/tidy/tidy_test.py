@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every rule of tidy.py sees what it is there for and leaves the right thing alone; then the repository itself passes them all."""
+"""Every rule of tidy.py finds wrong code and accepts right code; then the repository itself passes all rules."""
 
 import os
 import sys

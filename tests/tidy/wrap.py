@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wraps the prose of Markdown files at 100 columns, in place. Changes no word, and nothing where all lines are short enough.
+"""Wraps the prose of Markdown files at 100 columns, in place. Changes no word, and no paragraph whose lines are all short enough.
 
 Tables, headings, code blocks and HTML stay as they are. A code span and a link's address are not broken, so a line may stay
 longer that has nothing else. Python's standard library only.
@@ -37,7 +37,7 @@ def paragraphs(text):
 
 
 def words(line):
-    """The words of a line; a code span is one, and what is glued to it."""
+    """The words of a line; a code span with its adjacent characters is one word."""
     return re.findall(r"(?:`[^`]*`|[^\s`]|`)+", line)
 
 

@@ -44,7 +44,7 @@ struct Contribution {
 };
 Contribution ContributionOf(uint64_t id, uint32_t epoch);
 
-/// The id on a line: decimal digits, up to kIdMax. Nothing when the line is not that.
+/// The id on a line: decimal digits, up to kIdMax. None if the line is anything else.
 std::optional<uint64_t> ParseId(std::string_view line);
 
 }  // namespace muster::verify

@@ -10,7 +10,7 @@ std::string ToText(const ShardName& shard) {
   return shard.dataset + "/" + std::to_string(shard.epoch) + "/" + std::to_string(shard.index);
 }
 
-/// The text up to the next blank, which is taken away with it.
+/// Removes and returns the text up to the next blank, and removes the blank.
 std::string_view TakeWord(std::string_view* line) {
   const size_t end = line->find(' ');
   const std::string_view word = line->substr(0, end);

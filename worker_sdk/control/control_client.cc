@@ -14,7 +14,8 @@
 namespace muster::sdk {
 namespace {
 
-/// Kept as a text in the library, where tools find it: inlined, it would be a number in the code.
+/// Kept as a string in the library, where tools find it. Inlined, it would become numbers in the
+/// code.
 [[gnu::noinline]] std::string_view SdkVersion() {
   return kCompatibleVersion;
 }

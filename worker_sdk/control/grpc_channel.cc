@@ -208,13 +208,14 @@ absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
     ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) return Unavailable(address, std::strerror(error));
   }
-  // A connection to a port without a listener can meet itself (simultaneous open): not a server.
+  // A connection to a port without a listener can connect to itself (simultaneous open). Then there
+  // is no server.
   sockaddr_storage self{}, peer{};
   socklen_t self_size = sizeof(self), peer_size = sizeof(peer);
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_size) == 0 &&
       ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
       self_size == peer_size && std::memcmp(&self, &peer, self_size) == 0) {
-    return Unavailable(address, "nobody listens there");
+    return Unavailable(address, "nothing listens there");
   }
   return absl::OkStatus();
 }
@@ -277,7 +278,7 @@ absl::Status GrpcChannel::Connection::Pump(SteadyTime deadline) {
 }
 
 bool GrpcChannel::Connection::Dead() {
-  // What came between two calls: settings, pings, a farewell.
+  // Frames that arrived between two calls: settings, pings, GOAWAY.
   while (true) {
     pollfd entry{fd, POLLIN, 0};
     if (::poll(&entry, 1, 0) <= 0) break;

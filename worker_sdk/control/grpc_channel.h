@@ -13,8 +13,9 @@
 namespace muster::sdk {
 
 /// Unary gRPC calls over one HTTP/2 connection, without the gRPC runtime: blocking, one call at a
-/// time, for one thread (not thread-safe). The connection is made by the first call, kept, and made
-/// again when it broke. Source: the gRPC over HTTP/2 protocol (grpc/grpc, doc/PROTOCOL-HTTP2.md).
+/// time, for one thread (not thread-safe). The first call connects. The connection is kept, and
+/// made again if it breaks. Source: the gRPC over HTTP/2 protocol (grpc/grpc,
+/// doc/PROTOCOL-HTTP2.md).
 class GrpcChannel {
  public:
   /// `address`: "127.0.0.1:7070", an IPv4 or bracketed IPv6 address, or "localhost:port".
@@ -31,8 +32,8 @@ class GrpcChannel {
   /// Calls `method` ("/muster.v1.WorkerService/Hello") with the encoded `request` and returns the
   /// encoded response. Errors: the status that the server answered; kUnavailable when it cannot be
   /// reached or the connection broke; kDeadlineExceeded after `timeout`; kResourceExhausted for a
-  /// response over kResponseBytesMax. A call on a kept connection that turns out to be dead before
-  /// anything was answered is made once more on a fresh one: calls must be idempotent.
+  /// response over kResponseBytesMax. If a kept connection turns out to be dead before any answer,
+  /// the call is repeated once on a new one. So calls must be idempotent.
   absl::StatusOr<std::string> Call(std::string_view method, std::string_view request,
                                    std::chrono::milliseconds timeout);
 

@@ -64,7 +64,7 @@ void ConfirmedParts::ForgetLost() {
   for (Partition& parts : partitions_) parts.lost.clear();
 }
 
-/// What a partition has confirmed before its newest restore is doubtful after it.
+/// After a partition's newest restore, its earlier confirmations are in doubt.
 bool ConfirmedParts::IsOutdated(const Partition& parts, RestoreEpoch restored_at) {
   return restored_at > parts.restored_at && !MUSTER_PLANTED(kReverifyInWords);
 }

@@ -22,28 +22,28 @@ class ConfirmedParts {
     std::vector<PartitionId> partitions;
   };
 
-  /// The partition has said that the part is in its rows, to a request that was sent under a map of
+  /// The partition has confirmed that the part is in its rows. The request was sent under a map of
   /// the restore epoch `sent_under`.
   void Add(PartitionId partition, MinibatchIndex minibatch, RestoreEpoch sent_under);
-  /// The partition has said that the part is not in its rows, as above. Said of a state before its
-  /// newest restore, it means nothing.
+  /// The partition has answered that the part is not in its rows, as above. An answer about a state
+  /// before its newest restore means nothing.
   void Lose(PartitionId partition, MinibatchIndex minibatch, RestoreEpoch sent_under);
-  /// The part is on its way again: it is lost no more, what its partition says counts.
+  /// The part is sent again. So it is no longer lost, and the partition's answer counts.
   void Pushed(PartitionId partition, MinibatchIndex minibatch);
-  /// Doubts what partitions have confirmed before their newest restore. To be given every map, in
-  /// their order, the one at the grant first: what comes under a map is confirmed as of it.
+  /// Doubts what partitions have confirmed before their newest restore. Call it with every map, in
+  /// order, beginning with the one at the grant: a confirmation counts as of its map.
   void TakeMap(const PartitionMap& map);
-  /// What is doubted, by minibatch in ascending order, at most `limit` of them.
+  /// The doubted parts, by minibatch in ascending order, at most `limit`.
   std::vector<Minibatch> Doubted(size_t limit) const;
-  /// What is lost, as above.
+  /// The lost parts, as above.
   std::vector<Minibatch> Lost() const;
-  /// Lost parts are awaited no more: the run that was to push them again has ended without.
+  /// No longer waits for lost parts: the run that should push them again has ended without them.
   void ForgetLost();
 
  private:
   using Bits = PooledVector<uint64_t>;  // 64 minibatches per word
   struct Partition {
-    /// Of the newest restore that is known; what older states have confirmed is doubted.
+    /// The newest known restore; confirmations of older states are doubted.
     RestoreEpoch restored_at;
     Bits sure;
     Bits doubted;

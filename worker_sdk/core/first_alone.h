@@ -9,11 +9,10 @@
 
 namespace muster::sdk {
 
-/// Lets the first shard of a process that was started again run alone, until one is completed, but
-/// not for longer than kAloneMax: loops may wait for each other.
-/// A crash is charged to a shard that was being computed alone, and to none of several: else a
-/// shard that crashes its trainer would do so again and again, always in company. Pure. Not
-/// thread-safe.
+/// Lets the first shard of a restarted process run alone until a shard is completed, but at most
+/// for kAloneMax, because loops may wait for each other. A crash is charged to a shard only if that
+/// shard was computed alone. Without this rule, a shard that crashes its trainer could do so again
+/// and again beside others, and would never be charged. Pure. Not thread-safe.
 class FirstAlone {
  public:
   static constexpr std::chrono::seconds kAloneMax{60};
@@ -24,8 +23,8 @@ class FirstAlone {
   /// Names one thread of the process.
   using ThreadNumber = uint64_t;
 
-  /// Whether this thread may take a shard now. A thread that holds the first one may: it would wait
-  /// for itself.
+  /// True if this thread may take a shard now. The thread that holds the first one may, because it
+  /// would wait for itself.
   bool MayTake(ThreadNumber thread, TimePoint now) const {
     return over_ || !first_.has_value() || first_->thread == thread ||
            now - first_->since >= kAloneMax;
@@ -34,7 +33,7 @@ class FirstAlone {
     if (first_.has_value()) over_ = true;
     if (!over_) first_ = First{thread, token, now};
   }
-  /// The loop has left the shard; one that was not completed proves nothing.
+  /// The loop has left the shard. A shard that was not completed proves nothing.
   enum class How { kCompleted, kGivenUp };
   void Left(LeaseToken token, How how) {
     if (over_ || !first_.has_value() || first_->token != token) return;

@@ -50,7 +50,7 @@ KeySet MakeKeySet(std::span<const uint64_t> keys) {
     result.inverse.clear();
     return result;
   }
-  // Without a branch, which would be a guess at every key.
+  // Has no branch, because the processor would have to predict it at every key.
   result.first.resize(result.unique.size() + 1);
   size_t next = 0;
   for (uint32_t i = 0; i < keys.size(); ++i) {

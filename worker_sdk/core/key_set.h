@@ -9,7 +9,8 @@
 
 namespace muster::sdk {
 
-/// Keys of one call, without repeats. Ids count in the order of first appearance. A value.
+/// The keys of one call without repeats. Ids are numbered in the order of first appearance. A
+/// value.
 struct KeySet {
   /// As the caller gave them; they may repeat.
   PooledVector<uint64_t> original;
@@ -31,7 +32,7 @@ class KeyIndex {
  public:
   /// Expects up to `keys` keys; grows when there are more.
   explicit KeyIndex(size_t keys);
-  /// The id of `key`, given now if it is new (then id == size() - 1).
+  /// The id of `key`. A new key gets the next id (then id == size() - 1).
   uint32_t Insert(uint64_t key);
   const PooledVector<uint64_t>& keys() const { return keys_; }
   PooledVector<uint64_t> TakeKeys() && { return std::move(keys_); }
@@ -62,7 +63,7 @@ class GradientSum {
 
  private:
   uint32_t dim_;
-  PooledVector<uint64_t> keys_;    // of the first call, until another set of keys comes
+  PooledVector<uint64_t> keys_;    // of the first call, until a call has other keys
   std::optional<KeyIndex> index_;  // from then on
   PooledVector<float> gradients_;
 };

@@ -8,30 +8,31 @@
 
 namespace muster::sdk {
 
-/// How many shards a worker holds besides those in its loops: what its loops take in a tenth of a
-/// second, so that short shards do not wait for the master, and long ones are not kept from other
-/// workers: what is far more than that goes back. What is held and not begun costs nothing when the
-/// worker dies: it goes to the next who asks. Pure. Not thread-safe.
+/// How many shards a worker holds besides those in its loops: as many as its loops take in a tenth
+/// of a second. So short shards do not wait for the master, and long ones are not kept from other
+/// workers. If the worker holds far more, it hands the rest back. A shard that was not begun costs
+/// nothing when the worker dies: another worker gets it. Pure. Not thread-safe.
 class LeasePace {
  public:
-  /// How long what is held lasts, besides the time that two exchanges take.
+  /// How long the held shards last, in addition to the time of two exchanges.
   static constexpr std::chrono::milliseconds kAhead{100};
-  /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
+  /// Exchanges that take longer, because they wait for a slow disk, count as this long.
   static constexpr std::chrono::seconds kTripMax{2};
-  /// Every exchange lists them all.
+  /// The maximum, because every exchange lists all of them.
   static constexpr uint32_t kShardsMax = 4'096;
 
-  /// `shards_min`: held however slow the loops are; 0: none is ever held ahead of a loop.
+  /// `shards_min`: held even if the loops are slow; 0: no shard is ever held ahead of a loop.
   explicit LeasePace(uint32_t shards_min) : shards_min_(shards_min), goal_(shards_min) {}
 
   /// Shards to hold.
   uint32_t goal() const { return goal_; }
-  /// Whoever holds more than this was faster before, and hands the rest back. A few more than twice
-  /// the goal: where it is 1 or 2, loops that are done at another moment are no reason.
+  /// A worker that holds more than this was faster before, and hands the rest back. It is a few
+  /// more than twice the goal. So with a goal of 1 or 2, small differences in time are no reason to
+  /// hand back.
   uint32_t most() const { return 2 * goal_ + 4; }
   /// A loop takes a shard.
   void Took() { ++taken_; }
-  /// An exchange begins: the goal follows what was taken since the last ones.
+  /// An exchange begins. The goal follows the shards taken since the last ones.
   void Exchanging(TimePoint now) {
     begun_ = now;
     const std::chrono::nanoseconds span = kAhead + 2 * trip_;
@@ -45,7 +46,7 @@ class LeasePace {
     taken_ = 0;
     since_ = now;
   }
-  /// Its answer is there.
+  /// Its answer has arrived.
   void Answered(TimePoint now) {
     trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kTripMax);
   }

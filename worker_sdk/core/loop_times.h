@@ -7,8 +7,8 @@
 
 namespace muster::sdk {
 
-/// The time that any number of threads spent in something, those that are still in it included. A
-/// value; not thread-safe. Every `now` must be at least as late as the one before.
+/// The time that any number of threads spent in something, including the threads that are still in
+/// it. A value; not thread-safe. Every `now` must be at least as late as the one before.
 class TimeSum {
  public:
   void Enter(TimePoint now) {
@@ -22,7 +22,7 @@ class TimeSum {
   uint64_t nanoseconds(TimePoint now) const { return sum_ + inside_ * Ticks(now); }
 
  private:
-  /// Sums wrap around; what is left of them in the end does not.
+  /// Intermediate sums may wrap around, but the result does not.
   static uint64_t Ticks(TimePoint now) {
     return static_cast<uint64_t>(now.time_since_epoch().count());
   }
@@ -30,9 +30,9 @@ class TimeSum {
   uint64_t inside_ = 0;
 };
 
-/// What a worker's loops do, as running totals: the definitions are those of WorkerTimes in
-/// proto/control.proto. A loop that waits for rows or for acknowledgements is in `loop` as well.
-/// Pure: time is an argument. Not thread-safe.
+/// What a worker's loops do, as running totals; WorkerTimes in proto/control.proto has the
+/// definitions. A loop that waits for rows or for acknowledgements is also in `loop`. Pure: time is
+/// an argument. Not thread-safe.
 struct LoopTimes {
   TimeSum wait_shard;
   TimeSum loop;
@@ -51,7 +51,7 @@ struct LoopTimes {
             .wait_shard_us = wait_shard.nanoseconds(now) / 1'000,
             .wait_pull_us = wait_pull.nanoseconds(now) / 1'000,
             .wait_push_us = wait_push.nanoseconds(now) / 1'000,
-            // A minibatch that outlives its loop may wait outside of it.
+            // A minibatch that outlives its loop may still wait, outside of the loop.
             .compute_us = in_loops > waits ? (in_loops - waits) / 1'000 : 0,
             .minibatches_begun = minibatches_begun,
             .minibatches_finished = minibatches_finished,

@@ -137,7 +137,7 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
         if (delivery.push && delivery.batch->plan.parts[index].group_count == 0) {
           Settle(&delivery, index, answer, &outcome);
         } else {
-          SendAgain(&delivery, &part, now);  // nobody asked
+          SendAgain(&delivery, &part, now);  // the answer is for another request
         }
         break;
       case wire::PartCode::kStaleLease:
@@ -182,12 +182,12 @@ void PartSender::Settle(Delivery* delivery, uint32_t part, const PartAnswer& ans
 
 void PartSender::CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts,
                              TimePoint now) {
-  // A large delivery is several requests, sent together and answered one after the other: each has
-  // its own time, or a server would look the slower the more of them there are.
+  // A large delivery has several requests, which are sent together and answered one after the
+  // other. Each is timed by itself. Otherwise, a server would look slower with more requests.
   for (auto& [id, other] : in_flight_) {
     if (other.delivery == request.delivery && other.lane == request.lane) other.turn_since = now;
   }
-  // Refusals and questions cost a server nothing: they would make it look fast.
+  // Refusals and questions cost a server nothing, so they would make it look fast.
   const bool served =
       !request.question && std::ranges::any_of(parts, [](const wire::PartReply& part) {
         return part.code == wire::PartCode::kOk;
@@ -256,7 +256,7 @@ void PartSender::SendAgain(Delivery* delivery, PartState* part, TimePoint now) {
   MUSTER_CHECK(part->state != State::kOk);
   auto backoff = std::min<std::chrono::nanoseconds>(
       kBackoffMin * (1 << std::min<int>(part->attempts, 6)), kBackoffMax);
-  // Up to a quarter more, so that the parts of many workers do not come back in step.
+  // Adds up to a quarter, so that the parts of many workers do not come back at the same time.
   uint64_t jitter = Mix64(part->request.value()) % static_cast<uint64_t>(backoff.count() / 4);
   part->state = State::kWaiting;
   part->attempts = static_cast<uint8_t>(std::min<int>(part->attempts + 1, 100));
@@ -307,7 +307,7 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     }
     PartitionId partition = delivery->batch->plan.parts[i].partition;
     std::optional<LaneAddress> lane = LaneOf(partition);
-    if (!lane) {  // its server is in no map yet
+    if (!lane) {  // no map has its server yet
       wants_map_ = true;
       SendAgain(delivery, &part, now);
       continue;

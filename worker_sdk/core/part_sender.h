@@ -35,7 +35,7 @@ struct LaneAddress {
   friend auto operator<=>(const LaneAddress&, const LaneAddress&) = default;
 };
 
-/// Whose push it is: what every part of it carries.
+/// The identity of the push, which each of its parts carries.
 struct PushIdentity {
   ShardId shard;
   MinibatchIndex minibatch;
@@ -47,7 +47,8 @@ struct PushIdentity {
   RestoreEpoch restore_epoch;
 };
 
-/// Effect: send these parts of `batch` to `lane` and report the answer, or that there will be none.
+/// Effect: send these parts of `batch` to `lane`, and report the answer, or that there will be
+/// none.
 struct SendRequest {
   RequestId id;
   LaneAddress lane;
@@ -59,7 +60,7 @@ struct SendRequest {
     OwnerEpoch epoch;
   };
   PooledVector<Item> items;
-  /// Of a pull: for every group of a dense table, which version of its rows the pull holds.
+  /// For a pull: for every group of a dense table, the version of the rows that the pull holds.
   PooledVector<uint64_t> versions;
   /// Of all items.
   uint64_t keys = 0;
@@ -68,12 +69,12 @@ struct SendRequest {
 
 using SendRequests = PooledVector<SendRequest>;
 
-/// What came back to a pull, besides the rows in its outputs. Empty: it has no dense tables.
+/// What a pull received besides the rows in its outputs. Empty if it has no dense tables.
 struct PullRows {
   PooledVector<std::shared_ptr<const Tensor>> tensors;  // by table of the plan; null: a sparse one
 };
 
-/// What a partition has said of a part: it is in the rows, or (asked without rows) it is not.
+/// A partition's answer about a part: it is in the rows, or (if asked without rows) it is not.
 struct PartAnswer {
   PartitionId partition;
   bool in_rows = false;
@@ -81,27 +82,29 @@ struct PartAnswer {
   RestoreEpoch sent_under;
 };
 
-/// Brings parts to the partitions' owners: routes by the newest map, sends again what was refused
-/// or got no answer, and counts an OK once. Pure: no thread, no socket, no clock. Not thread-safe.
+/// Delivers parts to the partitions' owners. It routes by the newest map, repeats parts that were
+/// refused or got no answer, and counts an OK once. Pure: no thread, no socket, no clock. Not
+/// thread-safe.
 ///
 /// Rules of docs/protocol.md kept here: a push leaves only under a map at least as new as its
 /// lease's R; WRONG_OWNER is sent again after a new map, or after a back-off; RETRY after a
-/// back-off; what got no answer is sent again until the delivery is cancelled. An answer is told
-/// with the R under which it was asked for: it speaks of a state that a restore may have undone.
+/// back-off; a part without an answer is sent again until the delivery is cancelled. An answer is
+/// reported with the R under which it was requested, because a restore may have undone its state.
 class PartSender {
  public:
   /// Bounds of the back-off between two sendings of one part.
   static constexpr std::chrono::milliseconds kBackoffMin{5};
   static constexpr std::chrono::milliseconds kBackoffMax{200};
-  /// So many times in a row a part's frame is called malformed before that is believed: a damaged
-  /// link, or a server without memory, may cause it too. With the back-offs these are 4 s.
+  /// A part fails only after its frame was called malformed so many times in a row, because a
+  /// damaged link or a server without memory can also cause this. With the back-offs, this takes 4
+  /// s.
   static constexpr uint32_t kRefusalsMax = 20;
-  /// What one request holds at most, unless a single part is larger: two such answers fit into a
-  /// ring of 4 MiB, and the server needs no large buffers.
+  /// The largest request, unless a single part is larger. Two such answers fit into a ring of 4
+  /// MiB, and the server needs no large buffers.
   static constexpr uint64_t kRequestKeysMax = 1 << 17;
   static constexpr uint64_t kRequestFloatsMax = 15 << 15;
-  /// A delivery goes in about so many requests, if they are not smaller than that, so that one is
-  /// served while others are on their way.
+  /// A delivery is cut into about so many requests, but not into smaller ones than that. So one is
+  /// served while others are sent.
   static constexpr uint64_t kRequestsOfDelivery = 4;
   static constexpr uint64_t kRequestFloatsMin = 1 << 17;
 
@@ -112,63 +115,62 @@ class PartSender {
   DeliveryId AddPull(std::shared_ptr<const RowBatch> batch, TimePoint now);
   DeliveryId AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
                      TimePoint now);
-  /// Forgets a delivery; answers to it mean nothing from now on. Unknown ids are ignored.
+  /// Forgets a delivery; later answers to it are ignored. Unknown ids are ignored.
   void Cancel(DeliveryId id);
 
-  /// What an answer led to.
+  /// The result of an answer.
   struct Outcome {
-    /// Of a push: what partitions said of its parts.
+    /// For a push: the partitions' answers about its parts.
     PooledVector<PartAnswer> parts;
     /// The delivery that it finished, every part OK.
     std::optional<DeliveryId> finished;
-    /// A partition's floor is above this token: the shard is to be dropped.
+    /// A partition's floor is above this token, so the worker must drop the shard.
     std::optional<LeaseToken> stale;
     /// The server says that the request can never work.
     bool bad_request = false;
   };
-  /// The answer to a request: one code per item, in order; for a pull, `rows` has what came.
-  /// An answer of the wrong length counts as none.
+  /// The answer to a request: one code per item, in order; for a pull, `rows` has the received
+  /// rows. An answer of the wrong length counts as none.
   Outcome OnReply(RequestId id, std::span<const wire::PartReply> parts, const ReceivedRows& rows,
                   TimePoint now);
-  /// For an answer to a pull, before OnReply of the same answer: the copies to be made in between,
-  /// by whoever brings it, so that nobody waits for them. No other answer may come in between;
-  /// anything else may. They go only into memory that nobody reads yet, and only for parts that
-  /// still wait for this very request; all of it is there when OnReply has counted all parts.
-  /// Without this call OnReply copies.
+  /// Call it for an answer to a pull, before OnReply of the same answer. Returns the copies that
+  /// the caller makes in between, without a lock. No other answer may come in between. The copies
+  /// go only into memory that is not read yet, and only for parts that still wait for this request.
+  /// The rows are complete when OnReply has counted all parts. Without this call, OnReply copies.
   PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
                                   const ReceivedRows& rows);
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
-  /// The server calls the request's frame malformed. Sent again, as what is unanswered; true: it
-  /// was refused so often that it can never work.
+  /// The server calls the request's frame malformed. It is sent again like an unanswered one. True:
+  /// it was refused so often that it can never work.
   bool OnRefused(RequestId id, TimePoint now);
 
-  /// Everything that is due, grouped by delivery and lane.
+  /// All due requests, grouped by delivery and lane.
   SendRequests Flush(TimePoint now);
-  /// When Flush has something to do again; nothing when it waits for answers only.
+  /// When Flush has something to do again; none if only answers are awaited.
   std::optional<TimePoint> NextDue() const;
 
   /// Takes the rows of a finished pull and forgets it.
   PullRows TakePull(DeliveryId id);
   bool Finished(DeliveryId id) const;
 
-  /// True when something waits that a newer map may help.
+  /// True if a part waits for a newer map.
   bool wants_map() const { return wants_map_; }
-  /// The master has answered; whether it had a newer map or not.
+  /// The master has answered, with or without a newer map.
   void MapAnswered() { wants_map_ = false; }
 
-  /// How many minibatches have parts that are not OK yet; questions are none.
+  /// How many minibatches have parts that are not OK yet, without questions.
   size_t outstanding_pushes() const { return outstanding_pushes_; }
-  /// The id that the next delivery gets: what was added before has a smaller one.
+  /// The id of the next delivery; earlier ones have smaller ids.
   DeliveryId next_delivery() const { return next_delivery_; }
-  /// Whether one of those minibatches was added before this delivery. Its work grows with what is
-  /// on its way.
+  /// True if one of those minibatches was added before this delivery. The cost grows with the
+  /// number of pending deliveries.
   bool PushesBefore(DeliveryId id) const;
   /// The values of all their parts.
   uint64_t outstanding_push_floats() const { return outstanding_push_floats_; }
 
-  /// What servers answered so far, at most `limit` of them, of the one after `after` on and then
-  /// from the first; in order.
+  /// What servers answered so far, in order, for at most `limit` servers: begins after `after`, and
+  /// continues from the first.
   std::vector<PeerTimes> Peers(std::optional<ServerId> after, size_t limit) const;
 
  private:
@@ -199,12 +201,12 @@ class PartSender {
     bool push = false;
     bool question = false;            // of parts without rows
     PooledVector<uint64_t> versions;  // as in SendRequest
-    /// By part of the answer, when PlaceRows has seen it: all its rows are where they belong, or
-    /// will be when its moves are made.
+    /// By part of the answer, after PlaceRows: true if all its rows are in place, or will be after
+    /// its moves.
     PooledVector<bool> placed;
-    TimePoint turn_since{};  // sent, or the lane has answered what it was sent before it
+    TimePoint turn_since{};  // when it was sent, or when the lane answered the request before it
   };
-  /// Of the newest incarnation of a server that answered.
+  /// The newest incarnation of each server that answered.
   struct Peer {
     ServerIncarnation incarnation;
     uint64_t pulls = 0;
@@ -215,26 +217,27 @@ class PartSender {
 
   DeliveryId Add(std::optional<PushIdentity> push, std::shared_ptr<const RowBatch> batch,
                  TimePoint now);
-  /// Whether the part's newest sending went with this request.
+  /// True if this request is the part's newest one.
   static bool IsAwaited(const PartState& part, RequestId id) {
     return part.state == State::kInFlight && part.request == id;
   }
-  /// R of the state that an answer to this request speaks of: of the map under which it was asked
-  /// for. Absent: it answers an older sending, and means nothing.
+  /// R of the state that an answer to this request is about, from the map under which it was sent.
+  /// Absent: it answers an older request, and means nothing.
   std::optional<RestoreEpoch> SpeaksOf(const PartState& part, RequestId id) const;
-  /// Whether an answer says that the part is in the rows, or has them: OK does, and nothing else.
+  /// True if an answer means that the part is in the rows, or has them: only OK does.
   static bool CountsAsOk(wire::PartCode code, const Delivery& delivery);
   MUSTER_PLANTED_BODY(static bool OkByMistake(wire::PartCode code));
-  /// Pushes need a map at least as new as their lease's R: under an older one they are for nothing.
+  /// Pushes need a map at least as new as their lease's R. Under an older map, they would be
+  /// useless.
   bool MayLeave(const Delivery& delivery) const;
   static bool IsOutstandingPush(const Delivery& delivery);
   void EndOutstandingPush(const Delivery& delivery);
-  /// How far PlaceRows is in the rows and versions of an answer.
+  /// The position of PlaceRows in the rows and versions of an answer.
   struct RowCursor {
     const float* row;
     size_t version;
   };
-  /// Whether all rows of the part are where they belong once the moves are made.
+  /// True if all rows of the part are in place after the moves.
   bool PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited, const InFlight& request,
                  const ReceivedRows& rows, RowCursor* at, PooledVector<RowMove>* moves);
   static RowMove MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
@@ -243,10 +246,10 @@ class PartSender {
   static void AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
                            PooledVector<uint64_t>* versions);
   static PulledTensor* TensorOf(Delivery* delivery, TableId table);
-  /// The pull's dense tensors are whole, and the newest ones from now on.
+  /// The pull's dense tensors are complete. They are the newest ones from now on.
   void TakeTensors(DeliveryId id, Delivery* delivery);
   void BeginRows(const RowBatch& batch, Delivery* delivery);
-  /// Whether an answer has as much as its request asks for.
+  /// True if an answer has as many rows as its request asks for.
   static bool IsOfLength(const InFlight& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows);
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
@@ -259,7 +262,7 @@ class PartSender {
   absl::flat_hash_map<ServerId, uint32_t> lanes_;  // lanes of each server of the map
   absl::flat_hash_map<DeliveryId, Delivery> deliveries_;
   absl::flat_hash_map<RequestId, InFlight> in_flight_;
-  /// The tensor that was received last, by which the next pull asks.
+  /// The newest received tensor. The next pull sends its versions.
   struct Newest {
     DeliveryId pull;
     std::shared_ptr<const Tensor> tensor;

@@ -53,7 +53,7 @@ std::span<const float> PlannedGradients::Row(size_t table, size_t position) cons
 std::shared_ptr<const RowBatch> PlannedGradients::Take() {
   MUSTER_CHECK(complete());
   auto batch = MakePooled<RowBatch>();
-  // Who sends it does not ask which key of which table a row was.
+  // The sender needs neither the key nor the table of a row.
   batch->plan.keys = pull_->plan.keys;
   batch->plan.groups = pull_->plan.groups;
   batch->plan.parts = pull_->plan.parts;

@@ -11,9 +11,9 @@
 
 namespace muster::sdk {
 
-/// Gradients of a minibatch that pushes what one pull of it has asked for. How those rows are cut
-/// into parts is known since the pull, so every gradient is added where it will be sent from, in
-/// one pass over it. Not thread-safe.
+/// Gradients of a minibatch that pushes the rows of one of its pulls. The pull has already cut
+/// these rows into parts. So each gradient is added, in one pass, where it will be sent from. Not
+/// thread-safe.
 class PlannedGradients {
  public:
   explicit PlannedGradients(std::shared_ptr<const RowBatch> pull);
@@ -35,12 +35,12 @@ class PlannedGradients {
   std::span<const float> values() const { return values_; }
   const RowBatch& pull() const { return *pull_; }
 
-  /// What is to be sent. Requires complete(); nothing else may be called afterwards.
+  /// The batch to send. Requires complete(); call nothing else afterwards.
   std::shared_ptr<const RowBatch> Take();
 
  private:
   RowsBefore Touch(size_t table);
-  /// Of gradients that are stored: they are sent when all are there.
+  /// For stored gradients: they are sent when all are present.
   Reading reading() const {
     const bool later = values_.size() * sizeof(float) >= kReadLaterBytesMin;
     return later ? Reading::kLater : Reading::kSoon;

@@ -11,8 +11,8 @@
 
 namespace muster::sdk {
 
-/// For containers and shared pointers that come and go with every minibatch: their memory is that
-/// of an earlier one. Thread-safe.
+/// For containers and shared pointers that live for one minibatch: they reuse the memory of earlier
+/// ones. Thread-safe.
 template <typename T>
 class PoolAllocator {
  public:

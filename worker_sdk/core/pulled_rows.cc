@@ -12,7 +12,7 @@ std::span<const PlanGroup> GroupsOf(const RowPlan& plan, const PlanPart& part) {
   return std::span(plan.groups).subspan(part.group_begin, part.group_count);
 }
 
-/// Whether less than an eighth of the keys are repeats.
+/// True if less than an eighth of the keys are repeats.
 bool FewRepeat(const KeySet& keys) {
   return (keys.original.size() - keys.unique.size()) * 8 <= keys.original.size();
 }

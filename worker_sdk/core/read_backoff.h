@@ -7,21 +7,21 @@
 
 namespace muster::sdk {
 
-/// How a worker goes on that cannot read a shard because the process or its machine is out of
-/// descriptors, memory or disk: how long it pauses, and which failures it says on stderr. Pure. Not
-/// thread-safe.
+/// What a worker does if it cannot read a shard because the process or its machine is out of
+/// descriptors, memory or disk: how long it pauses, and which failures it prints on stderr. Pure.
+/// Not thread-safe.
 class ReadBackoff {
  public:
   static constexpr std::chrono::milliseconds kPauseMin{100};
   static constexpr std::chrono::milliseconds kPauseMax{5'000};
-  /// Between two lines; the distance doubles, and starts anew after as long a time without failure.
+  /// The time between two lines. It doubles, and starts again after this long without a failure.
   static constexpr std::chrono::seconds kLineEveryMin{2};
   static constexpr std::chrono::seconds kLineEveryMax{60};
 
   struct Step {
     std::chrono::milliseconds pause{0};
     bool say = false;
-    /// Failures since the last line, this one not counted.
+    /// Failures since the last line, without this one.
     uint64_t unsaid = 0;
   };
   Step Failed(TimePoint now) {
@@ -40,7 +40,7 @@ class ReadBackoff {
     unsaid_ = 0;
     return step;
   }
-  /// A shard was read: the next failure pauses as the first one did.
+  /// A shard was read. The next failure pauses like the first one.
   void Succeeded() { pause_ = std::chrono::milliseconds(0); }
 
  private:

@@ -9,14 +9,14 @@ namespace muster::sdk {
 
 class RowCheck;
 
-/// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
-/// but for groups that are unchanged.
+/// The contents of an answer to a pull. `values`: the rows of the parts with kOk, one after the
+/// other, without unchanged groups.
 struct ReceivedRows {
   ReceivedRows() = default;
   ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: conversion is the point
       : values(rows.get()), block(std::move(rows)) {}
   const float* values = nullptr;
-  /// Keeps them; null: they lie where the server will write again.
+  /// Keeps them alive; null: the server will overwrite their memory.
   std::shared_ptr<const float[]> block;
   /// Of the groups that have one in the request.
   std::span<const uint64_t> versions;

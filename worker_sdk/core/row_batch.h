@@ -11,19 +11,19 @@
 
 namespace muster::sdk {
 
-/// Where a pull's rows of a sparse table go. They belong to the pull until it is finished.
+/// Where the rows of a sparse table in a pull go. They belong to the pull until it is finished.
 struct RowOutput {
   std::shared_ptr<const KeySet> keys;
-  /// Few keys repeat: rows go at once to where the trainer reads them, which saves a copy of all of
-  /// them. Else they go to memory of their own: rows that are copied many times are then close
-  /// together, which costs less than the copy saves.
+  /// Few keys repeat, so rows go directly to where the trainer reads them, which saves a copy.
+  /// Otherwise, they first go to separate memory, where rows that are copied many times are close
+  /// together.
   bool spread = false;
   /// `[keys.original.size(), dim] float32 row-major`, each row where its key appears first; if they
   /// are not spread, `[keys.unique.size(), dim]`, by id.
   std::shared_ptr<float[]> rows;
 };
-/// The rows of a finished pull for its trainer: `[keys.original.size(), dim] float32 row-major`. To
-/// be called once.
+/// The rows of a finished pull for its trainer: `[keys.original.size(), dim] float32 row-major`.
+/// Call it once.
 std::shared_ptr<float[]> TakeOutput(RowOutput* output, size_t dim);
 
 /// Rows to fetch, or to push with their `values: [plan.value_count]`.

@@ -1,9 +1,9 @@
-// Compiled once per instruction set by Highway; the best one for the machine is chosen at run time.
-// Every instruction set adds in the same order, so it gives the same bits.
+// Highway compiles this once per instruction set, and chooses the best one for the machine at run
+// time. Every instruction set adds in the same order, so it gives the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker_sdk/core/row_kernels.cc"
 #include "hwy/detect_targets.h"
-// AVX-512 brings nothing to loops that wait for memory.
+// AVX-512 does not help loops that wait for memory.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
@@ -20,10 +20,10 @@ namespace muster::sdk {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// So many rows ahead are asked for: one waits for memory as long as it takes to copy a few.
+/// Prefetches so many rows ahead, because memory takes as long as the copy of a few rows.
 constexpr size_t kRowsAhead = 8;
 constexpr size_t kFloatsPerLine = 16;
-/// Beyond this the processor has seen where the row leads.
+/// After this many bytes, the processor's own prefetcher follows the row.
 constexpr size_t kPrefetchFloatsMax = 256;
 
 /// `kWrite`: it is about to be written.
@@ -92,8 +92,8 @@ HWY_INLINE auto NotFinite(Floats /*tag*/, Value value) {
   return hn::VecFromMask(bits, hn::Eq(hn::And(hn::BitCast(bits, value), exponent), exponent));
 }
 
-/// Adds to a row, or stores it. What is not finite of the result is noted in `bad`, for whole
-/// vectors and for what is left of them.
+/// Adds to a row, or stores it. Records values that are not finite in `bad`, for whole vectors and
+/// for the rest.
 template <RowsBefore kBefore, Reading kReading, typename Bad, typename LastBad>
 HWY_INLINE void AddRow(const float* from, size_t dim, float* into, Bad* bad, LastBad* last_bad) {
   const hn::ScalableTag<float> d;
@@ -123,7 +123,7 @@ bool SumRowsKernel(std::span<const uint32_t> inverse, std::span<const uint64_t> 
   auto bad = hn::Zero(bits);
   auto last_bad = hn::Zero(one);
   const bool past = reading == Reading::kLater && MayPassCaches(values, dim);
-  // The id that comes next for the first time.
+  // The id whose first appearance comes next.
   size_t unseen = before == RowsBefore::kNone ? 0 : SIZE_MAX;
   for (size_t key = 0; key < keys; ++key) {
     if (!past && key + kRowsAhead < keys) {

@@ -20,24 +20,24 @@ void RepeatRows(std::span<const uint32_t> inverse, std::span<const uint32_t> fir
 
 /// Where rows are written to.
 enum class Reading {
-  kSoon,   // they are read while they are in the caches
-  kLater,  // other data comes in between: they go past the caches, which halves what memory moves
+  kSoon,   // they are read while still in the caches
+  kLater,  // other data comes in between, so they bypass the caches: half the memory traffic
 };
-/// Memory that is filled as a whole, of so many bytes or more, is read later.
+/// Memory of this many bytes or more that is filled as a whole is read later.
 inline constexpr size_t kReadLaterBytesMin = 8u << 20;
 
-/// Copies one row. kLater: before another thread may read it, FinishRows is to be called.
+/// Copies one row. kLater: call FinishRows before another thread reads it.
 void CopyRow(const float* from, size_t floats, Reading reading, float* to);
 void FinishRows();
 
 enum class RowsBefore {
-  kNone,  // what a row held does not count: its first gradient is stored
+  kNone,  // the row's old contents do not count: its first gradient is stored
   kSome,  // every gradient is added
 };
 /// Adds gradients to the rows of their keys, `gradients: [keys, dim] float32 row-major`; the row of
 /// id begins at `values + offset[id]`. Ids count in the order of first appearance. True: every sum
-/// is finite (one that was not, on the way, is not at the end either). Another thread may read them
-/// afterwards.
+/// is finite (a sum that was not finite in between is not finite at the end either). Another thread
+/// may read them afterwards.
 bool SumRows(std::span<const uint32_t> inverse, std::span<const uint64_t> offset, size_t keys,
              size_t dim, const float* gradients, RowsBefore before, Reading reading, float* values);
 

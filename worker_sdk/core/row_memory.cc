@@ -16,14 +16,14 @@ namespace row_memory {
 namespace {
 
 constexpr size_t kLineBytes = 64;
-/// The address sanitizer looks after what is allocated, not after what is mapped.
+/// The address sanitizer checks allocated memory, but not mapped memory.
 constexpr size_t kMappedBytesMin = kKeepsMemory ? 256u << 10 : SIZE_MAX;
 
-/// Before each block, a line for itself.
+/// The header before each block, one cache line.
 struct BlockHead {
   size_t capacity;     // of the whole block, this line too
-  uint64_t given = 0;  // to the pool: how many were before
-  /// For the books of a shared pointer to the block.
+  uint64_t given = 0;  // the number of blocks that were given to the pool before
+  /// Room for the control block of a shared pointer to the block.
   alignas(std::max_align_t) std::byte shared[kLineBytes - 2 * sizeof(uint64_t)];
 };
 static_assert(sizeof(BlockHead) == kLineBytes);
@@ -32,14 +32,14 @@ BlockHead* HeadOf(void* block) {
   return reinterpret_cast<BlockHead*>(static_cast<std::byte*>(block) - kLineBytes);
 }
 
-/// Steps of an eighth at most, so that minibatches of nearly the same size fit into each other's
-/// blocks.
+/// Sizes grow in steps of at most an eighth, so that minibatches of nearly the same size can reuse
+/// each other's blocks.
 size_t CapacityFor(size_t bytes) {
   const size_t step = std::max<size_t>(4096, std::bit_floor(bytes) / 8);
   return (bytes + step - 1) / step * step;  // whole pages
 }
 
-/// Large blocks are mapped, so that what is freed goes back to the system whatever lies beside it.
+/// Large blocks are mapped, so that freed memory goes back to the system, whatever lies beside it.
 bool IsMapped(size_t capacity) {
   return capacity >= kMappedBytesMin;
 }
@@ -63,7 +63,7 @@ void FreeBlocks(const std::vector<BlockHead*>& heads) {
   for (BlockHead* const head : heads) FreeBlock(head);
 }
 
-/// The largest of the newest readings: of kRecentBlocks to twice as many.
+/// The largest of the newest readings (of between kRecentBlocks and twice as many).
 class RecentPeak {
  public:
   void Add(size_t reading) {
@@ -77,13 +77,13 @@ class RecentPeak {
   size_t before_ = 0, now_ = 0;
 };
 
-/// Blocks that nobody uses, smallest first.
+/// Unused blocks, smallest first.
 class Pool {
  public:
   BlockHead* Take(size_t capacity) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     const auto fits = std::ranges::lower_bound(kept_, capacity, {}, &BlockHead::capacity);
-    // A much larger one is left for who needs it.
+    // A much larger block stays for a larger request.
     if (fits == kept_.end() || (*fits)->capacity / 2 > capacity) return nullptr;
     BlockHead* const head = *fits;
     kept_.erase(fits);
@@ -92,14 +92,14 @@ class Pool {
     Count(head->capacity);
     return head;
   }
-  /// A block of this size is in use that was not in the pool. Returns those that do not fit beside
-  /// it any more.
+  /// A block of this size is in use that was not from the pool. Returns the blocks that no longer
+  /// fit beside it.
   std::vector<BlockHead*> Made(size_t capacity) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     Count(capacity);
     return Trim();
   }
-  /// Takes the block, and returns those that do not fit beside it any more.
+  /// Takes the block, and returns the blocks that no longer fit beside it.
   std::vector<BlockHead*> Keep(BlockHead* head) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     MUSTER_CHECK(used_ >= head->capacity);
@@ -121,7 +121,7 @@ class Pool {
     peak_.Add(used_);
   }
 
-  /// Takes out what is too much, and has been here for the longest time.
+  /// Removes the oldest blocks that are too many.
   std::vector<BlockHead*> Trim() MUSTER_REQUIRES(mutex_) {
     const size_t limit = kKeepsMemory ? std::max(kKeptBytesMax, peak_.value()) : 0;
     std::vector<BlockHead*> over;
@@ -137,12 +137,12 @@ class Pool {
   Mutex mutex_;
   std::vector<BlockHead*> kept_ MUSTER_GUARDED_BY(mutex_);
   size_t bytes_ MUSTER_GUARDED_BY(mutex_) = 0;  // of those
-  size_t used_ MUSTER_GUARDED_BY(mutex_) = 0;   // bytes that somebody uses
+  size_t used_ MUSTER_GUARDED_BY(mutex_) = 0;   // bytes in use
   uint64_t given_ MUSTER_GUARDED_BY(mutex_) = 0;
   RecentPeak peak_ MUSTER_GUARDED_BY(mutex_);  // of used_
 };
 
-/// Lives as long as the process: whoever ends last may give something back.
+/// Lives as long as the process, because any thread may give a block back at the very end.
 Pool& ThePool() {
   static Pool& pool = *new Pool;
   return pool;
@@ -182,8 +182,8 @@ size_t KeptBytes() {
 
 namespace {
 
-/// Keeps the books of a shared pointer to a block in the block's head, and gives the block back
-/// when they are closed: it is taken and given as one.
+/// Places the control block of a shared pointer in the header of its block. So both are taken
+/// together and given back together.
 template <typename T>
 struct HeadAllocator {
   using value_type = T;

@@ -8,33 +8,33 @@
 
 namespace muster::sdk {
 
-/// Memory for the rows of a minibatch: what pulls bring, what the trainer reads, what pushes send.
-/// Megabytes of it are taken and given back with every minibatch, and memory that is fresh from the
-/// system costs a page fault every 4 KiB, which takes longer than to fill it. So blocks that come
-/// back are kept for the next minibatch. Thread-safe.
+/// Memory for the rows of a minibatch: those that pulls bring, that the trainer reads, and that
+/// pushes send. Every minibatch takes megabytes and gives them back. Fresh memory from the system
+/// costs a page fault every 4 KiB, which takes longer than to fill it. So returned blocks are kept
+/// for the next minibatch. Thread-safe.
 namespace row_memory {
 
 /// Smaller blocks are small_blocks.
 inline constexpr size_t kPooledBytesMin = 64u << 10;
-/// Of blocks that nobody uses so many bytes are kept, or as many as were in use of late. (What a
-/// pull brings and what the trainer reads are blocks of different sizes: one cannot serve for the
-/// other.) Beyond it, those that came back first go to the system.
+/// How many bytes of unused blocks are kept: this many, or as many as were recently in use. (Pulls
+/// and the trainer use blocks of different sizes, which cannot replace each other.) Above it, the
+/// oldest blocks go back to the system.
 inline constexpr size_t kKeptBytesMax = 64u << 20;
-/// "Of late" is within the last one to two times so many blocks taken.
+/// "Recently" means within the last one to two times so many blocks taken.
 inline constexpr size_t kRecentBlocks = 4096;
 
 /// Begins with a cache line; the contents are undefined. Never null: std::bad_alloc.
 void* Take(size_t bytes);
-/// Of Take, or null.
+/// A block from Take, or null.
 void Give(void* block) noexcept;
 
-/// Bytes of blocks that nobody uses at this instant.
+/// Bytes of the blocks that are unused now.
 size_t KeptBytes();
 
 }  // namespace row_memory
 
-/// For std::vector: its memory is row memory, and elements that no value is given for stay
-/// undefined, for they are about to be written.
+/// For std::vector: its memory is row memory. Elements without a value stay undefined, because they
+/// are about to be written.
 template <typename T>
 class RowAllocator {
  public:
@@ -59,7 +59,7 @@ class RowAllocator {
 template <typename T>
 using RowVector = std::vector<T, RowAllocator<T>>;
 
-/// Rows that several hold, undefined at first.
+/// Rows with several owners, undefined at first.
 std::shared_ptr<float[]> MakeRowBlock(size_t floats);
 
 }  // namespace muster::sdk

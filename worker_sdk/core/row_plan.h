@@ -47,30 +47,29 @@ struct TablePlaces {
 };
 
 /// How the rows of one pull, or of one minibatch's push, are cut into parts. Keys and values lie
-/// part after part, group after group: what goes to one server lies together. A value.
+/// part after part, group after group, so everything for one server is contiguous. A value.
 struct RowPlan {
   RowVector<uint64_t> keys;
-  /// Which of its table's keys, as they were given, each of them is.
+  /// For each key: its position in the keys given for its table.
   RowVector<uint32_t> ids;
   PooledVector<PlanGroup> groups;
   PooledVector<PlanPart> parts;
-  /// As the tables were given.
+  /// In the order of the given tables.
   PooledVector<TablePlaces> tables;
   uint64_t value_count = 0;  // floats in all parts
 };
 
-/// Cuts `tables` (each table once, dense ones behind the others, so that in each part the rows of
-/// the others lie together wherever it begins) into parts. `order` lists every partition once:
-/// parts follow it.
+/// Cuts `tables` into parts: each table once, dense ones last, so that the rows of the others are
+/// contiguous in each part. `order` lists every partition once; parts follow it.
 RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order);
 
-/// Puts `rows: [keys, dim] float32 row-major` of plan.tables[table] where the plan wants them in
-/// `values: [plan.value_count]`.
+/// Copies `rows: [keys, dim] float32 row-major` of plan.tables[table] to their places in `values:
+/// [plan.value_count]`.
 void ScatterRows(const RowPlan& plan, size_t table, std::span<const float> rows,
                  std::span<float> values);
 
-/// Every partition, ordered by the server and lane that serve it, so that parts for one lane lie
-/// together. Without owners: in their own order.
+/// Every partition, ordered by its server and lane, so that parts for one lane are contiguous.
+/// Without owners: by number.
 std::vector<PartitionId> SendingOrder(const PartitionMap& map);
 
 }  // namespace muster::sdk

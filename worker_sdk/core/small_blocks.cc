@@ -21,12 +21,12 @@ constexpr size_t BytesOf(size_t number) {
   return kLineBytes << number;
 }
 
-/// A block that nobody uses.
+/// An unused block.
 struct FreeBlock {
   FreeBlock* next = nullptr;
 };
 
-/// Those of one size, the newest first: it is the likeliest to be in a cache.
+/// The unused blocks of one size, newest first, because the newest is most likely in a cache.
 class alignas(kLineBytes) FreeBlocks {
  public:
   FreeBlock* Take() MUSTER_EXCLUDES(mutex_) {
@@ -37,7 +37,7 @@ class alignas(kLineBytes) FreeBlocks {
     --count_;
     return block;
   }
-  /// False: there are enough of them.
+  /// False: the list is full.
   bool Keep(void* block, size_t most) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
     if (count_ >= most) return false;
@@ -52,7 +52,7 @@ class alignas(kLineBytes) FreeBlocks {
   size_t count_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
-/// Live as long as the process: whoever ends last may give something back.
+/// They live as long as the process, because any thread may give a block back at the very end.
 FreeBlocks& ListOf(size_t number) {
   static auto& lists = *new std::array<FreeBlocks, kSizes>;
   return lists[number];

@@ -9,8 +9,8 @@
 namespace muster::sdk {
 namespace {
 
-/// A version says what rows are only under the owner epoch under which they came: a partition that
-/// was restored, or has another owner, counts anew.
+/// A version is valid only with the owner epoch under which it came: a partition counts from the
+/// beginning after a restore, or under another owner.
 bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
   return held.epoch == epoch || MUSTER_PLANTED(kVersionOfAnyEpoch);
 }

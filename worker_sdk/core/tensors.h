@@ -13,11 +13,11 @@
 
 namespace muster::sdk {
 
-/// A dense tensor as a pull has brought it: `values: [blocks, dim] float32 row-major`, the key of a
-/// row is its block. Never changed once a pull has handed it out, so any number of minibatches may
-/// share it.
+/// A dense tensor that a pull has received: `values: [blocks, dim] float32 row-major`; the key of a
+/// row is its block. It never changes after a pull has handed it out, so any number of minibatches
+/// may share it.
 struct Tensor {
-  /// What the rows of a partition are: this version under this owner epoch.
+  /// The state of a partition's rows: this version under this owner epoch.
   struct Held {
     OwnerEpoch epoch;
     uint64_t version = wire::kNoVersion;
@@ -37,7 +37,7 @@ struct RowMove {
   /// Of a sparse table: PlaceRows' own.
   std::span<const uint32_t> ids{};
   std::span<const uint32_t> first{};
-  /// They come from where they go to in another tensor: row i is at `from + keys[i] * dim`.
+  /// The rows come from the same places in another tensor: row i is at `from + keys[i] * dim`.
   bool from_tensor = false;
   Reading reading = Reading::kSoon;
   std::shared_ptr<const void> keeps_to{};
@@ -47,9 +47,9 @@ struct RowMove {
 /// are then in the order of the rows, none from a tensor.
 void MoveRows(std::span<const RowMove> moves, RowCheck* check = nullptr);
 
-/// A dense tensor on its way: what one pull has of it. Parts that are unchanged since the tensor
-/// that it began with are that one's rows; if all are, that tensor is the result, and nothing was
-/// copied. Not thread-safe; the moves that it asks for may be made without it.
+/// A dense tensor that one pull is receiving. For parts that have not changed since the base
+/// tensor, it uses the rows of the base. If no part has changed, the base is the result, and
+/// nothing is copied. Not thread-safe; the caller may make the requested moves without it.
 class PulledTensor {
  public:
   /// `base`: the newest one received before; null: none.
@@ -60,17 +60,17 @@ class PulledTensor {
   /// The version of the partition's rows in the base, if they came under this owner epoch.
   uint64_t Holds(PartitionId partition, OwnerEpoch epoch) const;
 
-  /// A partition's rows have come, of this version: has them moved into their place. What comes
-  /// later for the partition takes their place.
+  /// A partition's rows of this version have arrived: returns their moves into place. Later rows of
+  /// the partition replace them.
   void Place(PartitionId partition, const Tensor::Held& held, std::span<const uint64_t> keys,
              const float* rows, PooledVector<RowMove>* moves);
-  /// A partition's rows are what the base has. `keys` must outlive this.
+  /// A partition's rows have not changed since the base. `keys` must outlive this.
   void Keep(PartitionId partition, std::span<const uint64_t> keys, PooledVector<RowMove>* moves);
 
   /// A newer tensor was received. It takes the base's place, which may then be freed, unless rows
   /// of the base were kept.
   void Rebase(const std::shared_ptr<const Tensor>& newer);
-  /// When all partitions' rows are placed or kept.
+  /// Call it when all partitions' rows are placed or kept.
   std::shared_ptr<const Tensor> Take();
 
  private:
@@ -88,7 +88,7 @@ class PulledTensor {
   uint32_t dim_;
   size_t floats_;  // of all blocks
   std::shared_ptr<const Tensor> base_;
-  std::shared_ptr<Tensor> next_;  // from the first rows that are not the base's
+  std::shared_ptr<Tensor> next_;  // set with the first rows that are not from the base
   PooledVector<Kept> kept_;
 };
 

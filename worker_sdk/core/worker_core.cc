@@ -13,21 +13,21 @@
 namespace muster::sdk {
 namespace {
 
-// Something to say does not wait for the heartbeat, but calls keep this distance at least.
+// News does not wait for the heartbeat, but two calls are at least this far apart.
 constexpr std::chrono::milliseconds kUrgentSpacingMin{2};
-// An exchange costs the master and this worker more the more leases it lists.
+// The cost of an exchange grows with the number of its leases.
 constexpr std::chrono::microseconds kSpacingOfLease{10};
 // While parts wait for a newer map, the master is asked this often.
 constexpr std::chrono::milliseconds kMapSpacing{20};
 constexpr std::chrono::milliseconds kFailureBackoffMin{50};
 constexpr std::chrono::milliseconds kFailureBackoffMax{1000};
-// Exchanges may follow each other closely; what was seen of servers is in one as often as this.
+// Exchanges may follow each other closely. This is how often one includes the figures of servers.
 constexpr std::chrono::milliseconds kPeersSpacing{500};
 constexpr size_t kReasonBytesMax = 4'000;
 // Minibatches asked about at a time.
 constexpr size_t kAskedMax = 1'024;
 
-/// What a run over these minibatches has left out, in words; empty: nothing.
+/// A text that says what a run over these minibatches has left out; empty if nothing.
 std::string WhatWasNotPushed(const ShardGrant& grant,
                              const std::vector<ConfirmedParts::Minibatch>& lost) {
   if (lost.empty()) return "";
@@ -53,12 +53,13 @@ std::vector<MinibatchIndex> WorkerCore::ToRunAgain(const Held& held) {
   return minibatches;
 }
 
-/// A done is told when no part of the shard is under way any more.
+/// A done is reported when no part of the shard is pending.
 bool WorkerCore::AllAnswered(const Held& held) {
   return held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly);
 }
 
-/// A done names the R of a map: without one of this R nothing is known of what was restored then.
+/// A done names the R of a map. Without a map of this R, the worker does not know what that restore
+/// undid.
 bool WorkerCore::KnowsOwnersSince(RestoreEpoch epoch) const {
   return map_ != nullptr && (map_->restore_epoch >= epoch || MUSTER_PLANTED(kVerdictsR));
 }
@@ -96,7 +97,7 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   MUSTER_CHECK(held.phase == LeasePhase::kQueued);
   held.phase = LeasePhase::kComputing;
   pace_.Took();
-  // More are fetched while there is still enough to do until they come.
+  // Requests more while the held shards still last until they arrive.
   if (queue_.size() <= pace_.goal() / 2) urgent_ = true;
   return ShardRun{held.grant, held.run, ToRunAgain(held)};
 }
@@ -235,7 +236,7 @@ bool WorkerCore::LacksNothingBefore(MapVersion base) const {
 }
 
 void WorkerCore::TakeChanges(const PartitionMapChanges& changes, TimePoint now) {
-  if (map_ && changes.version <= map_->version) return;  // of an answer that was overtaken
+  if (map_ && changes.version <= map_->version) return;  // from an outdated answer
   std::optional<PartitionMap> after;
   if (map_ && LacksNothingBefore(changes.base)) after = WithChanges(*map_, changes);
   if (after.has_value()) return TakeMap(*std::move(after), now);
@@ -306,7 +307,7 @@ void WorkerCore::ReturnSurplus() {
   const size_t most = std::max(pace_.most(), waiting_loops_);
   while (queue_.size() > most) {
     const Held& newest = held_.at(queue_.back());
-    // What runs again has parts in the rows, and is the next to be taken.
+    // A shard that runs again already has parts in the rows, so it is taken next.
     if (newest.run > RunNumber()) return;
     ReturnedLease lease{.shard = newest.grant.shard, .token = queue_.back()};
     lease.hand_back = HandBack::kUncharged;
@@ -330,7 +331,8 @@ TimePoint WorkerCore::NextExchange(TimePoint now) const {
   if (failures_ > 0) {
     std::chrono::milliseconds backoff =
         std::min(kFailureBackoffMin * (1 << std::min(failures_ - 1, 5u)), kFailureBackoffMax);
-    // Up to a quarter more, so that workers do not come back to a restarted master in step.
+    // Adds up to a quarter, so that workers do not come back to a restarted master at the same
+    // time.
     uint64_t jitter =
         Mix64(options_.incarnation + failures_) % static_cast<uint64_t>(backoff.count() / 4);
     return last_exchange_ + backoff + std::chrono::milliseconds(jitter);
@@ -429,7 +431,7 @@ void WorkerCore::OnVerdict(const DoneVerdict& verdict) {
     Drop(verdict.token);
     return;
   }
-  // Some partition came back from an older state since the map under which the run was settled.
+  // Since the map under which the run was settled, a partition came back from an older state.
   held->grant.restore_epoch = std::max(held->grant.restore_epoch, verdict.restore_epoch);
   Settle(verdict.token);
 }
@@ -444,7 +446,8 @@ void WorkerCore::OnGrant(const ShardGrant& grant) {
 }
 
 void WorkerCore::Leave() {
-  // Said in every answer while the job drains; only the first has something to tell the master.
+  // Every answer says this while the job drains. Only the first one requires a report to the
+  // master.
   if (leaving_ && queue_.empty()) return;
   leaving_ = true;
   while (!queue_.empty()) Return(queue_.back());

@@ -36,7 +36,8 @@ struct ShardFailure {
 struct ShardRun {
   ShardGrant grant;
   RunNumber run;
-  /// What a restore has undone, ascending: only these are to be run again. Empty: all of them.
+  /// The minibatches that a restore has undone, ascending: only these run again. Empty: all of
+  /// them.
   std::vector<MinibatchIndex> minibatches{};
 
   bool Has(MinibatchIndex minibatch) const {
@@ -81,13 +82,13 @@ class WorkerCore {
                        std::shared_ptr<const RowBatch> batch, TimePoint now,
                        PooledVector<TimePoint> born = {});
   /// The loop has committed every minibatch of its run: the done follows when every part is in the
-  /// rows. The metrics of the first run count, later ones are of a part of the shard. Returns what
-  /// people should know, or nothing: minibatches ran again for a partition that had lost their
-  /// part, and pushed nothing there.
+  /// rows. The metrics of the first run count, later ones are of a part of the shard. Returns a
+  /// text for the user, or an empty one: it names minibatches that ran again for a partition that
+  /// had lost their part, but pushed nothing there.
   std::string CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
   /// The loop gives the shard up: it failed, or (no `failure`) was left before its end.
   void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
-  /// Shards cannot be read here for a while: none is asked for before `until`.
+  /// Shards cannot be read here for a while. Requests none before `until`.
   void RestUntil(TimePoint until) { rest_until_ = std::max(rest_until_, until); }
 
   // ---- pulls ----
@@ -111,40 +112,40 @@ class WorkerCore {
     return sender_.PlaceRows(id, parts, rows);
   }
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
-  /// The server calls the request's frame malformed, and says `text`. Said often enough, it fails
-  /// the shard, or is failure(), as OnReply's bad request does.
+  /// The server calls the request's frame malformed; `text` is its message. If that happens too
+  /// often, the shard fails, or it becomes failure(), as with OnReply's bad request.
   void OnRefused(const SendRequest& request, std::string_view text, TimePoint now);
   SendRequests Flush(TimePoint now) { return sender_.Flush(now); }
   std::optional<TimePoint> NextFlush() const { return sender_.NextDue(); }
 
   // ---- the control plane ----
 
-  /// When the next exchange is due; TimePoint::max() while one is under way, and after END.
+  /// When the next exchange is due; TimePoint::max() during an exchange, and after END.
   TimePoint NextExchange(TimePoint now) const;
   /// The request to make now. One exchange at a time: OnExchangeReply or OnExchangeFailed follows.
   WorkerExchangeRequest BeginExchange(const WorkerTimes& times, TimePoint now);
   /// Takes the answer. One from an older master than seen before is ignored.
   void OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now);
   void OnExchangeFailed(TimePoint now);
-  /// Nothing more is taken: queued shards are handed back. Those in loops go on.
+  /// Takes no more shards, and hands back the queued ones. Shards in loops continue.
   void Leave();
-  /// As Leave, and what is in loops is handed back: which leases those were. What loops have
-  /// completed is still brought to its end.
+  /// As Leave, but also hands back the shards in loops, and returns their leases. Shards that loops
+  /// have completed are still finished.
   std::vector<LeaseToken> EndLoops();
-  /// As EndLoops, and what is not yet acknowledged is handed back as well.
+  /// As EndLoops, but also hands back the shards that are not yet acknowledged.
   void Abandon();
 
   // ---- state ----
 
   bool ended() const { return ended_; }
   bool draining() const { return leaving_; }
-  /// Nothing is held, nothing waits to be told to the master, and no answer that may bring a grant
-  /// is on its way.
+  /// True if nothing is held, no report waits for the master, and no pending answer may bring a
+  /// grant.
   bool idle() const { return held_.empty() && returned_.empty() && !exchanging_; }
   size_t outstanding_pushes() const { return sender_.outstanding_pushes(); }
-  /// Whether a minibatch may begin to gather about so many floats of gradients, beside what is not
-  /// acknowledged. It has waited since `since` (next_delivery() at that time): what other loops
-  /// have pushed later does not hold it up, or it could wait for ever.
+  /// True if a minibatch may begin to gather about so many floats of gradients, beside the
+  /// unacknowledged ones. It has waited since `since` (next_delivery() at that time). Later pushes
+  /// of other loops do not delay it, because otherwise it could wait without end.
   bool MayGather(uint64_t floats, DeliveryId since) const {
     return MayHold(outstanding_pushes() + 1, outstanding_push_floats() + floats) ||
            !sender_.PushesBefore(since);
@@ -166,13 +167,13 @@ class WorkerCore {
     bool completed = false;
     ShardMetrics metrics;
     ConfirmedParts confirmed;
-    /// R of the map whose owners have every part: the done is told.
+    /// R of the map whose owners have every part: the done is reported.
     std::optional<RestoreEpoch> settled_under;
     bool done() const { return settled_under.has_value(); }
   };
   struct Returned {
     ReturnedLease lease;
-    bool told = false;  // in the exchange under way
+    bool told = false;  // in the present exchange
   };
 
   static std::vector<MinibatchIndex> ToRunAgain(const Held& held);
@@ -188,18 +189,18 @@ class WorkerCore {
   void CountDelays(DatasetId dataset, const PooledVector<TimePoint>& born, TimePoint now);
   void Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts);
   void TakeMap(PartitionMap map, TimePoint now);
-  /// Whether changes that begin there are all that the worker's map lacks.
+  /// True if changes from this version on are all that the worker's map lacks.
   bool LacksNothingBefore(MapVersion base) const;
   void TakeChanges(const PartitionMapChanges& changes, TimePoint now);
-  /// Whether the owners of the newest map have every part of a completed run: asks them, has
-  /// minibatches run again, or lets the done be told.
+  /// Checks if the owners of the newest map have every part of a completed run. Asks them, lets
+  /// minibatches run again, or allows the done.
   void Settle(LeaseToken token);
   void Ask(LeaseToken token, const ConfirmedParts::Minibatch& doubted);
   void RunAgain(LeaseToken token);
   void OnVerdict(const DoneVerdict& verdict);
   void OnGrant(const ShardGrant& grant);
   void OnBadRequest(const SendRequest& request, std::string_view text);
-  /// Gives back what other workers would begin sooner.
+  /// Hands back shards that other workers would begin sooner.
   void ReturnSurplus();
   uint32_t Wanted(TimePoint now) const;
   std::chrono::nanoseconds UrgentSpacing() const;
@@ -207,7 +208,7 @@ class WorkerCore {
   Options options_;
   PartSender sender_;
   std::shared_ptr<const PartitionMap> map_;
-  /// Changes came that cannot be applied to it.
+  /// Changes have arrived that cannot be applied to it.
   bool wants_whole_map_ = false;
   std::map<LeaseToken, Held> held_;
   std::deque<LeaseToken> queue_;
@@ -224,11 +225,11 @@ class WorkerCore {
   LeaseToken newest_grant_;
   uint64_t sequence_ = 0;
   bool exchanging_ = false;
-  bool urgent_ = true;  // something new to tell or to ask
+  bool urgent_ = true;  // there is news or a request for the master
   uint32_t failures_ = 0;
   TimePoint last_exchange_{};
   TimePoint rest_until_{};
-  TimePoint peers_due_{};                // what was seen of servers is told again
+  TimePoint peers_due_{};                // when the figures of servers are due again
   std::optional<ServerId> newest_peer_;  // the last one told
   bool leaving_ = false;
   bool ended_ = false;

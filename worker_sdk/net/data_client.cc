@@ -26,9 +26,9 @@ using net_internal::TurnsExecutor;
 
 namespace {
 
-/// What the caller's thread writes by itself. More is copied by the I/O thread meanwhile.
+/// Most bytes that the caller's thread writes by itself. The I/O thread writes larger ones.
 constexpr uint64_t kOwnBytesMax = 256u << 10;
-/// Of a spin, however much comes meanwhile.
+/// The longest spin, however much arrives meanwhile.
 constexpr int kBudgetsMax = 10;
 
 uint64_t BytesOf(const SendRequests& requests) {
@@ -67,10 +67,10 @@ struct DataClient::State {
   bool stopped = false;  // of the owner
   Mutex mutex;
   SendRequests to_send MUSTER_GUARDED_BY(mutex);
-  std::atomic<uint64_t> posted{0};  // times that the I/O thread is to send and has not come to yet
+  std::atomic<uint64_t> posted{0};  // pending requests for the I/O thread to send
   std::atomic<bool> spinning{false};
 
-  // Of who has the turn.
+  // Belongs to the task that has the turn.
   Turns turns;
   asio::any_io_executor executor;
   asio::steady_timer timer;
@@ -79,10 +79,10 @@ struct DataClient::State {
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
   LaneConnection::Sharing sharing;
   std::map<LaneAddress, std::shared_ptr<LaneConnection>> connections;
-  std::vector<std::shared_ptr<LaneConnection>> polled;  // by who spins
+  std::vector<std::shared_ptr<LaneConnection>> polled;  // by the spinning thread
 };
 
-/// Has the I/O thread send.
+/// Lets the I/O thread send.
 struct DataClient::PostedSend {
   using allocator_type = PoolAllocator<std::byte>;
   allocator_type get_allocator() const { return {}; }
@@ -196,11 +196,11 @@ void DataClient::Send(SendRequests requests) {
   State* const state = state_.get();
   const bool small = BytesOf(requests) <= kOwnBytesMax;
   {
-    // They stand in line here, so that the tasks hold nothing, and take no memory.
+    // The requests wait here, so the tasks hold nothing and need no memory.
     MutexLock lock(&state->mutex);
     for (SendRequest& request : requests) state->to_send.push_back(std::move(request));
   }
-  // Nothing overtakes what is posted.
+  // Nothing overtakes a posted request.
   if (small && state->posted.load() == 0) return state->turns.Run([state] { state->OnSend(); });
   ++state->posted;
   asio::post(state->io, PostedSend{state});
@@ -227,7 +227,7 @@ void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds b
       for (const auto& connection : state->polled) came |= connection->Poll();
     });
     const TimePoint now = state->clock.Now();
-    // What comes need not be what is waited for.
+    // The arriving answer may be another one.
     if (now - began >= kBudgetsMax * budget) break;
     if (came) {
       newest = now;

@@ -17,8 +17,8 @@ namespace muster::sdk {
 /// The data plane as a worker speaks it: carries SendRequests to the lanes of servers and brings
 /// their answers back. One connection per (server incarnation, lane), made when first needed, over
 /// the UNIX socket where its path exists, else over TCP. Requests are pipelined. One I/O thread
-/// looks after the connections; a caller's thread does the same while it sends something small, or
-/// waits in Spin, so that it need not be woken.
+/// serves the connections. A caller's thread does the same while it sends something small, or waits
+/// in Spin, so it need not be woken.
 ///
 /// It never sends anything twice and knows no back-off: when a connection cannot be made, breaks,
 /// or stays silent too long, everything outstanding on it is reported as unanswered, and PartSender
@@ -33,15 +33,14 @@ class DataClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// `parts` one per item of the request; `rows`: of a pull. They are there until this returns,
-    /// for they may lie in memory that the server will write again. False: rows.check found damage,
-    /// so this was no answer; OnUnanswered follows.
+    /// `parts`: one per item of the request; `rows`: of a pull. They are valid until this returns,
+    /// because the server may overwrite their memory. False: `rows.check` found damage, so the
+    /// answer does not count; OnUnanswered follows.
     virtual bool OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.
     virtual void OnUnanswered(RequestId id, std::string_view why) = 0;
-    /// Unanswered as well, but the server said why: it calls the request's frame malformed. `text`
-    /// is what it said.
+    /// Also unanswered, but the server calls the request's frame malformed; `text` is its message.
     virtual void OnRefused(const SendRequest& request, std::string_view text) = 0;
     virtual void OnTimer() = 0;
   };
@@ -50,14 +49,13 @@ class DataClient {
     std::string worker;
     uint32_t partition_count = 0;
     wire::Encoding encoding = wire::Encoding::kFloat32;
-    /// Of memory that is shared with a lane on this machine, for each direction; 0: none is.
+    /// Bytes of memory that is shared with a lane on this machine, for each direction; 0: none.
     uint32_t ring_bytes_max = 4u << 20;
-    /// Asked of the system for what a UNIX socket holds of what the server has not read yet; a TCP
-    /// socket finds its own size.
+    /// The requested size of a UNIX socket's send buffer. A TCP socket finds its own size.
     int unix_buffer_bytes = 4 << 20;
-    /// A connection with requests outstanding on which no byte moves for so long is given up.
+    /// A connection with outstanding requests is given up if no byte moves for this long.
     std::chrono::milliseconds silence_max{20'000};
-    /// To connect and be greeted.
+    /// The time limit to connect and to get the greeting.
     std::chrono::milliseconds connect_timeout{5'000};
   };
 
@@ -76,10 +74,10 @@ class DataClient {
   void SetServers(std::vector<ServerEndpoint> servers);
   /// Requests leave in the order in which they are given.
   void Send(SendRequests requests);
-  /// For a thread that waits for answers: it takes them from the servers with which it shares
-  /// memory, until `done()` or until nothing has come for `budget`, and for ten times that at most.
-  /// One thread at a time does so; for others, and without such servers, it returns at once. `done`
-  /// must not call the client.
+  /// For a thread that waits for answers: polls the servers with which the process shares memory,
+  /// until `done()` or until nothing has arrived for `budget`, at most ten times `budget`. Only one
+  /// thread at a time polls; for others, and without such servers, it returns at once. `done` must
+  /// not call the client.
   void Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds budget);
   /// OnTimer is called once, at `when` or at an earlier time that was set and has not come yet; at
   /// once if that has passed.

@@ -28,8 +28,8 @@ constexpr size_t kStepBytes = 4u << 20;
 constexpr size_t kFramesPerWrite = 8;
 constexpr char kDamaged[] = "the checksum of an answer is wrong";
 
-/// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
-/// no such path.
+/// The endpoint of "unix:/path" or "127.0.0.1:port"; none if it is neither, or if there is no such
+/// path.
 std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& address) {
   if (address.starts_with("unix:")) {
     std::string path = address.substr(5);
@@ -68,9 +68,9 @@ LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
       socket_(executor),
       timer_(executor) {}
 
-/// A handler that keeps the connection alive, does nothing once it is closed, and closes it on an
-/// error. With a `handler` that holds nothing it is small enough for streams to keep it without
-/// memory of its own.
+/// A handler that keeps the connection alive, does nothing after it is closed, and closes it on an
+/// error. If `handler` holds nothing, it is small enough for streams to store it without extra
+/// memory.
 template <typename Handler>
 struct LaneConnection::Guard {
   void operator()(error_code error, size_t /*bytes*/ = 0) {
@@ -118,8 +118,8 @@ void LaneConnection::OnConnected() {
   Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
   const bool same_machine = local.protocol().family() == AF_UNIX;
   if (!same_machine) {
-    // A connection to a port without a listener can meet itself (simultaneous open).
-    if (!error && local == remote) return Close("nobody listens there");
+    // A connection to a port without a listener can connect to itself (simultaneous open).
+    if (!error && local == remote) return Close("nothing listens there");
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
   } else {
     socket_.set_option(asio::socket_base::send_buffer_size(options_->unix_buffer_bytes), error);
@@ -143,7 +143,7 @@ void LaneConnection::OnConnected() {
 
 void LaneConnection::Send(SendRequest request) {
   if (closed_) return;
-  // Silence is counted from the moment that there is something to answer.
+  // Silence counts from the moment when there is something to answer.
   if (queue_.empty() && outstanding_.empty()) last_progress_ = clock_->Now();
   queue_.push_back(std::move(request));
   WriteQueued();
@@ -247,7 +247,7 @@ void LaneConnection::OnHeader() {
 void LaneConnection::OnDirectory() {
   if (header_.kind == wire::Kind::kError) {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
-    // Before the greeting it is about the conversation; a newer map may help then.
+    // An error before the greeting is about the connection. A newer map may then help.
     const bool names_request = greeted_ && outstanding_.contains(RequestId(header_.request));
     return Close(text.ok() ? *text : std::string(Message(text.status())),
                  names_request ? std::optional(RequestId(header_.request)) : std::nullopt);
@@ -290,7 +290,7 @@ void LaneConnection::AwaitRings() {
                                 const absl::Status status = self->EnterRings();
                                 if (absl::IsUnavailable(status)) return self->AwaitRings();
                                 if (status.ok()) return self->Greeted();
-                                // The next connection does without.
+                                // The next connection does not share memory.
                                 self->sharing_->wanted = false;
                                 self->Close(Message(status));
                               }));
@@ -369,7 +369,7 @@ void LaneConnection::OnBorrowed() {
   ReceivedRows rows;
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0) {
     rows.values = reinterpret_cast<const float*>(bytes.data());
-  } else {  // behind a text of an odd length
+  } else {  // after a text of an odd length
     rows_ = MakeRowBlock(floats_);
     std::memcpy(rows_.get(), bytes.data(), bytes.size());
     rows = ReceivedRows(std::move(rows_));
@@ -426,7 +426,7 @@ void LaneConnection::WatchSilence() {
 }
 
 void LaneConnection::CheckSilence() {
-  // A large frame on a slow link takes as long as it takes: every byte is progress.
+  // Every byte counts as progress, so a large frame on a slow link may take long.
   const uint64_t moved = stream_ == nullptr ? 0 : stream_->bytes_moved();
   if (std::exchange(bytes_moved_, moved) != moved) last_progress_ = clock_->Now();
   const auto silent = clock_->Now() - last_progress_;
@@ -444,8 +444,8 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   socket_.close(ignored);
   if (stream_ != nullptr) stream_->Close();
   timer_.cancel();
-  // `frames_` stay until the handlers are gone: the kernel may not read them any more, but Asio
-  // still holds pointers to them.
+  // `frames_` stay until the handlers are gone: the kernel no longer reads them, but Asio still
+  // holds pointers to them.
   auto self = shared_from_this();
   const auto outstanding = std::exchange(outstanding_, {});
   const auto queue = std::exchange(queue_, {});

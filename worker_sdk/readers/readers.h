@@ -13,10 +13,11 @@ namespace muster::sdk {
 /// The readers of a session, one for each kind of source. Thread-safe.
 class Readers {
  public:
-  /// `job`: what the master has told of it.
+  /// `job`: the master's answer to Hello.
   explicit Readers(const HelloResponse& job);
 
-  /// Who reads the shard; lives as long as this. kFailedPrecondition: nobody here can.
+  /// The reader of the shard; lives as long as this. kFailedPrecondition: there is none for its
+  /// kind.
   absl::StatusOr<ShardReader*> Of(const ShardWork& work) const;
 
  private:

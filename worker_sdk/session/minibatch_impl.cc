@@ -170,7 +170,7 @@ const float* MinibatchImpl::TableOf(PullOp* pull, size_t number) {
     tensors_.push_back(pull->rows->tensors[number]);
     return tensors_.back()->values.get();
   }
-  // Nobody else looks at a finished pull's outputs.
+  // Nothing else reads the outputs of a finished pull.
   buffers_.push_back(sdk::TakeOutput(&pull->batch->outputs[number], table.dim));
   return buffers_.back().get();
 }

@@ -33,12 +33,12 @@ class MinibatchImpl {
   /// `shard` and its session must outlive it.
   MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t first_record,
                 std::span<const std::string_view> records);
-  /// Cancels pulls that nobody waited for.
+  /// Cancels the pulls that were not waited for.
   ~MinibatchImpl();
   MinibatchImpl(const MinibatchImpl&) = delete;
   MinibatchImpl& operator=(const MinibatchImpl&) = delete;
 
-  /// Between these two, Need only notes; the pull of everything needed starts at the end.
+  /// Between these two, Need only collects requests; one pull for all of them starts at the end.
   void BeginPrepare() { preparing_ = true; }
   void EndPrepare();
 
@@ -61,7 +61,7 @@ class MinibatchImpl {
   std::any& user_data() { return user_data_; }
   Minibatch& handle() { return handle_; }
   bool committed() const { return committed_; }
-  /// Of the rows that were asked for so far.
+  /// Floats of the rows that were requested so far.
   uint64_t floats_asked() const;
 
  private:
@@ -73,7 +73,7 @@ class MinibatchImpl {
     sdk::DeliveryId id;
     bool waited = false;
     std::optional<sdk::PullRows> rows;      // until the trainer has all; none: the lease is lost
-    sdk::PooledVector<const float*> given;  // by table: what the trainer has got, or null
+    sdk::PooledVector<const float*> given;  // by table: the rows that the trainer got, or null
   };
   struct Pushed {
     const TableSpec* table;
@@ -84,26 +84,26 @@ class MinibatchImpl {
   std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
   void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
   void StartPulls();
-  /// As PlanRows wants them.
+  /// Puts the tables into the order that PlanRows requires.
   static void DenseTablesLast(PullOp* pull);
-  /// Waits for the rows of `keys`: memory of this minibatch, `floats` floats, has them in order,
-  /// the same one every time. Zeros when the lease is lost.
+  /// Waits for the rows of `keys`. Returns memory of this minibatch with `floats` floats in order,
+  /// the same memory every time. Zeros if the lease is lost.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
   /// The rows of one table of a pull that has been answered. Once for each table.
   const float* TableOf(PullOp* pull, size_t number);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
-  /// The table that `call` may use; nullptr, and a program error, when it is of the other kind.
+  /// The table that `call` uses; nullptr, and a program error, if it is of the other kind.
   const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
-  /// Where gradients of `keys` are added when everything pushed so far is what one pull asked for:
-  /// the number of their table in it. Absent, and SumFor is to be used: they are not.
+  /// If all pushes so far have the keys of one pull: the number of the table of `keys` in that
+  /// pull, where their gradients are added. Otherwise absent; use SumFor.
   std::optional<size_t> PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys);
   sdk::GradientSum* SumFor(const TableSpec* table);
-  /// Before gradients are taken: before the first ones, waits until there may be more of them.
+  /// Call it before gradients are added. Before the first ones, waits until there is room for more.
   void BeginPush(uint64_t floats);
-  /// Whether `values` can be sent; if not, the shard fails with the words of the key and column
+  /// True if `values` can be sent. If not, the shard fails, and its reason names the key and column
   /// that `place` finds for a position.
   struct Place {
     const TableSpec* table;
@@ -111,15 +111,15 @@ class MinibatchImpl {
     size_t column;
   };
   bool Sendable(std::span<const float> values, bool finite, absl::FunctionRef<Place(size_t)> place);
-  /// The batch of all that was pushed; null when the shard has failed.
+  /// The batch of all pushes; null if the shard has failed.
   std::shared_ptr<const sdk::RowBatch> TakePlanned();
   std::shared_ptr<const sdk::RowBatch> TakeSums();
   void UnplanGradients();
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
-  /// Of a topic's records that have one, since the Unix epoch.
+  /// The timestamps of a topic's records that have one, since the Unix epoch.
   sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
-  /// The shard's records when this one is of a topic; null, and a program error, when it is not.
+  /// The shard's records if its dataset is a topic; null, and a program error, if it is not.
   const kafka::Records* TopicOf(size_t record, std::string_view call);
 
   ShardImpl* shard_;
@@ -131,12 +131,14 @@ class MinibatchImpl {
   std::any user_data_;
   bool preparing_ = false;
   bool committed_ = false;
-  // What keys were given in, so that Need, Pull and Push of the same keys look for repeats once.
+  // The keys of earlier calls, so that Need, Pull and Push of the same keys search for repeats only
+  // once.
   sdk::PooledVector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
   std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
   sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
   sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
-  // What was pushed: in planned_, for the tables and keys of planned_pull_, or else in pushed_.
+  // The pushed gradients: in planned_ for the tables and keys of planned_pull_, otherwise in
+  // pushed_.
   std::optional<sdk::PlannedGradients> planned_;
   const PullOp* planned_pull_ = nullptr;
   std::map<TableId, Pushed, std::less<>, sdk::PoolAllocator<std::pair<const TableId, Pushed>>>

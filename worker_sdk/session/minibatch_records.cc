@@ -1,5 +1,4 @@
-// What a trainer says of a minibatch's records, and asks of them: metrics, rejects, a topic's
-// fields.
+// The calls about a minibatch's records: metrics, rejected records, a topic's fields.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace muster::internal {
 namespace {
 
-// What the master takes of one shard.
+// The master's limits for one shard.
 constexpr size_t kMetricNamesMax = 256;
 constexpr size_t kMetricNameBytesMax = 256;
 constexpr size_t kSampleBytesMax = 1000;

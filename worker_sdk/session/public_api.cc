@@ -1,4 +1,4 @@
-// The classes of include/muster/session.h, in terms of the implementation.
+// The classes of include/muster/session.h and minibatch.h, in terms of the implementation.
 #include <cstdlib>
 #include <utility>
 

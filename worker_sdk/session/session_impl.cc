@@ -38,7 +38,7 @@ uint64_t RandomIncarnation() {
   return value;
 }
 
-/// Errors that waiting may mend.
+/// Errors that may pass.
 bool Transient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) || absl::IsAborted(status) || absl::IsInternal(status) ||
@@ -145,7 +145,8 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
   };
   absl::StatusOr<TableId> id = call();
   if (!absl::IsNotFound(id.status()) || spec->warm_start_directory.empty()) return id;
-  // The first to register it vouches for the export; who comes later need not have it any more.
+  // Only the first worker that registers the table checks the export. Later workers need not have
+  // it.
   std::fprintf(stderr, "muster: table \"%s\" starts from %s: checking the export\n",
                spec->name.c_str(), spec->warm_start_directory.c_str());
   const absl::StatusOr<ExportedTable> exported = ExportedTable::Open(*spec);
@@ -225,7 +226,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
       RestFromReading(*shard, next.status());
       continue;
     }
-    // A file that is not the indexed one stays so, whoever reads it.
+    // A file that differs from the indexed one does so on every worker.
     bool fatal = absl::IsFailedPrecondition(next.status()) || absl::IsNotFound(next.status());
     std::string reason(Message(next.status()));
     std::fprintf(stderr, "muster: %s\n", reason.c_str());
@@ -319,7 +320,7 @@ void SessionImpl::FinishEvaluated(size_t records) {
 void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
                                   std::span<const milliseconds> timestamps,
                                   std::shared_ptr<const sdk::RowBatch> batch) {
-  // The wall clock is read once: what follows is on the clock that never jumps.
+  // The wall clock is read once. All later times are on the monotonic clock.
   const TimePoint now = clock_.Now();
   const WallTime wall = clock_.Wall();
   sdk::PooledVector<TimePoint> born;
@@ -459,7 +460,8 @@ void SessionImpl::Leave() {
 int SessionImpl::Finish() {
   MutexLock lock(&mutex_);
   const bool left_early = !told_to_stop_ && failure_.ok();
-  // Whoever calls this runs no loop any more: what is still in one would be waited for for ever.
+  // The caller runs no loop any more, so a wait for shards that are still in a loop would never
+  // end.
   const std::vector<LeaseToken> loops = core_.EndLoops();
   for (const LeaseToken token : loops) slot_.Leave(token);
   changed_.SignalAll();

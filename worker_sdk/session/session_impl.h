@@ -45,25 +45,26 @@ class SessionImpl final : private sdk::DataClient::Listener {
  public:
   /// See Session::Connect. The threads run when it returns.
   static absl::StatusOr<std::unique_ptr<SessionImpl>> Connect(const SessionOptions& options);
-  /// Hands back what is held, waits at most 5 s for that to be told, and joins.
+  /// Hands back the held shards, waits at most 5 s for the master to learn of it, and joins the
+  /// threads.
   ~SessionImpl() override;
 
   /// Registers a table and returns it with its id. An export that it starts from is checked, unless
   /// the master knows the table already. An error makes the session fail.
   absl::StatusOr<TableSpec> Register(absl::StatusOr<TableSpec> spec);
-  /// The table of a handle, or null (and the session fails) when it is of no table of this session.
+  /// The table of a handle; null, and the session fails, if the handle is not from this session.
   const TableSpec* FindTable(TableId id);
 
   struct NextResult {
     sdk::ShardRun shard;
-    /// Who has read the records. Lives as long as the session.
+    /// The reader of the records. Lives as long as the session.
     sdk::ShardReader* reader = nullptr;
     sdk::ShardRecords records;
   };
   /// See Session::NextShard.
   std::optional<NextResult> NextShard();
 
-  /// A thread begins with a shard's minibatches, or has left them: for the books on its time.
+  /// A thread enters or leaves the loop over a shard's minibatches; counts its time.
   void EnterLoop();
   void LeaveLoop();
   /// The loop gets its next minibatch; false: the lease is lost.
@@ -76,17 +77,17 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
                        std::span<const std::chrono::milliseconds> timestamps,
                        std::shared_ptr<const sdk::RowBatch> batch);
-  /// The loop is done with a minibatch that pushes nothing.
+  /// The loop has finished a minibatch that pushes nothing.
   void FinishEvaluated(size_t records);
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
-  /// For who waits for `what` in a run: says so on stderr, and whether to go on. `leaving`: also
-  /// when the worker is to leave.
+  /// For a wait for `what` in a run: reports it on stderr, and returns if the wait should continue.
+  /// `leaving`: continue even if the worker is to leave.
   sdk::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
 
   sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
-  /// Blocks until the pull is answered; nothing when the lease is lost or the session failed.
+  /// Blocks until the pull is answered; none if the lease is lost or the session failed.
   std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id);
   void CancelPull(sdk::DeliveryId id);
 
@@ -102,11 +103,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
   int Finish();
 
   const HelloResponse& job() const { return hello_; }
-  /// Of rows and gradients on the wire.
+  /// The encoding of rows and gradients on the wire.
   wire::Encoding encoding() const { return encoding_; }
 
  private:
-  /// For how long a waiting thread of the trainer may look for answers before it sleeps.
+  /// How long a waiting thread of the trainer may poll for answers before it sleeps.
   static constexpr std::chrono::microseconds kSpinMax{200};
 
   SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation);
@@ -126,7 +127,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void OnRefused(const sdk::SendRequest& request, std::string_view text) override;
   void OnTimer() override;
 
-  /// What is to be done once the mutex is released.
+  /// The work to do after the mutex is released.
   struct Effects {
     sdk::SendRequests requests;
     std::optional<TimePoint> timer;
@@ -136,13 +137,13 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void RunControl();
   void OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply);
   void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
-  /// Wakes the control thread when an exchange is due sooner than it thinks.
+  /// Wakes the control thread if an exchange is due earlier than it expects.
   void WakeControl() MUSTER_REQUIRES(mutex_);
   /// Waits until `done()`; counts the time in `*time`; a line on stderr after 2 s, then at growing
   /// distances, names `what`.
   void WaitUntil(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
-  /// The same for what servers answer: this thread looks for answers itself, as long as that pays.
+  /// The same for answers of servers: this thread polls for them as long as that is worthwhile.
   /// `done` is called with the mutex held.
   void WaitForAnswers(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)
       MUSTER_EXCLUDES(mutex_);

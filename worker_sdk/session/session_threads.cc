@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kGoodbyeMax{5'000};
 
-/// Errors of an exchange that no repetition can mend.
+/// Errors of an exchange that a retry cannot fix.
 bool Permanent(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
          absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) ||
@@ -50,7 +50,7 @@ bool SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire:
                           const sdk::ReceivedRows& rows, std::string_view text) {
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
   if (!request.push.has_value()) {
-    // Megabytes: nobody need wait for the mutex meanwhile.
+    // The rows may have megabytes, so they are copied without the mutex.
     sdk::PooledVector<sdk::RowMove> moves;
     {
       MutexLock lock(&mutex_);
@@ -146,7 +146,7 @@ void SessionImpl::WaitForAnswers(absl::FunctionRef<bool()> done, std::string_vie
 
 void SessionImpl::RunControl() {
   sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
-  // Several calls fit into a lease: one that hangs must not cost it.
+  // Several calls fit into a lease, so that one hanging call does not lose it.
   auto timeout = milliseconds(std::clamp<uint64_t>(hello_.lease_duration_ms / 4, 500, 2'000));
   while (true) {
     WorkerExchangeRequest request;
@@ -176,7 +176,7 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
       core_.OnExchangeReply(*reply, clock_.Now());
       last_trouble_.clear();
       bool stop = reply->directive != JobDirective::kWork && core_.draining();
-      // Before any loop can learn of it: an exit right after is then known to be the right one.
+      // Recorded before any loop can see it, so that an exit right after it counts as correct.
       if (stop && !told_to_stop_) slot_.End();
       told_to_stop_ |= stop;
     } else {

@@ -40,7 +40,7 @@ bool ShardImpl::Begin(Prepare prepare) {
   in_loop_ = true;
   PrepareAhead();
   if (window_.empty() && !left_) {
-    Complete();  // none of the topic's offsets was a record
+    Complete();  // none of the topic's offsets has a record
   } else if (StartFront()) {
     return true;
   }
@@ -101,8 +101,8 @@ void ShardImpl::AddRejected(size_t position, std::string_view reason) {
 bool ShardImpl::StartFront() {
   if (left_) return false;  // `prepare` may have failed the shard
   if (session_->StartMinibatch(run())) return true;
-  // The lease is lost, or the session failed: nothing to hand back in the first case, and GiveUp
-  // knows it.
+  // The lease is lost, or the session failed. In the first case there is nothing to hand back, and
+  // GiveUp knows that.
   left_ = true;
   session_->GiveUp(run());
   return false;
@@ -113,7 +113,7 @@ bool ShardImpl::MayPrepareMore() const {
   for (size_t ahead = 1; ahead < window_.size(); ++ahead) {
     floats += window_[ahead].floats_asked();
   }
-  return sdk::MayHold(window_.size(), floats);  // the current one is not ahead, the next one is
+  return sdk::MayHold(window_.size(), floats);  // counts the next one as ahead, not the current one
 }
 
 void ShardImpl::PrepareAhead() {
@@ -121,7 +121,7 @@ void ShardImpl::PrepareAhead() {
   while (!left_ && prepared_ < minibatches() && window_.size() <= ahead && MayPrepareMore()) {
     size_t first = records_.minibatches[prepared_];
     size_t count = records_.minibatches[prepared_ + 1] - first;
-    // Offsets of a topic that are no records, or what needs no other run.
+    // Skips offsets of a topic without records, and minibatches that need not run again.
     if (count == 0 || !shard_.Has(MinibatchIndex(prepared_))) {
       ++prepared_;
       continue;

@@ -37,12 +37,12 @@ class ShardImpl {
   bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
   std::string_view header() const { return records_.header; }
   std::string id() const;
-  /// Of a record by its place in running order; see ShardReader::LocationOf.
+  /// The location of a record, by its position in running order; see ShardReader::LocationOf.
   std::string LocationOf(size_t position) const;
   ShardMetrics& metrics() { return metrics_; }
-  /// What the records of a topic have besides their values; null: they are of none.
+  /// The topic's records with their other fields; null: the dataset is no topic.
   const kafka::Records* topic() const { return records_.topic.get(); }
-  /// The trainer cannot use the record at this place in running order.
+  /// The trainer cannot use the record at this position in running order.
   void AddRejected(size_t position, std::string_view reason);
   /// The run has ended: completed, failed, handed back.
   bool left() const { return left_; }
@@ -53,11 +53,11 @@ class ShardImpl {
   bool StartFront();
   bool AdvanceLoop();
   uint32_t minibatches() const { return static_cast<uint32_t>(records_.minibatches.size() - 1); }
-  /// Rejected records are where they belong; false: the run has ended without that.
+  /// Writes the rejected records. False: that failed, and the run has ended.
   bool WriteRejected();
-  /// Everything was run through: the shard is done as soon as it is acknowledged.
+  /// All minibatches have run, so the shard is done as soon as it is acknowledged.
   void Complete();
-  /// The loop's time is over. Idempotent.
+  /// Ends the loop's time. Idempotent.
   void EndLoop();
 
   SessionImpl* session_;
@@ -65,7 +65,7 @@ class ShardImpl {
   sdk::ShardReader* reader_;  // the session's
   sdk::ShardRecords records_;
   ShardMetrics metrics_;
-  std::vector<sdk::RejectedRecord> rejected_;  // to be written where the reader keeps them
+  std::vector<sdk::RejectedRecord> rejected_;  // for the dead-letter topic
   Prepare prepare_;
   uint32_t prepared_ = 0;
   // The current one first.

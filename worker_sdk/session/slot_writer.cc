@@ -16,7 +16,7 @@ SlotWriter::SlotWriter(const std::string& path, uint64_t incarnation) {
   MUSTER_FAILPOINT("slot.before-open");
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   void* mapped = MAP_FAILED;
-  // With its blocks: on a full disk, a write into a hole of the mapped file is a SIGBUS.
+  // Allocates the blocks: on a full disk, a write into a hole of the mapped file would be a SIGBUS.
   if (fd >= 0) errno = ::posix_fallocate(fd, 0, sizeof(SlotFile));
   if (fd >= 0 && errno == 0) {
     mapped = ::mmap(nullptr, sizeof(SlotFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -39,7 +39,7 @@ struct ToOptimizer {
   }
 };
 
-/// Every number of an optimizer, for the check that they are numbers.
+/// All numbers of an optimizer, to check that they are finite.
 std::vector<float> NumbersOf(const OptimizerSpec& optimizer) {
   return std::visit(
       [](const auto& o) -> std::vector<float> {
@@ -97,7 +97,7 @@ absl::Status CheckName(const std::string& name) {
                  "a name is [a-z][a-z0-9_-]* of up to 64 characters; choose one of that form");
 }
 
-/// Fills in and checks what sparse and dense tables have in common.
+/// Fills in and checks the fields that sparse and dense tables share.
 template <typename Options>
 absl::Status Common(const Options& options, TableSpec* spec) {
   spec->name = options.name;

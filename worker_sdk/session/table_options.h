@@ -9,7 +9,7 @@ namespace muster::sdk {
 /// Floats in a block of a dense tensor: a tensor of up to this many elements is one block.
 inline constexpr uint32_t kDenseBlockMax = 1024;
 
-/// What the options of the public header mean as a TableSpec (id 0). kInvalidArgument names the
+/// Converts the options of the public header to a TableSpec (id 0). kInvalidArgument names the
 /// table, the option and its value. A warm start's folder becomes absolute.
 absl::StatusOr<TableSpec> SpecOf(const SparseTableOptions& options);
 absl::StatusOr<TableSpec> SpecOf(const DenseTableOptions& options);

@@ -7,16 +7,16 @@
 
 namespace muster::sdk {
 
-/// Nothing waits longer than this without a line on stderr that says for what.
+/// A longer wait prints a line on stderr that says what it waits for.
 inline constexpr std::chrono::seconds kWaitingLineAfter{2};
-/// Later lines of the same wait come at growing distances, at most this.
+/// The time between later lines of the same wait grows up to this.
 inline constexpr std::chrono::seconds kWaitingLineEveryMax{60};
 
 /// When the lines of one wait are due. For one thread.
 class WaitingLines {
  public:
   explicit WaitingLines(TimePoint begin) : begin_(begin) {}
-  /// Whether a line is due; the next one then comes later.
+  /// True if a line is due; then the next one comes later.
   bool Due(TimePoint now) {
     if (now - begin_ < next_) return false;
     next_ = std::min(next_ * 2, next_ + kWaitingLineEveryMax);

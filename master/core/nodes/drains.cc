@@ -69,7 +69,7 @@ void Drains::WorkerTold(const std::string& name, bool fresh, StepTime at) {
 
 void Drains::ServerHeard(Node* node, bool leaving, StepTime at) {
   if (leaving && !node->drain.leaving && !life_->over()) {
-    // What was drained long ago is behind again.
+    // After a long time, a drained node may be behind again.
     if (node->drain.state != DrainState::kDraining) {
       Begin(node, books_->options.drain_timeout, at);
     }

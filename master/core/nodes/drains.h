@@ -31,7 +31,7 @@ class Drains {
   /// What the node's process must do: the same as all others, or leave.
   JobDirective DirectiveOf(const std::string& name) const;
 
-  /// The worker is told its directive. `fresh`: its call says what it holds now.
+  /// The worker gets its directive. `fresh`: its call lists what it holds now.
   void WorkerTold(const std::string& name, bool fresh, StepTime at);
   /// The server has reported what it has; `leaving`: it asks to be drained.
   void ServerHeard(Node* node, bool leaving, StepTime at);

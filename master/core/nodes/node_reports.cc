@@ -9,10 +9,11 @@
 namespace muster {
 namespace {
 
-/// Whether the exit is the trainer's own doing (docs/architecture.md: a preemption is not).
+/// True if the trainer itself caused the exit (docs/architecture.md: a preemption is not its
+/// failure).
 bool IsOwnFault(const NodeReport& report, JobDirective directive, std::string* text) {
   uint32_t signal = report.signal;
-  // What a shell makes of its child's signal.
+  // The exit code of a shell for its child's signal.
   if (signal == 0 && report.exit_code > 128) signal = report.exit_code - 128;
   switch (signal) {
     case SIGSEGV:
@@ -71,7 +72,7 @@ void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
 
 void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   NodeRecord& record = node->record;
-  // A report of a process that has been replaced already says nothing about the new one.
+  // A report about a replaced process says nothing about the new one.
   const bool current = !IsReplaced(record, report.start);
   const bool known = record.state == NodeState::kExited && record.told_start == report.start;
   if (current && known) return;

@@ -57,7 +57,7 @@ bool NodeTable::ForgetOne(const LeaseTable& leases) {
     const bool ended =
         node.record.state == NodeState::kExited || node.record.state == NodeState::kLost;
     if (!ended || !node.record.Is(NodeRole::kWorker) || leases.Holds(name)) continue;
-    // One that was not heard since the master began ended before all others.
+    // A node that was not heard since the master began counts as ended before all others.
     if (oldest == nodes_.end() || node.last_heard < oldest->second.last_heard) oldest = it;
   }
   if (oldest == nodes_.end()) return false;
@@ -141,7 +141,7 @@ std::vector<ServerEndpoint> NodeTable::Endpoints() const {
     if (!id.has_value()) continue;
     endpoints.push_back({*id, ServerIncarnation(node.record.incarnation), name, node.record.lanes});
   }
-  std::ranges::sort(endpoints, {}, &ServerEndpoint::id);  // names are in another order
+  std::ranges::sort(endpoints, {}, &ServerEndpoint::id);  // names are sorted differently
   return endpoints;
 }
 

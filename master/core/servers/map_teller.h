@@ -48,7 +48,7 @@ class MapTeller {
   PartitionMapChanges ChangesSince(MapVersion base) const;
 
   Books* const books_;
-  /// Of this version are the news.
+  /// The version of the news.
   MapVersion version_;
   /// By the base; 0: the whole map.
   std::map<MapVersion, std::shared_ptr<const MapNews>> news_;

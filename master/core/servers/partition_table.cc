@@ -16,48 +16,48 @@ bool AddsItsOwnFile(const Manifest& next) {
   return next.files.back().number == next.number || MUSTER_PLANTED(kAnyLastFile);
 }
 
-/// Or nothing of it. A part of the chain would lose the rows of the files left out, and older files
-/// may be deleted.
+/// Or none of it. With only a part of the chain, rows of the missing files would be lost, and older
+/// files may be deleted.
 bool KeepsWholeChain(const Manifest& before, const Manifest& next) {
   const auto kept = std::span(next.files).first(next.files.size() - 1);
   return kept.empty() || std::ranges::equal(kept, before.files) || MUSTER_PLANTED(kChainShared);
 }
 
-/// The chain that counts, that and the file which this snapshot wrote, or such a file alone.
+/// The present chain, that chain and the file that this snapshot wrote, or only such a file.
 bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   if (next.files == before.files) return true;
   return !next.files.empty() && AddsItsOwnFile(next) && KeepsWholeChain(before, next);
 }
 
-/// Whether the snapshot may take the place of the one that counts: it is newer, and its chain has
-/// what that one's has.
+/// True if the snapshot may replace the present one: it is newer, and its chain contains that one's
+/// rows.
 bool MayReplace(const Manifest& before, const Manifest& next) {
   if (MUSTER_PLANTED(kOlderSnapshot)) return true;
   return next.number > before.number && next.cut >= before.cut && GoesOnFrom(before, next);
 }
 
-/// The cut of a snapshot: every shard DONE up to it is in its rows. It is that of the command, for
-/// what became DONE since may not be in them.
+/// The cut of a snapshot: every shard DONE up to it is in its rows. It is the cut of the command,
+/// because shards that became DONE later may be missing.
 DoneSeq CutOf(const Manifest& snapshot, DoneSeq done_seq) {
   return MUSTER_PLANTED(kCutAtAcceptance) ? done_seq : snapshot.cut;
 }
 
-/// Whether a replay after cut `a` undoes what one after `b` leaves.
+/// True if a replay after cut `a` undoes more than a replay after `b`.
 bool ReplaysMore(DoneSeq a, DoneSeq b) {
   return MUSTER_PLANTED(kReplayLargest) ? a > b : a < b;
 }
 
-/// E(P) after a restore: what was said under the one before is void.
+/// E(P) after a restore: everything that was confirmed under the former one is void.
 OwnerEpoch AfterRestore(OwnerEpoch before) {
   return MUSTER_PLANTED(kOwnerEpochStays) ? before : before.Next();
 }
 
-/// Whether R grows: in a step that restores anything, with the first.
+/// True if R grows: with the first restore of a step.
 bool RaisesRestoreEpoch(const PartitionTable::Restored& so_far) {
   return so_far.partitions == 0 && !MUSTER_PLANTED(kRestoreEpochStays);
 }
 
-/// A new owner, and a snapshot that counts, are journaled before anybody hears of them.
+/// A new owner, or a newly accepted snapshot, is journaled before it is told to any process.
 bool JournalsOwners() {
   return !MUSTER_PLANTED(kOwnerNotJournaled);
 }
@@ -115,7 +115,7 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   if (restored->partitions == 0 || ReplaysMore(cut, restored->replay_after)) {
     restored->replay_after = cut;
   }
-  // What this partition lacks runs again, whatever the others have.
+  // Everything that this partition lacks runs again, even if the others have it.
   MUSTER_CHECK(restored->replay_after <= cut);
   ++restored->partitions;
   if (JournalsOwners()) dirty_.insert(id);
@@ -165,7 +165,8 @@ PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
       Place(current, slots, static_cast<uint32_t>(partitions_.size()));
   MUSTER_CHECK(owners.size() == partitions_.size());
   BeginChange();
-  // Addresses are gone, which no changes can say: whoever has an older map gets the whole one.
+  // Addresses were removed, which changes cannot express. So workers with an older map get the
+  // whole map.
   known_since_ = version_;
   restore_epoch_ = restore_epoch_.Next();
   Restored restored;
@@ -186,7 +187,7 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
     PartitionEntry& entry = partitions_[id].entry;
     if (entry.owner_incarnation == incarnation) continue;
     if (entry.owner_incarnation == ServerIncarnation()) {
-      // Nobody has served this epoch yet, so nothing that was said under it is forgotten.
+      // No process has served this epoch yet, so no confirmation under it is lost.
       entry.owner_incarnation = incarnation;
       partitions_[id].changed_in = version_;
       dirty_.insert(id);
@@ -272,7 +273,8 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
     if (!kept.contains(file.name)) unused->push_back(file.name);
   }
   const DoneSeq before = partition.manifest.cut, cut = CutOf(next, at.done_seq);
-  // What is COMMITTED by the one that counts stays in, and no cut says more than was asked for.
+  // A snapshot must not have a smaller cut than the accepted one, or a larger one than was
+  // requested.
   MUSTER_CHECK(before <= cut && cut <= next.cut);
   if (at_min_cut_ > 0 && before == min_cut_ && cut > min_cut_) --at_min_cut_;
   partition.manifest = next;

@@ -65,9 +65,9 @@ class PartitionTable {
     TimePoint now;
     std::chrono::milliseconds interval{0};
     std::chrono::milliseconds timeout{0};
-    /// Ask for every partition whose cut is behind, at once and whosever turn it is.
+    /// Requests snapshots of every partition whose cut is behind, at once, not in turn.
     bool urgent = false;
-    /// As above for those whose cut is behind this.
+    /// As above, for partitions whose cut is below this.
     DoneSeq urgent_cut{};
     /// Shards are being trained: requests snapshots of the partitions whose turn it is, to keep
     /// what was pushed since, even if no shard is DONE.
@@ -82,7 +82,7 @@ class PartitionTable {
 
   /// F: every DONE shard up to this is in the manifest's snapshot of every partition.
   DoneSeq MinCut();
-  /// Whether every partition's snapshot holds every shard DONE up to `cut`.
+  /// True if every partition's snapshot contains every shard DONE up to `cut`.
   bool AllHold(DoneSeq cut) const;
   MapVersion version() const { return version_; }
   RestoreEpoch restore_epoch() const { return restore_epoch_; }
@@ -107,9 +107,9 @@ class PartitionTable {
   Load LoadOf(ServerId server) const;
   /// Partitions of the server's process whose snapshot does not hold every shard DONE up to `cut`.
   uint32_t CountBehind(ServerId server, ServerIncarnation incarnation, DoneSeq cut) const;
-  /// What is known of a partition beside its entry and its manifest; nothing of it is journaled.
+  /// The state of a partition besides its entry and its manifest; it is not journaled.
   struct Seen {
-    /// The owner says that it serves the entry's epoch.
+    /// The owner has reported that it serves the entry's epoch.
     bool serving = false;
     /// None: nothing yet of the present owner's process.
     std::optional<PartitionTraffic> traffic;
@@ -131,7 +131,7 @@ class PartitionTable {
     PartitionEntry entry;
     Manifest manifest;
     // Not journaled.
-    /// The version in which the entry became what it is; 0: not since this master began.
+    /// The version of the entry's last change; 0: none since this master began.
     MapVersion changed_in;
     /// The epoch that the owner's last heartbeat showed.
     OwnerEpoch reported;
@@ -160,14 +160,14 @@ class PartitionTable {
   /// The partitions placed on the server, whatever its process, in ascending order. So a search for
   /// the partitions of one server looks at no others.
   const std::vector<uint32_t>& PlacedOn(ServerId server) const;
-  /// To be called when partitions were placed.
+  /// Call it after partitions were placed.
   void IndexPlacements();
 
   MasterIncarnation incarnation_;
   MapVersion version_;
-  /// The journaled one may have been told.
+  /// The journaled version may have been sent to workers.
   bool told_ = true;
-  /// What changed after it is known.
+  /// All changes after it are known.
   MapVersion known_since_;
   /// As Partition::changed_in, of each server's endpoint.
   std::map<ServerId, MapVersion> endpoints_changed_in_;
@@ -176,7 +176,7 @@ class PartitionTable {
   std::map<ServerId, std::vector<uint32_t>> placed_;
   uint64_t snapshot_count_ = 0;
   DoneSeq min_cut_;
-  /// Partitions whose cut is min_cut_; 0: to be counted anew.
+  /// Partitions whose cut is min_cut_; 0: count them again.
   size_t at_min_cut_ = 0;
   std::set<uint32_t> dirty_;
 };

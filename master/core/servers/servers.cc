@@ -190,8 +190,8 @@ void Servers::TakeSnapshotError(const ServerExchangeRequest& request, Node* node
   } else if (node->snapshots_failed_at.has_value() &&
              at.now - *node->snapshots_failed_at >=
                  options.snapshot_interval + options.snapshot_timeout) {
-    // On a disk that is nearly full small snapshots work and large ones do not: it has passed when
-    // every partition has had its turn.
+    // On a nearly full disk, small snapshots work and large ones fail. So the problem is over only
+    // after every partition has had its turn.
     node->snapshots_failed_at.reset();
     books_->Say(at, "snapshots-work-again", node->record.name, "");
   }

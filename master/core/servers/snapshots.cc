@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// What is DONE after this runs again: one of the partitions that came back may lack it.
+/// Shards that became DONE after this run again, because a restored partition may lack them.
 DoneSeq LastToKeep(const PartitionTable::Restored& restored, DoneSeq done_seq) {
   return MUSTER_PLANTED(kNoReplay) ? done_seq : restored.replay_after;
 }
@@ -54,7 +54,7 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
   const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
-  // The restored partitions hold what is still DONE.
+  // The restored partitions contain all shards that are still DONE.
   MUSTER_CHECK(ledger.queue().done().empty() ||
                ledger.queue().done().last().seq <= restored.replay_after);
   totals.replayed_shards += shards.size();

@@ -9,8 +9,8 @@
 namespace muster {
 namespace {
 
-/// A range, and how far its topic partition is cut, are journaled before anybody has it on lease:
-/// neither can be computed again.
+/// A range, and the end of the cut part of its topic partition, are journaled before the range is
+/// leased, because they cannot be computed again.
 bool JournalsRanges() {
   return !MUSTER_PLANTED(kRangeNotJournaled);
 }
@@ -18,7 +18,7 @@ bool JournalsPositions() {
   return !MUSTER_PLANTED(kCutNotJournaled);
 }
 
-/// Where what is COMMITTED, or lost, without a gap ends. Requires that a range is open.
+/// The end of the COMMITTED or lost ranges without a gap. Requires: a range is open.
 std::pair<uint64_t, ShardIndex> OldestOpen(const std::map<uint64_t, ShardIndex>& open) {
   return MUSTER_PLANTED(kPrefixOfNewest) ? *open.rbegin() : *open.begin();
 }
@@ -160,7 +160,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
       progress.committed = begin;
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
-      // What is told as COMMITTED may go from the topic.
+      // Records that are reported as COMMITTED may be deleted from the topic.
       MUSTER_CHECK(open->second.lower_bound(progress.committed) == open->second.begin());
     }
     MUSTER_CHECK(view.position.begin <= progress.committed &&

@@ -24,7 +24,7 @@ class StreamTable {
   /// True if the shards of a dataset are cut while it grows, and have ranges here. Otherwise they
   /// belong to a layout that existed when the job began.
   bool Grows(DatasetId dataset) const { return streams_.contains(dataset); }
-  /// Those that do, ascending.
+  /// Those datasets, ascending.
   std::vector<DatasetId> datasets() const;
   bool empty() const { return streams_.empty(); }
   /// The range of a shard; nullptr: it is COMMITTED, or of no stream.
@@ -51,22 +51,22 @@ class StreamTable {
   }
   /// Shards, not COMMITTED, of whose records retention has taken the first or all.
   std::vector<ShardId> BehindLog(DatasetId dataset) const;
-  /// No shard of a stream: nothing happens.
+  /// Ignores a shard that is not of a stream.
   void OnCommitted(const ShardId& shard);
   /// Retention has deleted its records: it no longer delays the committed offset or adds to the
   /// lag.
   void OnLost(const ShardId& shard);
-  /// Whether the shard is not COMMITTED and OnLost() was the last of these calls for it.
+  /// True if the shard is not COMMITTED, and OnLost() was the last of these calls for it.
   bool IsLost(const ShardId& shard) const;
   /// A lost shard will be tried again. For any other shard, nothing happens.
   void OnRetried(const ShardId& shard);
 
-  /// How far a dataset is in one topic partition.
+  /// The progress of a dataset in one topic partition.
   struct Progress {
     StreamPosition position;
     uint64_t log_begin = 0;
     uint64_t stable_end = 0;
-    /// Whether the two above are known: there was a look since the start.
+    /// True if the two above are known: there was a look since the start.
     bool seen = false;
     /// Everything in [position.begin, committed) is COMMITTED, or lost.
     uint64_t committed = 0;

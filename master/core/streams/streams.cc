@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kTruncatedMax{30};
 /// broker that is asked has just started.
 constexpr uint32_t kGoneLooks = 3;
 constexpr std::chrono::seconds kGoneTime{2};
-/// A start beyond the end of its log: after a change of leader that can pass.
+/// A begin beyond the end of its log may pass after a change of leader.
 constexpr std::chrono::seconds kBeyondMax{10};
 /// Retention is near if only this share of the log, or of the time for which records are kept, lies
 /// before the oldest record that is not COMMITTED. It is far again at twice this share.
@@ -124,7 +124,7 @@ void Streams::CountGone(DatasetId dataset, StreamTold* told, StepTime at) {
     return;
   }
   told->gone = true;
-  if (books_->ledger.streams().ProgressOf(dataset).empty()) return;  // there was none yet
+  if (books_->ledger.streams().ProgressOf(dataset).empty()) return;  // there was no look yet
   const DatasetPlan& plan = PlanOf(dataset);
   books_->Say(
       at, "stream-gone", "",
@@ -270,7 +270,7 @@ void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime 
     const bool by_log =
         *partition.lag > 0 && partition.log_begin > began && before * kNearLogShare < kept * more;
     const WallTime age = at.wall - partition.oldest.value_or(at.wall);
-    // Not in nanoseconds, which hold no more than 292 years.
+    // Not in nanoseconds, which reach only to 292 years.
     const bool by_time = look.retention.has_value() && partition.oldest.has_value() &&
                          std::chrono::floor<std::chrono::milliseconds>(age) >=
                              *look.retention / (kNearTimeShare * static_cast<int>(more));

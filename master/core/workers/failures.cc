@@ -57,7 +57,7 @@ absl::StatusOr<uint64_t> Failures::Retry(const std::vector<ShardId>& shards, Ste
   }
   uint64_t retried = 0;
   for (const ShardId& shard : shards.empty() ? ledger.queue().FailedShards() : shards) {
-    // Named twice: FAILED no more.
+    // The shard was named twice, and is no longer FAILED.
     if (ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
     ledger.Retry(shard);
     ++retried;

@@ -12,8 +12,7 @@
 namespace muster {
 namespace {
 
-/// A lease that is re-asserted may be older than one that its shard had meanwhile, whose parts may
-/// be on their way.
+/// A re-asserted lease may be older than a later lease of its shard, whose parts may still arrive.
 LeaseToken NewestOf(LeaseToken before, LeaseToken token) {
   return MUSTER_PLANTED(kNewestIsLast) ? token : std::max(before, token);
 }
@@ -97,7 +96,7 @@ void Forgetting::Update(LeaseToken floor) {
   const bool again = MustTellAgain();
   restored_ = false;
   if (!changed && !again) return;
-  // Every token of an earlier master is over before anything is forgotten.
+  // All tokens of earlier masters have ended before anything is forgotten.
   MUSTER_CHECK(!changed || base_ < floor);
   MUSTER_CHECK(floor >= state_.floor || MUSTER_WEAKENED(kBusyGrace) ||
                MUSTER_WEAKENED(kRevivedLease));

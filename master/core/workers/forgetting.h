@@ -38,12 +38,12 @@ class Forgetting {
   bool IsForgotten(const ShardId& shard) const;
   /// Of an epoch's shards. Tokens and shards are granted in order, so there are few runs.
   using ByEpoch = std::map<std::pair<DatasetId, EpochIndex>, RunMap>;
-  /// Value of the first token whose shard waits, for one of its tokens may still be out.
+  /// The first token whose shard waits because one of its tokens may still be in use.
   static uint64_t FirstToKeep(LeaseToken floor);
-  /// Forgets what is below the floor. Returns true if that was anything.
+  /// Forgets the shards below the floor. Returns true if there were any.
   bool ForgetRecovered(LeaseToken floor);
   bool ForgetWaiting(LeaseToken floor);
-  /// A restored partition may not know what it was told before.
+  /// A restored partition may not know what it was told earlier.
   bool MustTellAgain() const;
 
   LeaseToken base_;

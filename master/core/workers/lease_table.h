@@ -34,7 +34,7 @@ struct Lease {
   uint32_t minibatches_started = 0;
   /// When the run, the phase or the minibatches last changed.
   TimePoint progress_at;
-  /// As the worker counts them.
+  /// Counted by the worker.
   RunNumber run;
 };
 
@@ -57,7 +57,7 @@ class LeaseTable {
   /// The tokens of one worker process, ascending; a copy, so that they may be removed on the way.
   std::vector<LeaseToken> TokensOf(const WorkerKey& worker) const;
   size_t CountOf(const WorkerKey& worker) const;
-  /// Whether any process of this worker has leases.
+  /// True if any process of this worker has leases.
   bool Holds(const std::string& worker) const;
   /// The smallest token of a lease on a training shard.
   std::optional<LeaseToken> OldestTrain() const;

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// A worker that waits for work asks again this soon.
+/// How soon a worker without work asks again.
 constexpr std::chrono::milliseconds kWaitInterval{100};
 
 /// A token never repeats over restarts of the master.
@@ -18,8 +18,8 @@ MasterIncarnation IssuerOfTokens(MasterIncarnation incarnation) {
   return MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : incarnation;
 }
 
-/// The worker has not heard of the grant, for the answer was lost. It is given again, under the
-/// same token: else it would only grow old.
+/// The worker does not know of the grant, because the answer was lost. So the grant is repeated
+/// with the same token. Otherwise, it would only grow old.
 bool IsLostGrant(LeaseToken token, LeaseToken newest_heard) {
   return token > newest_heard && !MUSTER_PLANTED(kGrantOnce);
 }
@@ -35,7 +35,7 @@ bool Contains(const std::vector<LeaseToken>& in_order, LeaseToken token) {
   return std::ranges::binary_search(in_order, token);
 }
 
-/// What the worker says that it holds.
+/// The leases that the worker lists.
 std::vector<LeaseToken> HeldIn(const WorkerExchangeRequest& request) {
   std::vector<LeaseToken> tokens;
   tokens.reserve(request.held.size());
@@ -43,7 +43,7 @@ std::vector<LeaseToken> HeldIn(const WorkerExchangeRequest& request) {
   return InOrder(std::move(tokens));
 }
 
-/// All that it names, held or not.
+/// All tokens in its call, held or not.
 std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
   std::vector<LeaseToken> tokens = HeldIn(request);
   for (const DoneReport& done : request.done) tokens.push_back(done.token);
@@ -51,7 +51,7 @@ std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
   return InOrder(std::move(tokens));
 }
 
-/// Whether evaluations under way judge weights that lack something now.
+/// True if running evaluations use weights that now lack some training.
 bool OutdatesEvaluations(const std::vector<DoneShard>& replayed) {
   return !replayed.empty() && !MUSTER_PLANTED(kEvaluateRolledBack);
 }
@@ -97,8 +97,8 @@ bool Leasing::IsRevivable(const HeldLease& held) const {
 
 bool Leasing::MayReassert(const HeldLease& held) const {
   if (!books_->ledger.queue().Valid(held.shard)) return false;
-  // An evaluation may have begun before some of its training was replayed: the journal does not
-  // say.
+  // An evaluation may have begun before some of its training was replayed. The journal does not
+  // record that.
   const bool outdated = books_->ledger.IsEvaluate(held.shard) &&
                         held.restore_epoch < books_->partitions.restore_epoch();
   const bool of_before = grace_.on() && held.token.incarnation() < books_->incarnation;
@@ -138,7 +138,7 @@ void Leasing::Begin(Lease lease) {
   MUSTER_CHECK_MSG(evaluate == books_->ledger.IsEvaluate(shard), ToString(shard));
   table_.Add(std::move(lease));
   if (evaluate) return;
-  // Partitions take what is below the floor for over: of such a lease they would drop everything.
+  // Partitions refuse tokens below the floor, so they would drop all parts of such a lease.
   MUSTER_CHECK_MSG(token >= forgetting_.state().floor || MUSTER_WEAKENED(kBusyGrace) ||
                        MUSTER_WEAKENED(kRevivedLease),
                    ToString(token));
@@ -146,7 +146,7 @@ void Leasing::Begin(Lease lease) {
 }
 
 void Leasing::Update(const HeldLease& held, const Lease& lease, TimePoint now) {
-  // Every run but the first is of minibatches that were handed out before.
+  // All runs except the first consist of minibatches that were handed out before.
   const uint32_t before = lease.run == held.run ? lease.minibatches_started : 0;
   if (held.run > RunNumber() && held.minibatches_started > before) {
     books_->totals.redelivered_minibatches += held.minibatches_started - before;
@@ -171,11 +171,11 @@ void Leasing::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& wo
     }
     const std::optional<DoneShard> done = books_->ledger.queue().FindDone(held.shard);
     if (done.has_value() && done->token == held.token) continue;
-    if (IsRevivable(held)) continue;  // by its done
+    if (IsRevivable(held)) continue;  // its done may revive it
     if (Reassert(held, worker, at) == nullptr) lost->push_back(held.token);
   }
   absl::erase_if(holder.accepted, [&](LeaseToken token) { return !Contains(listed, token); });
-  // It has seen the grant and does not hold it: the lease has ended.
+  // The worker has seen the grant but does not list it, so the lease has ended.
   for (LeaseToken token : table_.TokensOf(worker)) {
     if (token <= request.newest_grant && !Contains(listed, token)) End(token, EndCause::kDropped);
   }
@@ -205,7 +205,7 @@ std::optional<std::string> Leasing::TakeReturned(const WorkerExchangeRequest& re
     }
     End(returned.token, EndCause::kReturned);
     TellShortage(returned, worker, at);
-    // It may have been asked to leave and not know it yet.
+    // The worker may have been told to leave without knowing it yet.
     if (returned.hand_back == HandBack::kByTrainer && directive == JobDirective::kWork) {
       failures_->HandedBack(returned, worker, at);
     }
@@ -229,7 +229,7 @@ bool Leasing::MayGrant() const {
 
 void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worker,
                     Allowance allowance, StepTime at, WorkerExchangeReply* reply) {
-  // Granted before, but the answer never arrived: granted again under the same token.
+  // The grant's answer never arrived, so it is granted again with the same token.
   const std::vector<LeaseToken> held = HeldIn(request);
   const uint32_t want = std::min({request.want, allowance.shards, kGrantsPerCallMax});
   const RestoreEpoch restore_epoch = books_->partitions.restore_epoch();
@@ -247,7 +247,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
     const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
     if (!shard.has_value()) break;
     const LeaseToken token = NextToken();
-    // A push under an older token of the shard would be taken for one under this one.
+    // A push with an older token of the shard would count as one with this token.
     MUSTER_CHECK_MSG(table_.leases().empty() || table_.leases().rbegin()->first < token,
                      ToString(token));
     ++token_count_;
@@ -276,7 +276,7 @@ ShardWork Leasing::WorkOf(const ShardId& shard) const {
   const StreamRange* range = books_->ledger.streams().Find(shard);
   if (range == nullptr) {
     MUSTER_CHECK(!plan.stream.has_value());
-    return work;  // of a layout, which the shell knows
+    return work;  // of a layout: the shell adds the rest
   }
   work.dataset_name = plan.name;
   work.mode = plan.mode;
@@ -368,7 +368,7 @@ void Leasing::ExpireStuck(StepTime at) {
   const std::chrono::milliseconds max_age = books_->options.leases.max_age;
   const TimePoint then = at.now - max_age;
   std::vector<LeaseToken> stuck = table_.BegunWithoutProgressSince(then);
-  // What a worker has not begun waits for its turn: it is stuck when the worker is.
+  // A shard that a worker has not begun waits for its turn. It is stuck only if the worker is.
   for (const auto& [worker, holder] : holders_) {
     if (holder.progress_at > then) continue;
     for (LeaseToken token : table_.TokensOf(worker)) {

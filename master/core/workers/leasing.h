@@ -70,7 +70,7 @@ class Leasing {
   void Grant(const WorkerExchangeRequest& request, const WorkerKey& worker, Allowance allowance,
              StepTime at, WorkerExchangeReply* reply);
 
-  /// Whether the done was accepted before. Requires that its shard is valid.
+  /// True if the done was accepted before. Requires: its shard is valid.
   bool WasAccepted(const DoneReport& done, const WorkerKey& worker) const;
   /// The lease under which the process reports the shard as done; the report may re-assert it. The
   /// shard must be valid. nullptr if there is no lease. Valid until the next call.
@@ -104,7 +104,7 @@ class Leasing {
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
 
  private:
-  /// What is known of one worker process.
+  /// The state of one worker process.
   struct Holder {
     /// When any of its leases last changed; shards in its queue age from here.
     TimePoint progress_at;
@@ -115,15 +115,15 @@ class Leasing {
   };
 
   LeaseToken NextToken() const;
-  /// Whether shards may be granted, as to the time.
+  /// True if shards may be granted at this time.
   bool MayGrant() const;
   /// True if a lease that the master does not know may continue.
   bool MayReassert(const HeldLease& held) const;
-  /// Whether the done of a lease that the master does not know may count.
+  /// True if a done of a lease that the master does not know may count.
   bool MayFinish(const HeldLease& held) const;
   /// True if a lease of this master that has ended continues.
   bool IsRevivable(const HeldLease& held) const;
-  /// Whether leases end because they make no progress.
+  /// True if leases end because they make no progress.
   static bool AgesOut();
   /// The floor that partitions may use; none: it does not change now.
   std::optional<LeaseToken> FloorToTell() const;

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// A session that was silent for so many durations of a lease is forgotten.
+/// A session that was silent for this many lease durations is forgotten.
 constexpr int kForgetAfter = 10;
 
 }  // namespace
@@ -29,7 +29,7 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
   }
   MUSTER_RETURN_IF_ERROR(CheckNotReplaced(node->record, start));
   if (!sessions_.contains(worker)) {
-    // The processes of one node follow each other.
+    // The processes of a node run one after the other.
     for (auto it = sessions_.lower_bound({worker.name, 0});
          it != sessions_.end() && it->first.name == worker.name; ++it) {
       if (std::exchange(it->second.superseded, true)) continue;
@@ -74,8 +74,8 @@ WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime
   const auto [it, added] = sessions_.try_emplace(worker);
   Session& session = it->second;
   if (added) leasing_->Join(worker, at.now);
-  // After a restart of the master the journal knows who began last: a Hello comes before
-  // everything.
+  // After a restart of the master, the journal has the newest process, because every process begins
+  // with a Hello.
   const Node* const node = books_->nodes.Find(worker.name);
   if (node != nullptr && node->record.incarnation == worker.incarnation) {
     session.start = node->record.start;
@@ -108,11 +108,11 @@ void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* se
   for (const PeerTimes& seen : request.peers) {
     if (seen.server.value() >= books_->options.servers) continue;
     Node* const node = books_->nodes.FindServer(seen.server);
-    // Of a process that has been replaced, or of one that is not known yet.
+    // The call is from a replaced process, or from one that is not known yet.
     if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
     PeerTimes& last = session->peers[seen.server];
     if (last.incarnation != seen.incarnation) last = PeerTimes{.incarnation = seen.incarnation};
-    // Totals never shrink; what a peer says is not to be trusted with that.
+    // Totals must never shrink, so values of a peer are not trusted here.
     const auto add = [&](uint64_t PeerTimes::* field) {
       if (seen.*field <= last.*field) return;
       node->peers.*field += seen.*field - last.*field;
@@ -149,7 +149,7 @@ bool WorkerSessions::IsOf(const NodeReport& report, const NodeRecord& record,
                           const WorkerKey& worker, const Session& session) {
   MUSTER_CHECK(worker.name == report.node);
   if (report.incarnation != 0) return worker.incarnation == report.incarnation;
-  // It left nothing behind.
+  // It left no leases.
   if (session.start != StartNumber()) return session.start <= report.start;
   return record.told_start == report.start;
 }
@@ -168,7 +168,7 @@ void WorkerSessions::Tick(StepTime at) {
       expired[worker.name] += count;
       leasing_->EndOf(worker, Leasing::EndCause::kNodeFailure);
     }
-    // The dead, and those whose place another has taken, hold nothing, however they are spoken for.
+    // Dead and replaced processes hold nothing, whatever their calls say.
     MUSTER_CHECK_MSG(
         !(session.silent || session.superseded) || leasing_->table().CountOf(worker) == 0,
         worker.name);
@@ -179,8 +179,8 @@ void WorkerSessions::Tick(StepTime at) {
     leasing_->Leave(worker);
     it = sessions_.erase(it);
   }
-  // By what was heard of the node, not by its session: a worker that hung while the master was
-  // away has none with this one.
+  // Uses the last call of the node, not its session: a worker that hung while the master was away
+  // has no session with this master.
   for (const auto& [name, const_node] : books_->nodes.nodes()) {
     const NodeRecord& record = const_node.record;
     if (!record.Is(NodeRole::kWorker) || record.state != NodeState::kRunning) continue;

@@ -53,17 +53,17 @@ class WorkerSessions {
     /// Another process took over its node name.
     bool superseded = false;
     bool silent = false;
-    /// What it last said of each server.
+    /// Its last report about each server.
     std::map<ServerId, PeerTimes> peers;
     std::map<DatasetId, DelayHistogram> delays;
   };
 
   Session& Touch(const WorkerKey& worker, StepTime at);
-  /// The node of the process is heard. `times`: what it says of itself; null: nothing.
+  /// The process has called. `times`: the figures in its call; null: none.
   void HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
-  /// Whether the report that a process ended is about this session's process, one of its node.
+  /// True if the report of an exit is about this session's process, which is one of its node.
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
                    const Session& session);
 

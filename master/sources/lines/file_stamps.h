@@ -28,8 +28,8 @@ std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>
 /// index. A restart then reads the pins only of files that differ. Written completely or not at
 /// all.
 absl::Status WriteFileStamps(const std::string& path, std::span<const FileStamp> stamps);
-/// Empty when there is none, it is damaged, or it is of another number of files: then every pin is
-/// to be read.
+/// Empty if there is no file, if it is damaged, or if it has another number of files. Then read
+/// every pin.
 std::vector<FileStamp> ReadFileStamps(const std::string& path, size_t count);
 
 }  // namespace muster

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// Says what is where the pattern looks, so that a typing error shows.
+/// Lists what is in the pattern's folder, so that a typing error is visible.
 std::string DescribeFolder(const std::string& pattern) {
   const size_t wildcard = pattern.find_first_of("*?[");
   const size_t slash = pattern.rfind('/', wildcard);

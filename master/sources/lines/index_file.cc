@@ -64,7 +64,7 @@ absl::Status IndexFile::Write(const std::string& path, const IndexParameters& pa
     header.shard_count += source.lines.starts.size();
     header.path_bytes += source.path.size();
   }
-  // In one piece, for it is as large as what it is made of.
+  // Written in one piece, because it is as large as its parts.
   std::string contents;
   contents.reserve(sizeof(header) + header.source_count * sizeof(FileSource) +
                    header.shard_count * sizeof(uint64_t) + header.path_bytes);
@@ -109,7 +109,7 @@ absl::Status IndexFile::Parse(const std::string& path) {
   }
   const std::string_view body = bytes.substr(sizeof(header));
   if (Checksum(header, body) != header.checksum) return damaged("fails its checksum");
-  // The checksum says that Write made it; the sizes are checked all the same.
+  // The checksum proves that Write made it, but the sizes are checked anyway.
   const uint64_t limit = body.size();
   if (header.source_count > limit || header.shard_count > limit || header.path_bytes > limit ||
       header.source_count * sizeof(FileSource) + header.shard_count * sizeof(uint64_t) +

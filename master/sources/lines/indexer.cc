@@ -109,7 +109,7 @@ class IndexRun {
       uint64_t ticket = 0;
       {
         MutexLock lock(&mutex_);
-        // The holder of the ticket that the merge waits for never waits here itself.
+        // The holder of the ticket for which the merge waits never waits here.
         while (!Finished() && next_ < tasks_.size() && next_ >= merged_ + window_) {
           changed_.Wait(&mutex_);
         }
@@ -148,7 +148,7 @@ class IndexRun {
   uint64_t bytes_merged_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, absl::StatusOr<ChunkScan>> scanned_ MUSTER_GUARDED_BY(mutex_);
   absl::Status status_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<LineIndexBuilder> builders_;  // touched by Merge, or when no thread runs
+  std::vector<LineIndexBuilder> builders_;  // used by Merge, or while no thread runs
 };
 
 }  // namespace

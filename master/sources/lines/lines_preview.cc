@@ -31,7 +31,7 @@ uint64_t EstimateRecords(const std::string& path, uint64_t bytes, bool header) {
   return header && lines > 0 ? lines - 1 : lines;
 }
 
-/// What all files together have; the master counts records exactly.
+/// The totals of all files; the master counts records exactly.
 struct Estimate {
   uint64_t bytes = 0;
   uint64_t records = 0;

@@ -27,7 +27,7 @@ struct PinnedFile {
   SourcePin pin;
 };
 
-/// The first of `wanted` whose content is not in `there`, as often as it is wanted; or nothing.
+/// The first of `wanted` whose content occurs less often in `there` than in `wanted`; or none.
 std::string FirstMissingContent(const std::vector<PinnedFile>& wanted,
                                 std::vector<PinnedFile> there) {
   for (const PinnedFile& file : wanted) {
@@ -38,8 +38,8 @@ std::string FirstMissingContent(const std::vector<PinnedFile>& wanted,
   return "";
 }
 
-/// Names the file that makes the difference. Every path has changed because the folder has moved,
-/// so it compares contents.
+/// Names the file that differs. If the folder was moved, every path has changed, so it compares
+/// contents.
 absl::Status CheckMovedList(const std::vector<std::string>& files, const IndexFile& index) {
   std::vector<PinnedFile> was, now;
   for (const IndexFile::Source& source : index.sources()) was.push_back({source.path, source.pin});

@@ -12,16 +12,16 @@
 /// the file and say what to do.
 namespace muster {
 
-/// Whether it is still cut as it was.
+/// Checks that it is still cut in the same way.
 absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index);
 
-/// StampFiles; the first error is that of all.
+/// StampFiles; returns the first error.
 absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files);
 
 struct PinnedCheck {
   /// The stamps before the pins were read; the files count as seen with these stamps from now on.
   std::vector<FileStamp> stamps;
-  /// Some looked otherwise than when they were last seen.
+  /// True if some stamps have changed since the files were last seen.
   bool news = false;
 };
 /// Checks that `files` are the indexed files, in number and contents. Reads the pins of those whose

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// A follower that waits for its brokers cannot be stopped sooner.
+/// A follower that waits for its brokers cannot be stopped earlier.
 constexpr std::chrono::milliseconds kTopicTimeout{2'000};
 
 }  // namespace

@@ -21,14 +21,14 @@ class TopicDataset final : public DatasetSource {
 
   absl::Status CheckSettings() const override;
   absl::StatusOr<SourcePreview> Preview() const override;
-  /// There is nothing to keep: what a topic has is asked for while the job runs.
+  /// There is nothing to keep, because the topic is queried while the job runs.
   absl::Status Look(const ProgressFn&) override { return absl::OkStatus(); }
   absl::Status Keep() override { return absl::OkStatus(); }
   absl::Status OpenKept() override { return absl::OkStatus(); }
 
   const ShardLayout& layout() const override { return layout_; }
   std::optional<StreamPlan> Growth() const override;
-  /// What is in a topic changes; where it begins and ends is among the fixed fields.
+  /// The contents of a topic change. Its bounds are among the fixed fields.
   std::string Fingerprint() const override { return "topic"; }
   void Introduce(HelloResponse* hello) const override;
   absl::StatusOr<std::unique_ptr<SourceFollower>> Follow(FollowOptions options) const override;

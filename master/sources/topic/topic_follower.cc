@@ -74,7 +74,7 @@ absl::StatusOr<StreamLook> TopicFollower::TryLook() {
   MUSTER_ASSIGN_OR_RETURN(look.cluster, topic_->Cluster());
   MUSTER_ASSIGN_OR_RETURN(const uint32_t partitions, topic_->Partitions());
   MUSTER_ASSIGN_OR_RETURN(const std::vector<kafka::Topic::Log> seen, topic_->Logs(partitions));
-  // What is known of the cluster changes with its answers.
+  // Values of the cluster change with its answers.
   MUSTER_ASSIGN_OR_RETURN(const std::string cluster, topic_->Cluster());
   if (cluster != look.cluster) {
     return absl::UnavailableError(
@@ -99,7 +99,7 @@ absl::StatusOr<StreamLook> TopicFollower::TryLook() {
     for (uint32_t p = 0; p < partitions; ++p) logs[p].at_start_time = offsets[p];
   }
   const bool due = !end_time_at_.has_value() || clock_->Now() >= *end_time_at_;
-  // A partition that was added has no end yet either.
+  // An added partition has no end yet, either.
   const bool ask_end = spec.end.kind == StreamBound::Kind::kTime &&
                        (ended < partitions || known.size() < partitions) && due;
   if (ask_end) {
@@ -124,7 +124,7 @@ absl::StatusOr<StreamLook> TopicFollower::TryLook() {
   MUSTER_ASSIGN_OR_RETURN(look.partitions, std::move(partition_looks));
   if (!retention_at_.has_value() || clock_->Now() >= *retention_at_) {
     retention_at_ = clock_->Now() + options_.retention_every;
-    // Who may read a topic need not be allowed to ask how it is kept.
+    // A user who may read a topic may not be allowed to query its settings.
     const auto retention = topic_->Retention();
     if (retention.ok()) retention_ = *retention;
   }
@@ -138,7 +138,7 @@ void TopicFollower::CheckDeadLetters() {
   if (dead_letters_at_.has_value() && clock_->Now() < *dead_letters_at_) return;
   dead_letters_at_ = clock_->Now() + options_.dead_letters_every;
   const absl::Status status = topic_->CheckOther(topic);
-  // Brokers that do not answer say nothing of it.
+  // No answer from the brokers means that nothing is known.
   if (absl::IsUnavailable(status)) return;
   dead_letter_trouble_ = status.ok() ? "" : std::string(Message(status));
 }

@@ -41,10 +41,10 @@ class TopicFollower final : public SourceFollower {
   ~TopicFollower() override;
   void Start() override;
   void RequestStop() override;
-  /// Tells the brokers once more before it joins.
+  /// Commits to the brokers once more before it joins.
   void Stop() override;
 
-  /// One look, told and committed; for Start's thread, and tests.
+  /// One look, with its report and its commit; for Start's thread, and for tests.
   void Step();
 
  private:

@@ -20,14 +20,14 @@ class OfferedRings {
   OfferedRings(const OfferedRings&) = delete;
   OfferedRings& operator=(const OfferedRings&) = delete;
 
-  /// Makes two rings of at most `wanted` bytes each, once. Returns their size; 0: there are none,
-  /// the peer stays with its socket. `peer` names it in the log.
+  /// Creates two rings of at most `wanted` bytes each, once. Returns their size; 0: there are none,
+  /// and the peer continues to use its socket. `peer` is its name in the log.
   size_t Make(size_t wanted, std::string_view peer);
-  /// They are made, and the peer does not have them yet.
+  /// True if they exist, but the peer does not have them yet.
   bool waiting() const { return memory_.has_value(); }
   /// The peer does not get them.
   void Drop() { memory_.reset(); }
-  /// Gives the peer their descriptor over a UNIX socket. Needs waiting().
+  /// Sends the peer their descriptor over a UNIX socket. Requires waiting().
   absl::StatusOr<net::RingMemory> HandOver(int socket);
 
  private:

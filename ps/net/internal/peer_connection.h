@@ -23,12 +23,13 @@
 
 namespace muster::ps {
 
-/// What a lane's connections have in common; outlives them and their operations.
+/// State that a lane's connections share; outlives them and their operations.
 struct ConnectionContext {
   FrameHandler* handler = nullptr;
   const LaneLimits* limits = nullptr;
   const Clock* clock = nullptr;
-  /// Takes a large buffer that is no longer needed: to free it at once would hold the lane.
+  /// Takes a large buffer that is no longer needed, because freeing it at once would block the
+  /// lane.
   std::function<void(AlignedBuffer)> discard;
   SpareBuffers* spares = nullptr;
   RingBudget* rings = nullptr;
@@ -41,15 +42,15 @@ struct ConnectionContext {
 /// thread.
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
-  /// `context` and what `on_closed` refers to must outlive the connection's operations. `origin`:
-  /// where the peer is, for messages.
+  /// `context` and everything that `on_closed` uses must outlive the connection's operations.
+  /// `origin`: the peer's address, for messages.
   PeerConnection(net::Socket socket, std::string origin, const ConnectionContext* context,
                  std::function<void(PeerConnection*)> on_closed);
   ~PeerConnection();
   PeerConnection(const PeerConnection&) = delete;
   PeerConnection& operator=(const PeerConnection&) = delete;
 
-  /// Begins to read. Once.
+  /// Begins to read. Call it once.
   void Start();
   /// Ends the connection if its hello, or its end, is overdue at `now`.
   void EndIfOverdue(TimePoint now);
@@ -66,7 +67,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
     size_t bytes() const { return header.size() + directory.size() + value_bytes; }
   };
   enum class Phase {
-    kHello,    // nothing but a Hello is accepted
+    kHello,    // only a Hello is accepted
     kServing,  // pulls and pushes
     kClosing,  // an error is queued; nothing is read any more
   };
@@ -74,46 +75,47 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   /// Begins a slice: continues the request in progress, and takes frames from the staging buffer,
   /// until it needs more bytes, must wait for the peer, or the slice ends.
   void Parse();
-  /// The next slice, after everything else that the lane has to do.
+  /// The next slice, after all other work of the lane.
   void PostSlice();
   void ReadStage();
-  /// Whether the staging buffer has a whole header, with what the stream has at once.
+  /// True if the staging buffer has a whole header, together with the bytes that the stream has
+  /// now.
   bool HasHeader();
-  /// What of the staging buffer is not taken yet moves to its begin.
+  /// Moves the bytes of the staging buffer that were not taken yet to its begin.
   void CompactStage();
-  /// Takes the next header out of the staging buffer.
+  /// Takes the next header from the staging buffer.
   absl::Status TakeHeader();
-  /// Sizes the blocks for the header and moves into them what the staging buffer has of them.
+  /// Sizes the blocks for the header, and moves their bytes from the staging buffer.
   absl::Status BeginBody();
-  /// Takes what has come of the blocks. True: they are whole.
+  /// Takes the bytes of the blocks that have arrived. True: the blocks are complete.
   absl::StatusOr<bool> HasBody(WorkLimit* work);
-  /// The same of values that stay where they came.
+  /// The same for values that stay in place.
   absl::StatusOr<bool> HasBorrowed();
-  /// What is not there yet of the blocks that are copied.
+  /// The missing bytes of the blocks that are copied.
   std::vector<boost::asio::mutable_buffer> RestOfBody();
-  /// Waits for the rest of the blocks: straight into place, or until it has come.
+  /// Waits for the rest of the blocks: reads it into place, or waits until it has arrived.
   void ReadBody();
-  /// A push's values that can stay where they came; 0: they are copied, or there are none.
+  /// Bytes of a push's values that can stay in place; 0: they are copied, or there are none.
   size_t BytesToBorrow() const;
-  /// Serves the frame that is now complete, or begins to.
+  /// Serves the complete frame, or begins to.
   absl::Status Serve();
   absl::Status ServeHello();
-  /// Memory to be shared with a peer that takes rings of `wanted` bytes: the size of one, or 0.
+  /// The size of one ring to share with a peer that accepts rings of `wanted` bytes, or 0.
   uint32_t OfferRings(size_t wanted);
-  /// Hands the memory over, and goes on in it.
+  /// Hands over the memory, and continues in it.
   absl::Status EnterRings();
   /// The stream is at its end, or broken.
   void OnStreamError();
-  /// One slice of the request under work.
+  /// One slice of the present request.
   absl::StatusOr<Progress> ServeRequest(WorkLimit* work);
-  /// Memory for the rows of an answer: where the peer will read them, if that can be.
+  /// Memory for the rows of an answer: if possible, where the peer will read them.
   AlignedBuffer RowMemory();
   absl::Status Answer();
-  /// False: the stream has no room of its own for the answer, or the rows lie elsewhere.
+  /// False: the stream has no room for the answer, or the rows lie elsewhere.
   bool AnswerInPlace(const Request::Answer& answer);
   /// The stream may use again what it has lent.
   void GiveBackValues();
-  /// Gives back what is too large to be kept for the next frame.
+  /// Gives back buffers that are too large to keep for the next frame.
   void Trim(AlignedBuffer* buffer);
   /// The memory of rows that were sent, for the next ones.
   void Keep(AlignedBuffer rows);
@@ -121,16 +123,16 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   /// Queues a frame; Flush sends it.
   void Send(const wire::Header& header, std::string directory, AlignedBuffer values,
             size_t value_bytes);
-  /// The same for a frame that is a directory alone.
+  /// The same for a frame that has only a directory.
   void SendText(wire::Kind kind, std::string directory);
   void SendError(const absl::Status& status);
   std::string PeerName() const;
-  /// Starts to write what is queued, unless a write is under way.
+  /// Starts to write the queued frames, unless a write is pending.
   void Flush();
   void Write();
   void OnWritten(size_t frames);
-  /// After an error: tells the peer that nothing follows and takes what it still sends, so that the
-  /// error is not lost in a reset.
+  /// After an error: ends the output, and reads what the peer still sends, so that the error is not
+  /// lost in a reset.
   void Linger();
   bool MustWait() const { return outstanding_bytes_ > context_->limits->outstanding_bytes_max; }
 
@@ -138,16 +140,16 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   const boost::asio::any_io_executor executor_;
-  OfferedRings rings_;         // nothing is read while they wait
-  net::SocketStream* socket_;  // stream_, until it is something else
+  OfferedRings rings_;         // while they wait, nothing is read
+  net::SocketStream* socket_;  // stream_, as long as it is a socket
   std::unique_ptr<net::ByteStream> stream_;
   const std::string origin_;
   const ConnectionContext* const context_;
   std::function<void(PeerConnection*)> on_closed_;
   Phase phase_ = Phase::kHello;
-  std::string peer_;                   // as its hello said
+  std::string peer_;                   // from its hello
   std::optional<TimePoint> deadline_;  // of the hello, or of the end
-  bool waiting_ = false;               // stopped reading until the peer takes replies
+  bool waiting_ = false;               // reads nothing until the peer has read replies
 
   // Incoming: stage_[begin_, end_) is received and not yet taken.
   std::array<std::byte, kStageBytes> stage_;
@@ -156,11 +158,11 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   wire::Header header_;
   FrameBlocks in_;
   bool in_body_ = false;      // the header is taken, the frame is not served
-  size_t to_borrow_ = 0;      // bytes of values that the stream is to lend
+  size_t to_borrow_ = 0;      // bytes of values that the stream will lend
   size_t body_received_ = 0;  // of the blocks that are copied
   Request request_;
   std::chrono::nanoseconds request_time_{0};  // of its slices
-  size_t answer_bytes_ = 0;                   // of the rows of the last pulls, about
+  size_t answer_bytes_ = 0;                   // the approximate size of recent answers
 
   // Outgoing: the first writing_ frames of out_ are in a write.
   std::deque<Outgoing> out_;

@@ -18,7 +18,7 @@
 
 namespace muster::ps {
 
-/// The blocks of a frame that has come in.
+/// The blocks of a received frame.
 struct FrameBlocks {
   AlignedBuffer directory;
   AlignedBuffer keys;
@@ -30,13 +30,12 @@ struct FrameBlocks {
   }
 };
 
-/// kDataLoss when the frame's checksum is not what its header says.
+/// kDataLoss if the frame's checksum differs from its header.
 absl::Status CheckChecksum(const wire::Header& header, uint64_t checksum);
 
-/// One request on its way from a whole frame to an encoded answer, in slices: every stage whose
-/// work grows with the frame (its checksum, widening, serving, narrowing, the answer's checksum)
-/// can be left and taken up again. A connection has one, and uses it again and again. Not
-/// thread-safe.
+/// Processes one request from a complete frame to an encoded answer, in slices. Every stage whose
+/// cost grows with the frame (its checksum, widening, serving, narrowing, the answer's checksum)
+/// can be interrupted and continued. A connection has one object and reuses it. Not thread-safe.
 class Request {
  public:
   /// The answer. `values` has the first `value_bytes` of the value block.
@@ -45,25 +44,25 @@ class Request {
     std::string directory;
     AlignedBuffer values;
     size_t value_bytes = 0;
-    /// Why parts of the request were refused; empty: none was.
+    /// Why parts of the request were refused; empty if none was.
     std::string refused;
   };
 
   /// `handler` and `blocks` must outlive it.
   Request(FrameHandler* handler, FrameBlocks* blocks) : handler_(handler), blocks_(blocks) {}
 
-  /// Begins the request of `header`, whose blocks are whole. They must stay as they are until it
-  /// ends. `spare` is memory for the values of the answer.
+  /// Begins the request of `header`, whose blocks are complete. They must not change until it ends.
+  /// `spare` is memory for the values of the answer.
   void Begin(const wire::Header& header, AlignedBuffer spare);
-  /// From Begin to the slice that ends it.
+  /// True from Begin to the slice that ends it.
   bool under_work() const { return stage_ != Stage::kNone; }
-  /// Goes on. An error ends it, and the connection shall end with it; kDone ends it, too.
+  /// Continues. An error ends it, and the caller must end the connection. kDone also ends it.
   absl::StatusOr<Progress> Go(WorkLimit* work);
-  /// The same for a connection that is gone: only what must not be left half done.
+  /// The same for a connection that is gone: only completes what must not stay half done.
   Progress GoAbandoned(WorkLimit* work);
   /// After kDone, once.
   Answer TakeAnswer() { return std::move(answer_); }
-  /// Of the request that ended last; null when the handler needs none.
+  /// The notes of the last request; null if the handler needs none.
   RequestNotes* notes() const { return notes_.get(); }
   /// Memory that it keeps for the next one.
   AlignedBuffer* widened() { return &widened_; }
@@ -77,7 +76,7 @@ class Request {
   Progress Serve(WorkLimit* work, bool abandoned);
   void EncodeAnswer();
   bool Narrow(WorkLimit* work);
-  /// Adds the rest of `bytes` to the checksum; false: the limit is spent before its end.
+  /// Adds the rest of `bytes` to the checksum; false: the limit was spent before the end.
   bool Sum(std::span<const std::byte> bytes, WorkLimit* work);
   void Enter(Stage stage) {
     stage_ = stage;
@@ -90,7 +89,7 @@ class Request {
   std::unique_ptr<RequestNotes> notes_;
   Stage stage_ = Stage::kNone;
   size_t done_ = 0;   // bytes or values of this stage
-  size_t block_ = 0;  // of kVerify: blocks before this one are summed
+  size_t block_ = 0;  // of kVerify: blocks before this one are in the checksum
   bool first_ = true;
   wire::Header header_;
   wire::ChecksumStream sum_;

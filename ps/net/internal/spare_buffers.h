@@ -16,7 +16,7 @@ class SpareBuffers {
  public:
   explicit SpareBuffers(size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// One that was kept, or an empty one.
+  /// A kept buffer, or an empty one.
   AlignedBuffer Take() {
     if (kept_.empty()) return {};
     AlignedBuffer buffer = std::move(kept_.back());
@@ -25,7 +25,7 @@ class SpareBuffers {
     return buffer;
   }
 
-  /// Keeps the buffer, or returns it: there are enough.
+  /// Keeps the buffer, or returns it if there are enough.
   AlignedBuffer Keep(AlignedBuffer buffer) {
     if (buffer.capacity() == 0 || bytes_ + buffer.capacity() > bytes_max_) return buffer;
     bytes_ += buffer.capacity();

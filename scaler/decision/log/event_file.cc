@@ -17,7 +17,7 @@ namespace {
 
 /// Far above what a writer lets a file grow to.
 constexpr uint64_t kFileBytesMax = uint64_t{256} << 20;
-// Whatever they are made of, names and figures together stay well below kEventBytesMax.
+// Names and figures together always stay well below kEventBytesMax.
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kFiguresMax = 8;
 constexpr size_t kEvidenceMax = 32;
@@ -35,14 +35,14 @@ std::map<std::string, double> BoundedFigures(const std::map<std::string, double>
   return bounded;
 }
 
-/// A line of a file, as far as it can be read.
+/// The readable part of a line of a file.
 struct Line {
   std::string_view path;
   size_t number = 0;  // from 1
   std::optional<rest::Event> event;
 };
 
-/// Appends those of a file; how many bytes they are.
+/// Appends the lines of a file; returns their bytes.
 absl::StatusOr<uint64_t> ReadLines(const std::string& path, std::vector<Line>* lines) {
   const absl::StatusOr<std::string> contents = ReadFile(path, kFileBytesMax);
   if (absl::IsNotFound(contents.status())) return 0;
@@ -58,8 +58,8 @@ absl::StatusOr<uint64_t> ReadLines(const std::string& path, std::vector<Line>* l
   return contents->size() - rest.size();
 }
 
-/// Ids ascend. A line says nothing that can be relied upon when its id is not above that of the
-/// line before it, or not below that of the line after it.
+/// Ids ascend. A line is not reliable if its id is not larger than the id before it, or not smaller
+/// than the id after it.
 void DropMisplaced(std::vector<Line>* lines) {
   uint64_t last = 0;  // of a line that is kept
   for (auto line = lines->begin(); line != lines->end(); ++line) {
@@ -75,7 +75,7 @@ void DropMisplaced(std::vector<Line>* lines) {
   }
 }
 
-/// What stands for events [from, to); of those only the newest `events_max` are of interest.
+/// The replacement for events [from, to), of which only the newest `events_max` matter.
 void FillUp(uint64_t from, uint64_t to, const std::string& why, size_t events_max,
             std::vector<rest::Event>* events) {
   if (to - from > events_max) {
@@ -100,7 +100,7 @@ void TakeEvents(std::vector<Line> lines, size_t events_max, EventFileContents* c
       continue;
     }
     const uint64_t id = line.event->id;
-    // Before the first event that is kept nothing is known to be missing but the damaged lines.
+    // Before the first kept event, only the damaged lines are known to be missing.
     const uint64_t from = events.empty() ? id - std::min(damaged, id - 1) : events.back().id + 1;
     if (from < id && damaged == 0) {
       why = "it is missing in " + std::string(line.path);
@@ -110,7 +110,7 @@ void TakeEvents(std::vector<Line> lines, size_t events_max, EventFileContents* c
     events.push_back(*std::move(line.event));
     damaged = 0;
   }
-  // Every line had an id: none of them is given out again.
+  // Every line had an id, and no id is used again.
   const uint64_t next = events.empty() ? 1 : events.back().id + 1;
   FillUp(next, next + damaged, why, events_max, &events);
 }
@@ -138,7 +138,7 @@ rest::Event BoundedEvent(rest::Event event) {
     evidence.unit = ValidUtf8(evidence.unit, kNameBytesMax);
   }
   event.because = ValidUtf8(event.because, kEventBytesMax);
-  // A control character is one byte, and six of JSON; so are those in names.
+  // A control character has one byte, but six in JSON, also in names.
   while (EventLine(event).size() > kEventBytesMax && !event.because.empty()) {
     event.because = ValidUtf8(event.because, event.because.size() / 2);
   }

@@ -31,8 +31,8 @@ absl::StatusOr<rest::Event> ParseEventLine(std::string_view line);
 struct EventFileContents {
   /// Ids ascend by one. Where a line cannot be read, a note in its place says so.
   std::vector<rest::Event> events;
-  /// Of whole lines. What a writer that died left behind them has no line's end: it is no event,
-  /// and the next one is written over it.
+  /// Bytes of the complete lines. A rest without a line end, which a dead writer left, is no event,
+  /// and the next event overwrites it.
   uint64_t bytes = 0;
   /// For the log: which lines of which file.
   std::vector<std::string> damage;

@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& fold
 rest::Event EventLog::Append(rest::Event event) {
   event = Number(std::move(event));
   const absl::Status written = WriteWaiting();
-  // What is shown is on disk, or the disk takes nothing.
+  // Shown events are on disk, unless the disk accepts nothing.
   Publish(event);
   if (!written.ok() && !failing_) {
     failing_ = true;
@@ -127,7 +127,7 @@ absl::Status EventLog::WriteLine(const std::string& line) {
     file_bytes_ = 0;
   }
   MUSTER_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path));
-  // What an attempt that failed left here is the beginning of the same line.
+  // A failed attempt has left only the beginning of the same line.
   MUSTER_RETURN_IF_ERROR(file.WriteAt(file_bytes_, line));
   MUSTER_RETURN_IF_ERROR(SyncPath(path));
   if (file_bytes_ == 0) {

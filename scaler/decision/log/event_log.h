@@ -16,8 +16,8 @@ namespace muster::scaler {
 /// What happened to a job and why, in order, in memory and on disk. Ids count from 1 within a
 /// folder, over restarts of the scaler and over runs.
 ///
-/// An event is on disk before Append returns: what it tells of is done afterwards. While the disk
-/// takes nothing, events are kept in memory and written as soon as it does; a note says so when
+/// An event is on disk before Append returns, and its action follows afterwards. While the disk
+/// accepts nothing, events are kept in memory and written as soon as possible; one note says when
 /// that begins, and one when it is over.
 ///
 /// Thread-safety: Append and Flush belong to one thread; all else may be called by any.
@@ -27,10 +27,10 @@ class EventLog {
     /// A file that is larger becomes the old one, and the old one goes: between one and two times
     /// as much is kept.
     uint64_t file_bytes_max = 8 << 20;
-    /// The newest, in memory: what can be asked for.
+    /// The newest events, which are kept in memory for readers.
     size_t events_max = 10'000;
   };
-  /// What `folder` has is taken up; a line that cannot be read is a note in the place of its event.
+  /// Reads the events of `folder`; an unreadable line becomes a note in the place of its event.
   /// `folder` must exist, and have no other log open. `clock` must outlive the log; it dates
   /// events.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& folder,
@@ -39,7 +39,7 @@ class EventLog {
   /// Gives `event` its id and time, cuts it to what can be kept (event_file.h), writes it; as it is
   /// now. Blocks for the disk.
   rest::Event Append(rest::Event event);
-  /// Tries again to write what could not be written. To be called about once a second.
+  /// Tries again to write the waiting events. Call it about once a second.
   void Flush();
 
   /// Ids above `after`, oldest first, at most `limit`.
@@ -48,13 +48,13 @@ class EventLog {
   absl::StatusOr<rest::Explanation> Explain(uint64_t id) const;
   /// Of the newest event; 0: none.
   uint64_t last_id() const;
-  /// What Open could not read, for the log.
+  /// The lines that Open could not read, for the log.
   const std::vector<std::string>& damage() const { return damage_; }
 
  private:
   EventLog(std::string folder, const Options& options, const Clock* clock)
       : folder_(std::move(folder)), options_(options), clock_(clock) {}
-  /// Gives it id and time, and a place among those to be written.
+  /// Gives it an id and a time, and queues it for writing.
   rest::Event Number(rest::Event event);
   absl::Status WriteWaiting();
   absl::Status WriteLine(const std::string& line);
@@ -67,7 +67,7 @@ class EventLog {
   // Of the thread that appends.
   uint64_t next_id_ = 1;
   uint64_t file_bytes_ = 0;
-  std::deque<std::string> waiting_;  // lines that the disk has not taken
+  std::deque<std::string> waiting_;  // lines that are not on disk yet
   uint64_t kept_ = 0;                // events that had to wait
   bool failing_ = false;
 

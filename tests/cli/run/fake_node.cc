@@ -122,7 +122,7 @@ class FakeMaster final : public v1::AdminService::Service {
   }
 
  private:
-  /// What the one before was told: a real master has a journal.
+  /// What its predecessor was told; a real master has it in its journal.
   void ReadReports() {
     MutexLock lock(&mutex_);
     FILE* file = std::fopen((folder_ + "/reports").c_str(), "re");

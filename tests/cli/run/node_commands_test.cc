@@ -16,7 +16,7 @@ using testing::IsOk;
 using testing::StatusIs;
 using testing::TempDir;
 
-/// What is wrong with the input must end with the code that keeps the supervisor from trying again.
+/// Wrong input must end with the code that keeps the supervisor from trying again.
 TEST(NodeCommandsTest, MasterRefusesBadInput) {
   TempDir folder;
   MasterCommandOptions options;

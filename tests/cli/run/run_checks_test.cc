@@ -42,7 +42,7 @@ spec:
     EXPECT_THAT(job.status(), IsOk());
     job_ = *std::move(job);
   }
-  /// What a first run leaves behind.
+  /// The files that a first run leaves.
   void Run() {
     ASSERT_THAT(state_.Create(), IsOk());
     MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, SourceCatalog::Open(job_.spec, nullptr));

@@ -81,7 +81,7 @@ TEST_F(RunCommandTest, SigkillLeavesNoProcess) {
 
 TEST_F(RunCommandTest, SigtermDrains) {
   WriteJob("sleep 1000");
-  // Who wants no progress is answered all the same.
+  // A user who wants no progress gets answers, too.
   Program run(RunArguments({"--no-progress"}), folder_.path());
   ASSERT_TRUE(Reported("worker-0 started"));
   // The worker of this test does not know of drains: it ends when the run stops it.
@@ -266,8 +266,8 @@ TEST_F(RunCommandTest, ExitCodesWithoutAJob) {
   EXPECT_EQ(Query({"--version"}, &out), 0);
 }
 
-/// Of a FIFO the program waits for its contents, here for ever: whoever opened it to write knows
-/// that it reads.
+/// The program waits for the contents of a FIFO, here without end: a process that opened it to
+/// write knows that it reads.
 TEST_F(RunCommandTest, ASignalWhileFilesAreReadEndsTheCommandAtOnce) {
   ASSERT_EQ(::mkfifo(folder_.File("job.yaml").c_str(), 0600), 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -67,8 +67,8 @@ TEST_F(RunCommandTest, KilledScalerIsReplacedAndTheNodesGoOn) {
   EXPECT_EQ(Summary()["restarts"]["ps"], 1);
 }
 
-/// Of a job that has ended only its processes are left to be ended. Whoever waited for a scaler
-/// that cannot know of the end would wait for 45 s (RunSupervisorOptions::finish_wait).
+/// After a job's end, only its processes remain to be ended. A wait for a scaler that cannot know
+/// of the end would take 45 s (RunSupervisorOptions::finish_wait).
 TEST_F(RunCommandTest, MasterAndScalerThatDieAfterTheJobsEndHoldNobodyUp) {
   WriteJob("trap '' TERM; echo $$ > pids; while :; do sleep 0.05; done");
   Program run(RunArguments(), folder_.path());

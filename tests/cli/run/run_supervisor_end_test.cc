@@ -203,7 +203,7 @@ TEST_F(RunSupervisorTest, AMasterThatCannotBeToldOfTheCrashLoopIsAskedAgainButNo
     EXPECT_THAT(Did(), ElementsAre("cancel", "cancel")) << "once a second";
     if (dies) {
       Exit("master", kKilled);
-      EXPECT_THAT(Did(), ElementsAre("end nodes")) << "nobody is left to ask";
+      EXPECT_THAT(Did(), ElementsAre("end nodes")) << "no process is left to ask";
     } else {
       After(options_.cancel_wait - seconds(2));
       EXPECT_THAT(Did(), ElementsAre("cancel", "cancel", "end nodes", "stop master"));

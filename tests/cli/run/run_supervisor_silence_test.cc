@@ -3,7 +3,7 @@
 #include "cli/run/run_supervisor.h"
 #include "tests/cli/run/run_supervisor_fixture.h"
 
-/// Who is heard of, and who is taken for dead.
+/// Which processes are heard, and which count as dead.
 namespace muster {
 namespace {
 
@@ -56,7 +56,7 @@ TEST_F(RunSupervisorTest, AnswerOfAFormerMasterSaysNothing) {
   Step(MasterAnswered{view_, before});
   EXPECT_THAT(Did(), ElementsAre("start master"));
   Step(DrainWanted{});
-  EXPECT_THAT(Did(), ElementsAre("drain")) << "the job goes on";
+  EXPECT_THAT(Did(), ElementsAre("drain")) << "the job continues";
 }
 
 TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
@@ -69,7 +69,8 @@ TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
   };
   refuse(3 * options_.master_silence_max);
   EXPECT_THAT(Did(), IsEmpty());
-  // What was asked of an earlier life says nothing about this one, and refusals are no answers.
+  // An answer to a question to an earlier process says nothing about this one, and refusals are no
+  // answers.
   Exit("master", kKilled);
   EXPECT_THAT(Did(), ElementsAre("start master"));
   const TimePoint before = now_ - seconds(1);
@@ -84,7 +85,7 @@ TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
 TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {
   RunToTraining();
   StandStill(seconds(3600));
-  EXPECT_THAT(Did(), IsEmpty()) << "nobody could speak meanwhile";
+  EXPECT_THAT(Did(), IsEmpty()) << "no process could report meanwhile";
   silent_ = true;
   After(options_.master_silence_max);
   EXPECT_THAT(Did(), IsSupersetOf({"kill master", "kill scaler"})) << "the time after it counts";

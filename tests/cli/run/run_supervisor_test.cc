@@ -71,7 +71,8 @@ TEST_F(RunSupervisorTest, CrashLoopOfTheScalerAsksTheMasterToEndTheJobAndNamesTh
   Answer();
   now_ += milliseconds(1);
   Answer();
-  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master")) << "nobody is there to end the nodes";
+  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"))
+      << "there is no scaler to end the nodes";
   Exit("master", kClean);
   ASSERT_TRUE(supervisor_->outcome().has_value());
   EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kFailed);

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 class EventCommandsTest : public testing::SteerFixture {
  protected:
-  /// What a scaler of this job has left on disk: events 1 and 2.
+  /// A scaler of this job has left events 1 and 2 on disk.
   void LeaveEvents() {
     MUSTER_ASSERT_OK_AND_ASSIGN(const auto log,
                                 scaler::EventLog::Open(state_.scaler(), {}, &clock_));
@@ -82,7 +82,7 @@ TEST_F(EventCommandsTest, AFollowerGetsWhatComesAndEndsWithTheRun) {
   std::thread job([this] {
     job_.AwaitAnotherEventCall();
     job_.AddEvent();
-    // The call that was under way may have been too early for it, the one after that is not.
+    // The call that was in progress may have been too early for it, the one after that is not.
     job_.AwaitAnotherEventCall();
     job_.AwaitAnotherEventCall();
     job_.AwaitAnotherEventCall();

@@ -25,7 +25,7 @@ using ::testing::StartsWith;
 constexpr char kTaken[] = "\x1b[?1049h";
 constexpr char kGivenBack[] = "\x1b[?1049l";
 
-/// A terminal of 50 columns and 10 rows, and whoever looks at it.
+/// A terminal of 50 columns and 10 rows, and its user.
 class ScreenTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class ScreenTest : public ::testing::Test {
     EXPECT_THAT(screen, muster::testing::IsOk());
     return *std::move(screen);
   }
-  /// What the terminal was told so far.
+  /// The terminal's output so far.
   std::string Seen() {
     std::string seen;
     char bytes[4096];
@@ -93,7 +93,7 @@ TEST_F(ScreenTest, KeysAndSignalsEndIt) {
   ::raise(SIGWINCH);
   EXPECT_EQ(screen->AwaitInput(seconds(60)), Screen::Input::kRedraw);
   ::close(person_);
-  EXPECT_EQ(screen->AwaitInput(seconds(60)), Screen::Input::kQuit) << "nobody looks any more";
+  EXPECT_EQ(screen->AwaitInput(seconds(60)), Screen::Input::kQuit) << "the user is gone";
 }
 
 TEST_F(ScreenTest, AStoppedOrCrashedProcessLeavesTheTerminalAsItWas) {

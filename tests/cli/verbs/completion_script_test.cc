@@ -26,7 +26,7 @@ class CompletionScriptTest : public ::testing::Test {
  protected:
   CompletionScriptTest() { AddVerbs(&app_, &chosen_); }
 
-  /// What bash offers for this line, whose last word is not complete.
+  /// The completions of bash for this line, whose last word is incomplete.
   std::string Offered(const std::string& words) {
     const std::string script = folder_.path() + "/muster.bash";
     EXPECT_THAT(WriteFileAtomically(script, CompletionScript(app_, "bash")), IsOk());

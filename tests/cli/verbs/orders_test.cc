@@ -15,7 +15,7 @@ using scaler::RestartNode;
 using steer::GivenOrder;
 using ::testing::HasSubstr;
 
-/// What a line orders; nothing when it is refused.
+/// The order of a line; none if it is refused.
 std::optional<GivenOrder> Ordered(const std::string& line) {
   return Parsed<GivenOrder>(AddOrders, line);
 }
@@ -56,7 +56,8 @@ TEST(OrderVerbsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
   const auto cpus = Ordered("resize ps-0 --cpus 2");
   ASSERT_TRUE(cpus.has_value());
   EXPECT_EQ(std::get<ResizeNode>(*cpus->order).cpus, 2);
-  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).memory_bytes, std::nullopt) << "nobody asked for it";
+  EXPECT_EQ(std::get<ResizeNode>(*cpus->order).memory_bytes, std::nullopt)
+      << "it was not requested";
 }
 
 TEST(OrderVerbsTest, ALineThatSaysNoOrderIsAnError) {

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// What a verb's command is given for this line; nothing when the line is refused. `add` is a
+/// The arguments of a verb's command for this line; none if the line is refused. `add` is a
 /// function of cli/verbs/verbs.h that takes one command.
 template <typename Options>
 std::optional<Options> Parsed(void (*add)(CLI::App*, Chosen*, Command<Options>),

@@ -225,7 +225,7 @@ TEST_F(CgroupBusyTest, SaysWhatToDo) {
   EXPECT_THAT(tree.remark(), HasSubstr("Delegate=yes"));
   EXPECT_THAT(tree.Open("ps-0", 1),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no control groups")));
-  EXPECT_EQ(Read("/cg/job/muster.own/cgroup.procs"), "") << "77 is somebody else's";
+  EXPECT_EQ(Read("/cg/job/muster.own/cgroup.procs"), "") << "77 belongs to another process";
 }
 
 TEST_F(CgroupBusyTest, ItsOwnProcessesMoveAside) {

@@ -66,7 +66,7 @@ TEST_F(LogReaderTest, SaysWhenLinesAreGone) {
   EXPECT_TRUE(piece.skipped);
   EXPECT_EQ(piece.offset % 8, 0u);
   EXPECT_THAT(piece.lines, ElementsAre(Line(static_cast<int>(piece.offset / 8))));
-  EXPECT_TRUE(Read({.offset = 1000}).skipped) << "the log began anew";
+  EXPECT_TRUE(Read({.offset = 1000}).skipped) << "the log started again";
 }
 
 TEST_F(LogReaderTest, ALineBeyondTheLimitComesInPieces) {
@@ -83,7 +83,7 @@ TEST_F(LogReaderTest, NoLog) {
 
 TEST_F(LogReaderTest, AFollowerReadsWhatIsAppendedAndNothingElse) {
   ASSERT_THAT(WriteFileAtomically(path_, "old\n"), IsOk());
-  // So large that reading it all again would fail.
+  // It is so large that a second read of everything would fail.
   std::filesystem::resize_file(path_, uint64_t{1} << 40);
   LogFollower follower(path_);
   EXPECT_EQ(follower.Next(100), "");

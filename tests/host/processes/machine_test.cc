@@ -40,7 +40,7 @@ TEST_F(MachineTest, IdleTimeIsThatOfOurProcessors) {
   const auto tick = std::chrono::microseconds(1'000'000 / ::sysconf(_SC_CLK_TCK));
   std::string stat = "cpu  9 9 9 999999 9 9 9 0 0 0\n";
   for (int number = 0; number < CPU_SETSIZE; ++number) {
-    // Those that are not ours are idle for ever.
+    // Those that are not ours are idle without end.
     const bool ours = CPU_ISSET(number, &own);
     stat += fmt::format("cpu{} 1 2 3 {} {} 6 7 0 0 0\n", number, ours ? 40 : 1'000'000, 2);
   }

@@ -216,7 +216,7 @@ TEST_F(NodeLauncherTest, DeadSocketsAreFoundOnce) {
 
 TEST_F(NodeLauncherTest, DiscardedNodesGo) {
   Succeed();
-  // What is said and left to itself is obeyed, whether or not its answer came before it went.
+  // An order counts even if its sender ends at once, whether or not the answer arrived before.
   for (uint32_t start = 1; start <= 10; ++start) {
     Start("sleep 1000", start);
     const HeldProcess node(NextPid());

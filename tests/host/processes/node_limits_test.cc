@@ -134,7 +134,7 @@ class NodeLimitsTest : public ::testing::Test {
   std::deque<HostReport> reports_;
 };
 
-/// Of the kernel; skipped, and said, where control groups are not ours to make.
+/// Limits of the kernel; skipped with a message if this user cannot create control groups.
 class KernelLimitsTest : public NodeLimitsTest {
  protected:
   void SetUp() override {
@@ -223,7 +223,7 @@ TEST_F(KernelLimitsTest, ARaiseInPlaceSavesANodeThatGrows) {
   Next<NodeStarted>();
   Fill(32);
   WaitFilled(1);
-  // By a launcher that did not start it.
+  // Set by a launcher that did not start it.
   Succeed();
   Next<NodeStarted>();
   EXPECT_THAT(host_->SetLimits("node", {.memory_bytes = 16 * kMiB}),
@@ -245,7 +245,7 @@ TEST_F(KernelLimitsTest, NodesThatDoNotRun) {
 }
 
 TEST_F(KernelLimitsTest, ANodeWhoseGroupCannotBeMadeRunsUnderTheWatch) {
-  host_->EndRun();  // as somebody else might
+  host_->EndRun();  // as another process might
   Start({.cpus = 1, .memory_bytes = 64 * kMiB});
   ASSERT_GT(NextPid(), 0);
   Fill(16);
@@ -259,7 +259,7 @@ TEST_F(KernelLimitsTest, ANodeWhoseGroupCannotBeMadeRunsUnderTheWatch) {
   EXPECT_EQ(Next<NodeExited>().memory_kill, MemoryKill::kOwn);
 }
 
-/// Of the supervising process, where there are no control groups.
+/// Limits of the supervising process, without control groups.
 class WatchedLimitsTest : public NodeLimitsTest {
  protected:
   void SetUp() override { Succeed(""); }

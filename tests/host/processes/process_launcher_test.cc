@@ -94,7 +94,8 @@ TEST_F(ProcessLauncherTest, EnvironmentAndFolder) {
   EXPECT_THAT(log, HasSubstr("worker-9 in /usr\n"));
 }
 
-// What is preloaded into a trainer (an allocator, say) is not loaded where it is watched over.
+// A library that is preloaded into a trainer (for example an allocator) is not loaded into its
+// supervising process.
 TEST_F(ProcessLauncherTest, EnvironmentIsNotTheSupervisors) {
   NodeLauncher launcher = MakeLauncher();
   NodeCommand command = Shell(
@@ -219,8 +220,7 @@ TEST_F(ProcessLauncherTest, SigkillOfTheLauncherLeavesNoOrphan) {
   for (const Process& process : family) EXPECT_TRUE(process.Ended());
 }
 
-/// What `muster run` does, and what it must bear: the scaler is killed, and its supervising
-/// process, and the nodes go on.
+/// Like `muster run`: the scaler and its supervising process are killed, and the nodes continue.
 class ScalerLauncherTest : public ProcessLauncherTest {
  protected:
   ScalerLauncherTest() {

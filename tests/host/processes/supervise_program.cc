@@ -52,13 +52,13 @@ int Keep(const std::vector<std::string>& arguments) {
 
 /// `supervise_program supervise ARGUMENTS...`: the verb of the muster executable.
 /// `supervise_program launch LOG_FOLDER COMMAND...`: a stand-in for `muster run` that the tests can
-/// kill: starts one process, prints its pid, and waits for ever.
+/// kill: starts one process, prints its pid, and waits without end.
 /// `supervise_program keep LIFE_FD LOG_FOLDER SOCKET_FOLDER COMMAND...`: the same for `muster
 /// scaler`: starts one node, or adopts it.
 int main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   const std::vector<std::string> arguments(argv + 2, argv + argc);
-  // Of the command to be supervised: here it is the supervising process that lacks them.
+  // For the supervised command: here the supervising process lacks them.
   if (const char* most = std::getenv("MUSTER_ADDED_DESCRIPTORS_MAX"); most != nullptr) {
     const rlimit limit{std::strtoul(most, nullptr, 10), std::strtoul(most, nullptr, 10)};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;

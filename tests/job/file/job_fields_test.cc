@@ -85,7 +85,7 @@ TEST(FieldsTest, PathsAreUniqueAndFixedFieldsAreMarkedFixed) {
     EXPECT_TRUE(paths.insert(field.path).second) << field.path;
     EXPECT_FALSE(field.text.empty()) << field.path;
   }
-  // What FixedFields compares on resume is what the table calls fixed.
+  // FixedFields compares exactly the fields that the table calls fixed.
   JobSpec job;
   job.datasets.emplace_back().name = "d";
   for (const auto& [name, value] : FixedFields(job)) {

@@ -18,7 +18,7 @@ std::vector<uint64_t> SequencesOf(const std::vector<EventRecord>& events) {
   return sequences;
 }
 
-/// What the journal holds after `mutations`.
+/// The journal's contents after `mutations`.
 void ApplyAll(const std::vector<Mutation>& mutations, DurableState* state) {
   for (const Mutation& mutation : mutations) Apply(mutation, state);
 }

@@ -88,7 +88,7 @@ TEST_F(JobLifeTest, ADrainWaitsForTheGracePeriodToo) {
   Start();
   leasing().grace().Begin({"worker-0"}, now + seconds(10));
   life().Drain(At());
-  EXPECT_EQ(life().state(), JobState::kDraining) << "somebody may still hold something";
+  EXPECT_EQ(life().state(), JobState::kDraining) << "a worker may still hold a shard";
   leasing().grace().Settle("worker-0");
   EXPECT_TRUE(leasing().grace().Tick(now));
   life().CheckEnd(At());

@@ -167,7 +167,7 @@ TEST_F(DrainTest, AMasterRestartForgetsTheDrainAndARepeatGoesOnWithIt) {
   Drain("worker-0");
   Restart();
   EXPECT_EQ(DrainOf("worker-0").state, DrainState::kNone);
-  EXPECT_EQ(Drain("worker-0").left, 0u) << "leases are told anew";
+  EXPECT_EQ(Drain("worker-0").left, 0u) << "leases are reported again";
   EXPECT_EQ(DrainOf("worker-0").state, DrainState::kDraining);
   EXPECT_THAT(Want(0, held).lost, IsEmpty());
   EXPECT_EQ(DrainOf("worker-0").left, 1u);
@@ -200,7 +200,7 @@ TEST_F(DrainTest, AServerSnapshotsAtOnceWhatWasDoneAndServesOn) {
   EXPECT_THAT(reply.snapshots, IsEmpty()) << "no more than the drain needs";
   EXPECT_THAT(core->ResumeNode("ps-0", At()), testing::IsOk());
   EXPECT_EQ(DrainOf("ps-0").state, DrainState::kNone);
-  EXPECT_EQ(Drain("ps-0").left, 2u) << "drained anew";
+  EXPECT_EQ(Drain("ps-0").left, 2u) << "drained again";
 }
 
 TEST_F(DrainTest, AServerWithNothingNewIsDrainedAtOnce) {

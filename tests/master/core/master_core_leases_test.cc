@@ -33,7 +33,7 @@ TEST_F(LeasesTest, WhatWaitsForRestoredPartitionsGrowsNoOlderWhileTheyAreRestore
     heartbeat.sequence = ++sequence;
     const auto lost = Exchange(heartbeat).lost;
     if (process == 5) {
-      EXPECT_THAT(lost, ElementsAre(grants[1].token)) << "a loop goes on without them";
+      EXPECT_THAT(lost, ElementsAre(grants[1].token)) << "a loop continues without them";
     } else {
       EXPECT_THAT(lost, IsEmpty());
     }
@@ -157,7 +157,7 @@ TEST_F(LeasesTest, OneCallGetsSoManyShardsAndNoMore) {
   EXPECT_THAT(Want(10'005, grants).grants, SizeIs(5));
 }
 
-// What a restore has undone runs again in another run.
+// Minibatches that a restore has undone run again in another run.
 TEST_F(LeasesTest, MinibatchesOfLaterRunsAreRedelivered) {
   Start();
   const auto grants = Want(1).grants;
@@ -178,7 +178,7 @@ TEST_F(LeasesTest, MinibatchesOfLaterRunsAreRedelivered) {
   WorkerExchangeRequest lost = Request();
   lost.newest_grant = grants[0].token;
   Exchange(lost);
-  EXPECT_EQ(core->totals().redelivered_minibatches, 7u) << "its shard begins anew";
+  EXPECT_EQ(core->totals().redelivered_minibatches, 7u) << "its shard starts again";
 }
 
 TEST_F(LeasesTest, AVerifyThatIsAskedForIsProgress) {

@@ -18,10 +18,10 @@ using ::testing::Key;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-/// What the core keeps is bounded, whatever workers send and however long snapshots fail.
+/// The core's memory is bounded, whatever workers send, and however long snapshots fail.
 class LimitsTest : public ::testing::Test, protected CoreFixture {
  protected:
-  /// Fails what worker-0 holds of `failed`, and goes on with `others`.
+  /// Fails what worker-0 holds of `failed`, and continues with `others`.
   void FailTrainer(const ShardGrant& failed, const std::vector<ShardGrant>& others) {
     WorkerExchangeRequest request = Request();
     Hold(others, &request);
@@ -114,7 +114,7 @@ TEST_F(LimitsTest, AnEpochHasSoManyMetricsAndNoMore) {
   }
   const ShardMetrics& metrics = *core->ledger().Metrics(DatasetId(0), EpochIndex(0));
   EXPECT_EQ(metrics.means.size() + metrics.aucs.size(), 2u);
-  EXPECT_EQ(metrics.means.at("loss"), (WeightedMean{3, 3})) << "what is known goes on";
+  EXPECT_EQ(metrics.means.at("loss"), (WeightedMean{3, 3})) << "what is known continues";
   EXPECT_THAT(metrics.means, Contains(Key("loss of shard 0")));
   size_t told = 0;
   for (const auto& [number, event] : core->events().events()) {

@@ -67,7 +67,7 @@ TEST_F(RunsTest, ARestartedMasterGoesOnWithTheJobsDrainAndItsTime) {
   Restart();
   EXPECT_EQ(core->state(), JobState::kDraining);
   Advance(2 * options.drain_timeout - milliseconds(500));
-  EXPECT_EQ(core->state(), JobState::kDraining) << "its time begins anew";
+  EXPECT_EQ(core->state(), JobState::kDraining) << "its time starts again";
   Advance(milliseconds(500));
   EXPECT_EQ(core->state(), JobState::kDrained);
 }
@@ -309,7 +309,7 @@ TEST_F(RunsTest, FailuresGoWhenTheirShardIsCommittedOrTriedAgain) {
   Sync();
   EXPECT_FALSE(journal.state().failures.at(shard).failed);
   Fail(Want(1).grants);
-  EXPECT_EQ(core->ledger().queue().StateOf(shard), ShardState::kTodo) << "it counts anew";
+  EXPECT_EQ(core->ledger().queue().StateOf(shard), ShardState::kTodo) << "it counts from 0 again";
   EXPECT_THAT(Done(Want(1).grants), ElementsAre(DoneCode::kAccepted));
   EXPECT_NE(core->ledger().FindFailure(shard), nullptr) << "DONE may have to run again";
   Snapshot();
@@ -373,7 +373,7 @@ TEST_F(RunsTest, ADrainEndsAtOnceWhenNothingIsLeftToWaitFor) {
   Restart();
   EXPECT_EQ(core->state(), JobState::kDraining);
   Advance(options.leases.grace_period);
-  EXPECT_EQ(core->state(), JobState::kDrained) << "nobody holds anything";
+  EXPECT_EQ(core->state(), JobState::kDrained) << "no worker holds anything";
   EXPECT_EQ(journal.state().meta->snapshot_directory, "/snapshots");
 }
 

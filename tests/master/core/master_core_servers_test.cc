@@ -106,7 +106,7 @@ TEST_F(ServersTest, WhatIsTrainedIsSnapshottedThoughNothingIsDone) {
   request.returned.push_back({grants[0].shard, grants[0].token, false});
   Exchange(request);
   now += seconds(10);
-  EXPECT_EQ(Snapshot(), 0u) << "nobody trains";
+  EXPECT_EQ(Snapshot(), 0u) << "no worker trains";
 }
 
 TEST_F(ServersTest, AcceptsOnlyWhatTheRulesAllow) {
@@ -326,7 +326,7 @@ TEST_F(ServersTest, ForgettingWaitsForTheFloorAndIsToldAgainAfterARestore) {
   const auto grants = Want(2).grants;
   Done({grants[1]});
   // The done call held grants[1] alone, so the lease on grants[0] has ended; its shard is leased
-  // anew, under a newer token.
+  // again, under a newer token.
   const auto held = Want(1).grants;
   Snapshot();
   ASSERT_EQ(core->ledger().commit_seq(), DoneSeq(1));

@@ -83,7 +83,7 @@ class World {
     Sync();
   }
   void Sync() { ASSERT_TRUE(journal_.Write(core_->TakeMutations()).ok()); }
-  /// Whether the answer of the step may leave; false when the master died before the sync.
+  /// True if the answer of the step may leave; false if the master died before the sync.
   bool Synced() {
     if (faults_ && Chance(2)) {
       core_.reset();

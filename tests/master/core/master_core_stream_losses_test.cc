@@ -1,4 +1,4 @@
-// What a topic loses: retention, logs that shrink, topics that are made anew.
+// Losses of a topic: retention, logs that shrink, topics that are created again.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ TEST_F(StreamsTest, RangesThatRetentionTookAreFailedWithTheirOffsets) {
   const ShardId lost{kClicks, EpochIndex(0), ShardIndex(1)};
   ASSERT_NE(core->ledger().FindFailure(lost), nullptr);
   EXPECT_THAT(core->ledger().FindFailure(lost)->reasons, ElementsAre(HasSubstr("[20, 25)")));
-  EXPECT_THAT(Ranges(Want(5).grants), ElementsAre(Offsets{40, 60})) << "the job goes on";
+  EXPECT_THAT(Ranges(Want(5).grants), ElementsAre(Offsets{40, 60})) << "the job continues";
   // Tried again, it fails again.
   EXPECT_THAT(core->RetryShards({lost}, At()), IsOk());
   EXPECT_EQ(core->ledger().queue().failed_count(), 0u);
@@ -285,7 +285,7 @@ TEST_F(StreamsTest, AStartBeyondTheEndOfTheLogFailsTheJobWhenItStaysSo) {
   Look(beyond);
   Advance(seconds(9));
   Look(beyond);
-  EXPECT_EQ(core->state(), JobState::kRunning) << "it counts anew";
+  EXPECT_EQ(core->state(), JobState::kRunning) << "it counts from 0 again";
   Advance(seconds(1));
   Look(beyond);
   EXPECT_EQ(core->state(), JobState::kFailed);

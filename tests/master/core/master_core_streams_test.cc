@@ -106,7 +106,7 @@ TEST_F(StreamsTest, ARestartedMasterGoesOnWhereItWas) {
   See(0, 70);
   const std::vector<ShardGrant> next = Want(5, grants).grants;
   EXPECT_THAT(Ranges(next), ElementsAre(Offsets{45, 65}));
-  EXPECT_EQ(next[0].work.first_step, 5u) << "schedules go on, they do not begin anew";
+  EXPECT_EQ(next[0].work.first_step, 5u) << "schedules go on, they do not start again";
 }
 
 TEST_F(StreamsTest, AtItsEndTheJobSucceeds) {

@@ -254,7 +254,7 @@ TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   options.run_id = "run-2";
   Restart();
   EXPECT_THAT(core->HelloWorker({"worker-0", 5}, StartNumber(1), At()), testing::IsOk())
-      << "another run counts anew";
+      << "another run counts from 0 again";
 }
 
 TEST_F(WorkersTest, ReverifiesAfterARestoreAndOnlyThen) {

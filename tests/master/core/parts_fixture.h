@@ -137,7 +137,7 @@ class PartsFixture {
   NodeReports& reports() { return parts->reports; }
 
   CoreOptions options;
-  /// What the journal holds.
+  /// The journal's contents.
   DurableState state;
   TimePoint now{std::chrono::seconds(100)};
 

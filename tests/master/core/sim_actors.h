@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "proto/messages/control.h"
 
-/// What stands around the real core in master_core_sim_test.cc: servers and workers that follow
-/// docs/protocol.md and count what they apply.
+/// The actors around the real core in master_core_sim_test.cc: servers and workers that follow
+/// docs/protocol.md and count the parts that they apply.
 namespace muster::testing {
 
 /// How often the rare paths ran.

@@ -37,7 +37,7 @@ class StreamsTest : public ::testing::Test, protected CoreFixture {
   void See(uint64_t log_begin, uint64_t stable_end, std::optional<uint64_t> end = {}) {
     Look({.partitions = {{TopicPartition(0), log_begin, stable_end, {}, end}}});
   }
-  /// So many looks, over so long, that find no such topic that it is believed.
+  /// Enough looks without the topic, over enough time, that it counts as gone.
   void FindNone() {
     for (int i = 0; i < 3; ++i) {
       if (i > 0) Advance(std::chrono::seconds(1));

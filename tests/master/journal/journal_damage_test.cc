@@ -44,8 +44,8 @@ absl::StatusOr<Whole> MakeWhole() {
   return Whole{disk, Stored(memory.state())};
 }
 
-/// What a journal on that disk says: "" when it has everything, "refused" when it says in good
-/// words that it is damaged, and else what is wrong.
+/// The result of opening a journal on that disk: "" if it has everything, "refused" if it reports
+/// the damage clearly, otherwise the problem.
 std::string Outcome(const DiskModel& disk, const Records& state) {
   JournalMachine machine(disk);
   const auto journal = machine.Open();
@@ -61,7 +61,7 @@ std::string Outcome(const DiskModel& disk, const Records& state) {
   return "refused";
 }
 
-/// Whether a file says nothing about the state.
+/// True if a file has nothing of the state.
 bool Idle(const std::string& path) {
   return path.ends_with("/LOCK") || path.ends_with("/IDENTITY") ||
          path.find("/OPTIONS-") != std::string::npos;

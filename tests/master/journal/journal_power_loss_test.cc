@@ -26,7 +26,7 @@ struct Loss {
   uint64_t begun = 0;
 };
 
-/// A series of batches written to one journal, opened anew now and then, with the power lost at
+/// A series of batches written to one journal, opened again now and then, with the power lost at
 /// random moments: the disks that are found then.
 class Series {
  public:
@@ -119,7 +119,7 @@ TEST(JournalPowerLoss, FindsEveryAcknowledgedBatchAndNoHalfOne) {
   std::printf("%lu power losses\n", losses);
 }
 
-/// Whether any loss of some seeds is found to be wrong.
+/// True if a power loss in some seeds gives a wrong result.
 bool IsFound(const DiskModel::Faults& faults) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     Series series(seed, faults);

@@ -89,7 +89,7 @@ using Records =
                      Pair<StreamRecord, v1::JournalStream>,
                      Pair<StreamPositionRecord, v1::JournalStreamPosition>,
                      Pair<StreamRangeRecord, v1::JournalStreamRange>>;
-/// What only older journals have.
+/// Records that only older journals have.
 const std::set<std::string> kOld = {"restarts"};
 
 template <typename Record>

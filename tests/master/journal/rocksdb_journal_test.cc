@@ -90,7 +90,7 @@ TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {
                                   AllOf(HasSubstr("batch 3 was acknowledged"),
                                         HasSubstr(log.string()), HasSubstr("backup"))));
   }
-  // What a power loss leaves that kept the acknowledgement from the disk, too.
+  // The files after a power loss that also lost the acknowledgement.
   fs::remove(directory_ + "/ACKNOWLEDGED");
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
   EXPECT_EQ(journal->TakeState().done.size(), 3u);

@@ -35,8 +35,8 @@ class BatchFailpointsTest : public ::testing::Test, public testing::CoreFixture 
   }
   ~BatchFailpointsTest() override { EXPECT_THAT(ArmFailpoints({}), IsOk()); }
 
-  /// What is passed around the sync of what the core has to say; "x" for "x.before-sync" with
-  /// "x.after-sync".
+  /// The failpoints that are passed around the sync of the core's mutations; "x" for
+  /// "x.before-sync" with "x.after-sync".
   std::set<std::string> Pass() {
     const std::string file = folder_.File(std::to_string(++files_));
     EXPECT_THAT(ArmFailpoints({.reached_file = file}), IsOk());
@@ -84,7 +84,7 @@ TEST_F(BatchFailpointsTest, SayWhatTheBatchSays) {
   ASSERT_THAT(core->RegisterServer({"ps-0", 9, {{"unix:/x"}}}, At()).status(), IsOk());
   std::set<std::string> passed = Pass();
   EXPECT_THAT(passed, IsSupersetOf({"node", "owner-epoch"}));
-  EXPECT_THAT(passed, Not(Contains("restore"))) << "nobody had it before";
+  EXPECT_THAT(passed, Not(Contains("restore"))) << "no server had it before";
 
   const std::vector<ShardGrant> grants = Grants(4);
   Pass();

@@ -1,4 +1,4 @@
-// Who may call a master, and what becomes of calls that it refuses.
+// Which callers a master accepts, and the results of refused calls.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -160,7 +160,7 @@ TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
   all_refused("has a wrong token");
   token_.reset();
   EXPECT_EQ(Status().state(), static_cast<uint32_t>(JobState::kRunning));
-  EXPECT_EQ(Status().nodes_size(), 0) << "nobody believes a forged report";
+  EXPECT_EQ(Status().nodes_size(), 0) << "a forged report is not believed";
   EXPECT_TRUE(Hello(kCompatibleVersion).ok()) << "a worker has the job's id, and no token";
 }
 

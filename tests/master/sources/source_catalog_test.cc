@@ -173,7 +173,7 @@ TEST_F(SourceCatalogTest, MissingAndEmptyDataAreErrorsThatNameTheDataset) {
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kInvalidArgument,
                                AllOf(HasSubstr("dataset 'test'"), HasSubstr("no record"),
                                      HasSubstr("test.csv"))));
-  // Nothing was pinned by the attempt: it is fixed without a new state directory.
+  // The attempt has pinned nothing, so the mistake can be fixed without a new state directory.
   LinesOf(&job_.datasets[0]).header = false;
   Write("test.csv", "now\n");
   EXPECT_THAT(Open(), IsOk());

@@ -11,8 +11,8 @@
 #include "proto/fields/encode.h"
 #include "tests/support/status_matchers.h"
 
-// What no generated class shows: bytes as only others write them, and what is refused. Bytes are
-// written out by hand, so that a mistake cannot be made in both directions.
+// Cases that no generated class covers: bytes that only other programs write, and refused input.
+// Bytes are written out by hand, so that a mistake cannot be made in both directions.
 namespace muster::fields {
 namespace {
 
@@ -120,7 +120,7 @@ TEST(FieldsTest, LimitsAreThoseOfPeers) {
                                                              "abcdef",
                                                              Side::kOwnDisk));
   EXPECT_EQ(own.text, "abcdef");
-  // What is no known number has no meaning on a disk either.
+  // An unknown number has no meaning on disk, either.
   for (const Side side : {Side::kPeer, Side::kOwnDisk}) {
     EXPECT_THAT(Refusal("\x08\xe9\x07", side),
                 StatusIs(absl::StatusCode::kInvalidArgument,

@@ -16,7 +16,7 @@ namespace muster::testing {
 class Fill {
  public:
   static constexpr uint64_t kFirst = 200;
-  /// Of a variant, which one.
+  /// The alternative of a variant.
   explicit Fill(size_t alternative) : alternative_(alternative) {}
 
   template <typename T>

@@ -57,7 +57,7 @@ class LimitChecks {
                    reflection->SetUInt32(to, f, static_cast<uint32_t>(n));
                  });
       }
-      // Of a variant, what one alternative has is checked as much as what the next one has.
+      // Checks every alternative of a variant in the same way.
       if (field.variant) {
         Check({field.fields.front()}, here, name);
       } else {

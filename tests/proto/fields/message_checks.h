@@ -17,11 +17,12 @@
 #include "tests/proto/fields/listing.h"
 #include "tests/support/status_matchers.h"
 
-/// What holds for every struct with a list and its message in a .proto file. A new field needs no
-/// line in a test.
+/// Checks that hold for every struct with a list and its message in a .proto file. A new field
+/// needs no line in a test.
 namespace muster::testing {
 
-/// Of a message and those in it: the values of its fields, and the paths of those that are set.
+/// For a message and its nested messages: the values of the fields, and the paths of the set
+/// fields.
 class Leaves {
  public:
   void Add(const google::protobuf::Message& message, const std::string& path) {

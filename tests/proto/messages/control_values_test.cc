@@ -13,8 +13,9 @@
 #include "proto/messages/worker_hello.h"
 #include "tests/support/status_matchers.h"
 
-// What control_test.cc cannot see, because it reads lists to know what to expect: the numbers of
-// the limits, which member a name of the .proto file belongs to, and what is wrong with a value.
+// Checks that control_test.cc cannot make, because it takes its expectations from the lists: the
+// numbers of the limits, the member for each name of the .proto file, and the reasons for refused
+// values.
 namespace muster {
 namespace {
 
@@ -157,7 +158,7 @@ TEST(ControlValuesTest, AReplyComesBackAsItWas) {
   EXPECT_EQ(read.lost, reply.lost);
   EXPECT_EQ(read.grants[0].work, reply.grants[0].work);
   EXPECT_EQ(read.verdicts[0].code, DoneCode::kReverify);
-  // Nothing in it is not the same as not being there.
+  // An empty message is not the same as a missing one.
   reply.map.emplace();
   ToProto(reply, &message);
   EXPECT_TRUE(message.has_map());

@@ -136,7 +136,7 @@ TEST(MetricTrendTest, AnEpochThatIsNotOverIsNotTheBest) {
   EXPECT_EQ(TrendOf(dataset).previous, 0.7);
   EXPECT_EQ(TrendOf(dataset).best, 0.7);
   dataset.epochs[1].shards.committed = 10;
-  // What has FAILED will not come.
+  // FAILED shards will not be committed.
   dataset.epochs[2].shards.failed = 9;
   EXPECT_EQ(TrendOf(dataset).best, 0.99);
 }

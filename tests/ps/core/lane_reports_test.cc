@@ -63,7 +63,7 @@ TEST_F(LaneReportsTest, ABusyLaneIsAskedOnceAndItsEarlierReportIsRepeated) {
 }
 
 TEST_F(LaneReportsTest, ALaneThatHangsEndsTheExchangesUntilItReports) {
-  now_ += seconds(100);  // what nobody asked does not hang
+  now_ += seconds(100);  // a lane that was not asked does not hang
   reports_.Begin(now_);
   Answer(0, 1);
   Answer(2, 1);
@@ -81,7 +81,8 @@ TEST_F(LaneReportsTest, ALaneThatHangsEndsTheExchangesUntilItReports) {
     EXPECT_GT(Wait(), kGoes) << "it was asked 30 s ago";
     now_ += seconds(100);
   }
-  EXPECT_EQ(Wait(Hanging::kAreNot), kGoes) << "told to end, the server waits for nobody who hangs";
+  EXPECT_EQ(Wait(Hanging::kAreNot), kGoes)
+      << "told to end, the server waits for no lane that hangs";
   EXPECT_TRUE(Answer(1, 1));
   EXPECT_EQ(Wait(), kGoes);
 }

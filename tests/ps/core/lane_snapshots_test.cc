@@ -71,7 +71,7 @@ TEST_F(OwnedPartitionsTest, WhoeverWaitsLongestIsNext) {
   ask(2, 11);
   ask(0, 12);
   ask(4, 13);
-  EXPECT_EQ(next(), Number(13)) << "asked anew, it keeps its place";
+  EXPECT_EQ(next(), Number(13)) << "asked again, it keeps its place";
   owned_.Written(PartitionId(4), Number(13), absl::ResourceExhaustedError("disk full"), now_);
   now_ += milliseconds(100);
   EXPECT_EQ(next(), Number(11));
@@ -213,7 +213,7 @@ TEST_F(OwnedPartitionsTest, ARepeatedCommandOfANewMasterReplacesASnapshotItHasRe
   Ask(1, 0, 1, 1);
   const std::optional<SnapshotJob> before = NextSnapshot(now_);
   ASSERT_TRUE(before.has_value());
-  // The master restarts and asks anew while the image is being written.
+  // The master restarts and asks again while the image is being written.
   Ask(2, 0, 1, 2);
   owned_.Written(kP, before->number, SnapshotFile{"old", 1}, now_);
   EXPECT_THAT(owned_.Report(3).snapshots, SizeIs(1));

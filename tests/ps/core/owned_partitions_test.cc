@@ -145,7 +145,7 @@ TEST_F(OwnedPartitionsTest, OnePartitionsLoadDoesNotHideTheErrorOfAnother) {
   owned_.Loaded(loads[1].id, std::make_unique<Partition>(PartitionId(4), 1), now_);
   EXPECT_EQ(owned_.Report(1).restore_error, "file x is damaged");
   OwnEmpty(5);
-  EXPECT_EQ(owned_.Report(2).restore_error, "") << "nobody wants that file any more";
+  EXPECT_EQ(owned_.Report(2).restore_error, "") << "that file is no longer wanted";
 }
 
 TEST_F(OwnedPartitionsTest, AStateThatIsNowhereIsMissingUntilTheMasterDecides) {

@@ -103,7 +103,7 @@ TEST_F(SlicesTest, AnotherPushWaitsForAPartThatIsHalfAppliedAndOthersDoNot) {
     EXPECT_EQ(Go(&second), Progress::kMore);
     EXPECT_EQ(Go(&repeat), Progress::kMore);
   }
-  EXPECT_THAT(second.reply.parts, SizeIs(1)) << "partition 0 is nobody else's";
+  EXPECT_THAT(second.reply.parts, SizeIs(1)) << "no other request uses partition 0";
   EXPECT_THAT(Rows(0), Each(1));
   EXPECT_THAT(repeat.reply.parts, IsEmpty());
   EXPECT_FALSE(InWindow(2, 2));

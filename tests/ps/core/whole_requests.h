@@ -8,7 +8,7 @@
 
 namespace muster::ps {
 
-/// What a lane does in slices, in one go: for tests that are not about slices.
+/// Serves in one go what a lane serves in slices, for tests that are not about slices.
 
 /// Returns what CountServed wants.
 inline RequestProgress PullWhole(const PullRequest& request, OwnedPartitions* owned,

@@ -295,7 +295,7 @@ TEST(TableTest, ASliceDoesNoMoreThanItsLimitWhateverTheTableHolds) {
   EXPECT_EQ(table.TakeImage().keys.size(), keys.size());
 }
 
-/// Of one float and of many in a row, with slots and without.
+/// With one float and with many in a row, with slots and without.
 TEST(TableTest, ASliceMovesAsManyBytesAsItsLimitSays) {
   constexpr uint64_t kLimit = 400'000;
   for (const OptimizerSpec& optimizer : {OptimizerSpec(SumSpec{}), OptimizerSpec(AdamSpec{})}) {

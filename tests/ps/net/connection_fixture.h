@@ -38,7 +38,7 @@ class ConnectionTest : public ::testing::Test {
     addresses_.push_back("ring:" + dir_.File("s"));
     lane_.Start();
   }
-  /// While the clock stands still nobody would ever have spun for long enough.
+  /// While the clock stands still, no spin would ever be long enough.
   static LaneLimits Sleeping(LaneLimits limits) {
     limits.spin_max = {};
     return limits;

@@ -10,8 +10,8 @@
 namespace muster::ps::testing {
 
 /// Serves tables of width kDim whose row `key` is {key, key, ...}; remembers what was pushed.
-/// Partition 13 is somebody else's. Parts of a push are a slice each; none ends while `hold` is
-/// set.
+/// Partition 13 belongs to another server. Parts of a push are a slice each; none ends while `hold`
+/// is set.
 class FakeHandler final : public FrameHandler {
  public:
   static constexpr size_t kDim = 4;

@@ -1,5 +1,5 @@
-// What a connection does differently when its peer shares memory with it. What it does alike,
-// peer_connection_test.cc checks for every kind of address.
+// The differences of a connection whose peer shares memory with it. peer_connection_test.cc checks
+// the common behaviour for every kind of address.
 #include <atomic>
 #include <future>
 #include <numeric>
@@ -77,7 +77,7 @@ TEST_F(RingsTest, GradientsStayInTheRingUntilTheyAreApplied) {
   client->Send(PushHeader(), directory, keys, Chars(gradients));
   while (handler_.push_slices == 0) std::this_thread::yield();
   EXPECT_EQ(client->ring_room(), room - std::span(gradients).size_bytes());
-  // What comes behind them waits, and does not harm them.
+  // Later frames wait, and do not harm them.
   SendPull(client.get(), {3});
   handler_.hold = false;
   EXPECT_EQ(client->Receive()->header.kind, Kind::kPushReply);
@@ -224,7 +224,7 @@ TEST_F(RingsTest, AnImpossibleCountOfWhatWasReadEndsItsConnectionToo) {
 TEST_F(RingsTest, WhatChangesInTheRingAfterItWasReadChangesNothing) {
   const auto client = InRings();
   EXPECT_THAT(Pull(client.get(), {3}), ElementsAre(3, 3, 3, 3));
-  // All that the client has ever written, and may write again: nobody looks at it any more.
+  // All that the client has ever written, and may write again: the server no longer reads it.
   std::fill_n(client->rings().openers().data, 1000, std::byte{0xff});
   EXPECT_THAT(Pull(client.get(), {4}), ElementsAre(4, 4, 4, 4));
 }

@@ -234,8 +234,8 @@ TEST_F(ConnectionTest, TheReasonSurvivesWhatThePeerStillSends) {
   WireClient client(addresses_[1], /*receive_buffer=*/4096);
   client.SendHello("job");
   ASSERT_TRUE(client.Receive());
-  // The reply fills the server's socket buffer, the reason waits behind it, and bytes that nobody
-  // will read come after: closing now would reset the connection and lose both.
+  // The reply fills the server's socket buffer, the reason waits behind it, and bytes that will
+  // never be read come after: closing now would reset the connection and lose both.
   SendPull(&client, std::vector<uint64_t>(100'000, 3));
   client.SendBytes(HeaderOnly(Kind::kError, 0, 0, 0, 0) + std::string(100'000, 'x'));
   EXPECT_EQ(client.Receive().value().values.size(), 100'000 * FakeHandler::kDim);

@@ -92,7 +92,7 @@ class WireClient {
                                     .software = "test",
                                     .ring_bytes_max = wants_rings_ ? kRingBytes : 0}));
   }
-  /// Whether it has entered shared memory.
+  /// True if it has switched to shared memory.
   bool in_rings() const { return rings_.has_value(); }
   net::RingMemory& rings() { return *rings_; }
   /// Bytes of its ring that the server has given back.

@@ -37,7 +37,7 @@ class FakeMaster final : public v1::ServerService::Service {
   int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// What exchanges are answered with from now on.
+  /// The answer to exchanges from now on.
   void SetScript(Script script) {
     MutexLock lock(&mutex_);
     script_ = std::move(script);

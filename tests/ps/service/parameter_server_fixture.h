@@ -202,7 +202,7 @@ class ParameterServerTest : public ::testing::Test {
     if (!frame) return PartCode::kBadRequest;  // Client() said why
     return wire::DecodeReply(frame->header, frame->directory)->parts.at(0).code;
   }
-  /// Whether a minibatch is in the rows.
+  /// True if a minibatch is in the rows.
   PartCode Ask(uint32_t partition, uint64_t epoch, uint32_t minibatch) {
     wire::Header header;
     header.kind = wire::Kind::kPush;

@@ -3,7 +3,7 @@
 #include "scaler/decision/decider.h"
 #include "tests/scaler/nodes/node_keeper_fixture.h"
 
-/// What is decided meets who carries it out.
+/// Decisions together with the keeper that carries them out.
 namespace muster::scaler {
 namespace {
 

@@ -3,7 +3,7 @@
 #include "scaler/decision/decider.h"
 #include "tests/scaler/decision/decider_fixture.h"
 
-/// What people order of workers, and what keeps policies from undoing it.
+/// People's orders about workers, and the rules that keep policies from undoing them.
 namespace muster::scaler {
 namespace {
 

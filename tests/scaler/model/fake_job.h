@@ -19,7 +19,7 @@ namespace muster::scaler {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-/// What a node of a FakeJob does in a second.
+/// The work of a node of a FakeJob in a second.
 struct Load {
   // workers
   double minibatches = 50;

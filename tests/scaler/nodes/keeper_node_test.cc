@@ -52,7 +52,7 @@ TEST_F(KeeperNodeTest, ProgressCountsForALifeThatTheMasterHasSeen) {
   EXPECT_FALSE(Node(KeeperNode::Running{.progress_at_start = 5}).progressed(6)) << "not seen";
   EXPECT_FALSE(Node(KeeperNode::Running{.progress_at_start = 5, .seen = true}).progressed(5));
   EXPECT_TRUE(Node(KeeperNode::Running{.progress_at_start = 5, .seen = true}).progressed(6));
-  // What comes after its exit is not its own.
+  // Reports after its exit are not about this life.
   EXPECT_FALSE(Node(Gone({.progress_at_start = 5, .seen = true})).progressed(7));
   EXPECT_FALSE(Node(KeeperNode::Finished{}).progressed(7));
 }

@@ -84,7 +84,7 @@ TEST_F(KeptWorkersTest, TheHighestNumbersLeaveWhateverTheyDo) {
   EXPECT_THAT(workers_.Want(1, &nodes_), ElementsAre("worker-10", "worker-9", "worker-2"));
   EXPECT_TRUE(nodes_.at("worker-10").leaving());
   EXPECT_TRUE(nodes_.at("worker-9").leaving());
-  EXPECT_TRUE(nodes_.at("worker-2").is<KeeperNode::Finished>()) << "nobody needs to wait for it";
+  EXPECT_TRUE(nodes_.at("worker-2").is<KeeperNode::Finished>()) << "nothing needs to wait for it";
   EXPECT_FALSE(nodes_.at("worker-0").leaving());
   EXPECT_THAT(workers_.Want(1, &nodes_), IsEmpty());
 }

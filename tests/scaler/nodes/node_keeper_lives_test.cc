@@ -3,8 +3,8 @@
 #include "scaler/nodes/node_keeper.h"
 #include "tests/scaler/nodes/node_keeper_fixture.h"
 
-/// What one life of a node leaves to the next: its name, its limits and its count of exits, and
-/// nothing else. And what a pause of the keeper's own changes: nothing.
+/// One life of a node passes only its name, its limits and its count of exits to the next. A pause
+/// of the keeper changes nothing.
 namespace muster::scaler {
 namespace {
 
@@ -159,7 +159,7 @@ TEST_F(KeeperLivesTest, AServerIsDrainedAsOftenAsItIsAsked) {
     Pass(milliseconds(100));
     EXPECT_EQ(Kept("ps-0").state, KeptNode::State::kRunning);
   }
-  // One that is under way is not begun anew.
+  // One that is in progress is not started again.
   drains_.clear();
   Step(EndNode{"ps-0"});
   Step(EndNode{"ps-0"});
@@ -219,7 +219,7 @@ TEST_F(KeeperLivesTest, WhoWasToldToEndIsShownAsSuch) {
 TEST_F(KeeperLivesTest, AWorkerThatCrashedAfterItsLoopsHadEndedHasCrashed) {
   RunToTraining();
   Exit("worker-0", kCrashed, kEnded);
-  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "nobody is asked why it left";
+  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "the reason is not asked";
 }
 
 TEST_F(KeeperLivesTest, OneThatIsNotThereIsNotLost) {
@@ -303,7 +303,7 @@ TEST_F(KeeperLivesTest, ItsOwnPauseMakesNobodyYounger) {
   const TimePoint asked_at = now_;
   StandStill(seconds(3600));
   EXPECT_EQ(Kept("worker-0").started_at, started_at);
-  // What the master was asked before counts.
+  // An earlier question to the master counts.
   view_.nodes = {{.name = "ps-0", .state = NodeState::kLost, .start = StartNumber(1)}};
   Step(MasterAnswered{view_, asked_at});
   EXPECT_THAT(Did(), ElementsAre("dump ps-0"));

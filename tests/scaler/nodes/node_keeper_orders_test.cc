@@ -32,7 +32,7 @@ TEST_F(KeeperOrdersTest, LimitsAreSetInPlaceAndForLaterStarts) {
   EXPECT_EQ(PlanOf("worker-0").limits, kBig) << "before the effects of the step";
   Step(ResizeNode::To("worker-0", kBig));
   EXPECT_THAT(Did(), ElementsAre("limit worker-0 to 1 core, 768 MiB"))
-      << "again: somebody else may have changed them";
+      << "again, because another process may have changed them";
   Exit("worker-0", kKilled);
   EXPECT_EQ(limits_["worker-0"], kBig);
   EXPECT_EQ(limits_["worker-1"], kSmall);
@@ -216,7 +216,7 @@ TEST_F(KeeperOrdersTest, AnExitThatTheMasterHasNotHeardOfIsExcusedAndGetsLimits)
   Step(ExitHeard{"worker-0"});
   EXPECT_THAT(Did(), ElementsAre("start worker-0"));
   EXPECT_EQ(limits_["worker-0"], kBig);
-  EXPECT_EQ(Kept("worker-0").exits, 0u) << "its platform killed it: charged to nobody";
+  EXPECT_EQ(Kept("worker-0").exits, 0u) << "its platform killed it, which is no failure";
 }
 
 TEST_F(KeeperOrdersTest, AnExitThatIsChargedCounts) {

@@ -49,7 +49,7 @@ class KeeperSim {
   }
 
  private:
-  /// A process, or an exit that nobody has released.
+  /// A process, or an exit that was not released.
   struct Process {
     uint32_t start = 0;
     uint64_t pid = 0;
@@ -69,7 +69,7 @@ class KeeperSim {
   static NodeRole RoleOf(const std::string& name) {
     return name.starts_with("ps-") ? NodeRole::kServer : NodeRole::kWorker;
   }
-  /// Of any node that there is, and sometimes of one that there is not.
+  /// For any existing node, and sometimes for a missing one.
   std::string SomeNode() {
     const uint32_t number = Below(9);
     return number < 2 ? fmt::format("ps-{}", number) : WorkerName(number - 2);
@@ -87,7 +87,7 @@ class KeeperSim {
     if (Chance(5)) {
       const auto found = processes_.find(SomeNode());
       const bool lives = found != processes_.end() && found->second.alive;
-      // By itself, as when its machine is taken away.
+      // It ends by itself, as when its machine is taken away.
       if (lives && RoleOf(found->first) == NodeRole::kWorker) Die(found->first, {}, true);
     }
     if (Chance(15)) Step(SomeOrder());
@@ -205,7 +205,7 @@ class KeeperSim {
     Settle();
   }
 
-  /// What the launcher has to report.
+  /// The reports of the launcher.
   void Settle() {
     while (!news_.empty()) {
       const std::string name = news_.front();
@@ -281,7 +281,7 @@ class KeeperSim {
   void Do(const AskCancel&, std::vector<std::string>*) { ADD_FAILURE() << "nothing has failed"; }
   void Do(const RestartDelayed&, std::vector<std::string>*) {}
   void Do(const WorkerSentAway& effect, std::vector<std::string>*) {
-    ADD_FAILURE() << effect.node << ": nobody has asked the master itself";
+    ADD_FAILURE() << effect.node << ": the master itself was not asked";
   }
   void Do(const Note&, std::vector<std::string>*) {}
 

@@ -368,7 +368,7 @@ TEST_F(NodeKeeperTest, AMachineThatIsShortOfSomethingIsNobodysCrash) {
   short_ = false;
   Pass(seconds(31));
   EXPECT_EQ(Kept("worker-0").state, KeptNode::State::kRunning);
-  // What was short is there again: the next one is tried again at once.
+  // The shortage is over, so the next start is tried at once.
   short_ = true;
   Did();
   Exit("worker-1", kKilled);
@@ -400,7 +400,7 @@ TEST_F(NodeKeeperTest, ItsOwnPauseIsNobodysSilence) {
   Answer();
   StandStill(seconds(3600));
   Answer();
-  EXPECT_THAT(Did(), IsEmpty()) << "nobody could be heard meanwhile";
+  EXPECT_THAT(Did(), IsEmpty()) << "no node could be heard meanwhile";
   Pass(options_.worker_lost_max + options_.dump_wait);
   EXPECT_THAT(Did(), Contains("kill worker-1")) << "but the time after it counts";
 }

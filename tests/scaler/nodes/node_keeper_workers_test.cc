@@ -98,7 +98,7 @@ TEST_F(KeeperWorkersTest, AddedWorkersNeverTakeTheNameOfOneThatStillLeaves) {
   EXPECT_EQ(starts_["worker-1"], 2u) << "no start number is used twice";
 }
 
-// Who leaves, and who asked for it.
+// Which workers leave, and who ordered it.
 
 TEST_F(KeeperWorkersTest, AWorkerThatLeavesByItselfIsStartedAgain) {
   RunToTraining();
@@ -148,7 +148,7 @@ TEST_F(KeeperWorkersTest, AWorkerThatLeavesWithoutHavingWorkedWaitsLongerEachTim
   EXPECT_THAT(waited, ElementsAre(milliseconds(500), seconds(1), seconds(2), seconds(4), seconds(8),
                                   seconds(16), seconds(30), seconds(30)));
   EXPECT_THAT(delay_reason_, AllOf(HasSubstr("left by itself 9 times"), HasSubstr("30 s")));
-  EXPECT_EQ(cancel_reason_, "") << "the job goes on";
+  EXPECT_EQ(cancel_reason_, "") << "the job continues";
   minibatches_["worker-1"] = 1;
   leave();
   EXPECT_THAT(Did(), ElementsAre("start worker-1")) << "it has worked";

@@ -352,7 +352,7 @@ TEST_F(ArbiterTest, OfADryRunNothingIsUnderWay) {
   EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kDryRun);
   EXPECT_EQ(One(Restart("worker-0", Kind::kIntervention, "hang")).verdict, Verdict::kDryRun);
   One({.policy = "crash-loop", .action = Action::kStopJob, .kind = Kind::kRepair, .target = "job"});
-  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kDryRun) << "the job goes on";
+  EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kDryRun) << "the job continues";
 }
 
 TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {
@@ -364,7 +364,7 @@ TEST_F(ArbiterTest, RepairsComeBeforeInterventionsAndKeepTheirOrder) {
   EXPECT_THAT(order, ::testing::ElementsAre("worker-2", "ps-0", "worker-0", "worker-1"));
 }
 
-/// What is wanted, what bounds it, and what is done.
+/// The proposal, its bounds, and the decision.
 TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
   struct Case {
     const char* what;

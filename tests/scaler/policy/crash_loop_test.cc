@@ -71,7 +71,7 @@ TEST_F(CrashLoopTest, ThePlatformsKillsAndKillsAtALimitAreNotCounted) {
 
 TEST_F(CrashLoopTest, AMachineThatRunsOutIsALoopToo) {
   job_.Node("worker-1").limits = {};
-  EXPECT_EQ(EndOnce(EndCause::kPlatform, false).action, Action::kDrain) << "nobody's doing";
+  EXPECT_EQ(EndOnce(EndCause::kPlatform, false).action, Action::kDrain) << "no fault of the node";
   EndOnce(EndCause::kKernelOutOfMemory, false);
   EndOnce(EndCause::kOwnOutOfMemory, false);
   const Proposal stop = EndOnce(EndCause::kKernelOutOfMemory, false);

@@ -266,7 +266,7 @@ TEST_F(HangingStartTest, OneOfWhichNoReadingComesIsNotForgotten) {
 class HangingServerTest : public HangTest {
  protected:
   HangingServerTest() { job_.Add(NodeRole::kServer, 2); }
-  /// Workers wait for a while, and then nobody asks anybody anything.
+  /// Workers wait for a while, and then no worker sends any request.
   void StandStill(const std::string& first) {
     job_.loads[first].requests = 0;
     job_.Run(&policy_, 2);
@@ -315,7 +315,7 @@ TEST_F(HangingServerTest, OneThatHelpedOnceIsAccusedAgainLater) {
 TEST_F(HangingServerTest, WhileAServerAnswersNoneIsToBlame) {
   job_.Run(&policy_, 100);
   StandStill("ps-1");
-  job_.loads["ps-2"].requests = 10;  // of somebody else
+  job_.loads["ps-2"].requests = 10;  // of another worker
   for (const Proposal& proposal : job_.Run(&policy_, 500)) {
     EXPECT_THAT(proposal.target, HasSubstr("worker-"));
   }

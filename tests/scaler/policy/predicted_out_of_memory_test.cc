@@ -18,13 +18,13 @@ class PredictedOutOfMemoryTest : public ::testing::Test {
  protected:
   PredictedOutOfMemoryTest() { job_.Add(NodeRole::kServer, 2, {}, {.memory_bytes = 1024 * kMiB}); }
 
-  /// What is proposed while ps-0 uses memory(second) MiB.
+  /// The proposals while ps-0 uses memory(second) MiB.
   std::vector<Proposal> With(int seconds, const std::function<double(int)>& memory_mib) {
     return job_.Run(&policy_, seconds,
                     [&](int second) { job_.loads["ps-0"].memory_mib = memory_mib(second); });
   }
 
-  /// What is used, in MiB, when the limit is raised first; 0: not within so many seconds.
+  /// The usage in MiB when the limit is first raised; 0: not within so many seconds.
   double RaisedAt(int seconds, const std::function<double(int)>& memory_mib) {
     job_.Start("ps-0");
     for (int second = 1; second <= seconds; ++second) {
@@ -62,7 +62,7 @@ TEST_F(PredictedOutOfMemoryTest, SteadyGrowthIsRaisedInPlaceBeforeTheLimit) {
   EXPECT_THAT(proposal.because, HasSubstr("would be killed in"));
   EXPECT_TRUE(std::isnan(Figure(proposal, "memory pressure"))) << "not known";
 
-  // Once raised it is quiet, though growth goes on, until the new limit is near.
+  // Once raised it is quiet, though growth continues, until the new limit is near.
   job_.CarryOut(proposal);
   EXPECT_THAT(With(60, [&](int second) { return used + 5 * second; }), IsEmpty());
 }

@@ -52,7 +52,7 @@ TEST(TheilSenTest, NoiseAloneHasNoTrend) {
 }
 
 TEST(TheilSenTest, ManyPointsAreThinnedToAnEvenChoiceWithBothEnds) {
-  // Of 255 points every other one is taken: those between are nowhere near the line.
+  // Of 255 points, every second one is used. The points in between are far from the line.
   std::vector<Point> points;
   for (int i = 0; i < 255; ++i) {
     points.push_back({static_cast<double>(i), i % 2 == 0 ? 3.0 * i : 1e6 - 50.0 * i});

@@ -8,7 +8,7 @@
 #include "tests/scaler/model/fake_job.h"
 
 /// Jobs in which nothing is wrong: no policy may want anything of them. And the same jobs with one
-/// node that is slow: it must be found, and nobody else.
+/// node that is slow: it must be found, and no other node.
 namespace muster::scaler {
 namespace {
 

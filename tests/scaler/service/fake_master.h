@@ -11,7 +11,7 @@
 
 namespace muster::scaler::testing {
 
-/// A master that believes what it is told of nodes, and whose job goes on until the test says
+/// A master that believes what it is told of nodes, and whose job continues until the test says
 /// otherwise. Thread-safe.
 class FakeMaster {
  public:
@@ -27,7 +27,7 @@ class FakeMaster {
     MutexLock lock(&mutex_);
     NodeOf(node)->state = state;
   }
-  /// What it was told of nodes, oldest first.
+  /// The reports about nodes that it got, oldest first.
   std::vector<v1::ReportNodeRequest> Told(const std::string& node, const std::string& what) {
     MutexLock lock(&mutex_);
     std::vector<v1::ReportNodeRequest> told;

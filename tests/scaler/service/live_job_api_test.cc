@@ -49,7 +49,7 @@ class RecordingTaker final : public OrderTaker {
   EventLog* const log_;
 };
 
-/// A real master of the job "id-1", whose shards nobody takes.
+/// A real master of the job "id-1", whose shards no worker takes.
 class LiveJobApiTest : public ::testing::Test {
  protected:
   LiveJobApiTest() {

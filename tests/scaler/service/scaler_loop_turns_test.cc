@@ -212,7 +212,7 @@ TEST_F(ScalerLoopTurnsTest, WhoIsToldToStopEndsTheNodesAndKeepsTheRun) {
   EXPECT_EQ(outcome.state, KeeperOutcome::State::kStopped);
   EXPECT_EQ(host_.Count("stop worker-0"), 1u);
   EXPECT_EQ(host_.Count("release worker-0"), 1u);
-  EXPECT_EQ(host_.Count("end run"), 0u) << "a successor goes on with it";
+  EXPECT_EQ(host_.Count("end run"), 0u) << "a successor continues with it";
   ::close(signals[0]);
   ::close(signals[1]);
 }

@@ -22,7 +22,7 @@ class DescribedJobTest : public ::testing::Test {
     EXPECT_TRUE(CheckDescribed(spec_).ok()) << CheckDescribed(spec_);
     job_.emplace(spec_);
   }
-  /// What ended meanwhile.
+  /// The nodes that ended meanwhile.
   std::vector<NodeEnd> Seconds(int count) {
     std::vector<NodeEnd> ends;
     for (int i = 0; i < count; ++i) {

@@ -222,7 +222,7 @@ TEST_F(ReplayTest, DecidesAsItWouldHave) {
   ASSERT_NE(in_truth, lived.events.end());
   EXPECT_EQ(decision.wall_us, static_cast<uint64_t>(begin.count()) + in_truth->wall_us);
   EXPECT_EQ(decision.because, in_truth->because);
-  // Nothing came of what was not done.
+  // Decisions that were not carried out have no outcome.
   EXPECT_THAT(simulation.events, Not(Contains(Field(&rest::Event::kind, "outcome"))));
   EXPECT_EQ(simulation.steps, 360u);
   EXPECT_EQ(simulation.begin_wall_us, static_cast<uint64_t>(begin.count()) + 1'000'000);

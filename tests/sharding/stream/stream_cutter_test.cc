@@ -173,7 +173,7 @@ TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
   EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 15, 15}));
 }
 
-// A topic that was made anew may have fewer partitions.
+// A topic that was created again may have fewer partitions.
 TEST_F(StreamCutterTest, APartitionThatIsGoneIsTruncatedAndCutNoFurther) {
   See({Look(0, 0, 10), Look(1, 0, 100)}, 0);
   EXPECT_THAT(CutAt(0), ElementsAre(Range(1, 0, 40, 0), Range(1, 40, 80, 4)));

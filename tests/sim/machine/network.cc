@@ -15,7 +15,7 @@ void Network::Heal() {
 
 void Network::Send(Endpoint from, Endpoint to, std::function<void()> arrive) {
   Link& link = LinkOf(from, to);
-  // Three draws a message, whatever becomes of it.
+  // Always draws three times per message.
   const bool lost = link.rng.Below(1000) < faults_.lost;
   const bool doubled = link.rng.Below(1000) < faults_.doubled;
   const bool cut = link.cut_until > scheduler_->now();

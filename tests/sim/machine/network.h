@@ -12,7 +12,7 @@
 
 namespace muster::sim {
 
-/// Who can send and receive: a machine's end of a link, whichever process is behind it.
+/// A sender and receiver: a machine's end of a link, whichever process is behind it.
 using Endpoint = uint32_t;
 inline constexpr Endpoint kMasterEnd = 0, kSupervisorEnd = 1;
 constexpr Endpoint ServerEnd(uint32_t server) {
@@ -22,7 +22,7 @@ constexpr Endpoint WorkerEnd(uint32_t worker) {
   return 200 + worker;
 }
 
-/// How badly messages fare; chances in 1/1000.
+/// The faults of messages; chances in 1/1000.
 struct NetworkFaults {
   uint64_t lost = 0;
   uint64_t doubled = 0;
@@ -41,7 +41,7 @@ class Network {
   void SetFaults(const NetworkFaults& faults) { faults_ = faults; }
   /// Nothing passes from `from` to `to` (one way) before `until`.
   void Cut(Endpoint from, Endpoint to, TimePoint until) { LinkOf(from, to).cut_until = until; }
-  /// All faults end; what is under way arrives.
+  /// All faults end; what is in progress arrives.
   void Heal();
 
   /// Sends one message: `arrive` happens at the other end, perhaps never, perhaps twice. Lost ones

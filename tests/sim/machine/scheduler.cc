@@ -21,7 +21,7 @@ bool Scheduler::Step() {
     if (event.process != nullptr) {
       if (!event.process->alive) continue;
       if (event.process->paused_until > event.at) {
-        // What came while it stood still is found there, in its order, when it goes on.
+        // What came while it stood still is found there, in its order, when it continues.
         event.at = event.process->paused_until;
         event.sequence = ++sequence_;
         Push(std::move(event));

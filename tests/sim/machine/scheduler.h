@@ -47,18 +47,19 @@ struct Process {
 };
 using ProcessRef = std::shared_ptr<Process>;
 
-/// Virtual time: what is to happen, in the order of (time, order of scheduling). One thread.
+/// Virtual time: the scheduled events in the order of (time, order of scheduling). One thread.
 class Scheduler {
  public:
   using Action = std::function<void()>;
 
   TimePoint now() const { return now_; }
-  /// `process` null: the world's own doing, never dropped. A time in the past counts as now.
+  /// `process` null: an event of the world, which is never dropped. A time in the past counts as
+  /// now.
   void At(TimePoint when, ProcessRef process, Action action);
   void After(nanoseconds delay, ProcessRef process, Action action) {
     At(now_ + delay, std::move(process), std::move(action));
   }
-  /// Lets the next thing happen; false when there is none.
+  /// Runs the next event; false if there is none.
   bool Step();
   uint64_t steps() const { return steps_; }
 

@@ -44,7 +44,7 @@ class SimDisk final : public ps::Storage {
       const TableSpec& table, uint32_t partition_count) override;
 
   void Delete(const std::vector<std::string>& names);
-  /// What a new run of the master does: everything that is not named goes.
+  /// What a new run of the master does: it deletes all files that are not named.
   void DeleteOrphans(const std::set<std::string>& named);
   /// Returns how many files were lost.
   size_t PowerLoss();

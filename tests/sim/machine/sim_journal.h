@@ -12,11 +12,11 @@
 
 namespace muster::sim {
 
-/// The master's journal: a batch is durable some virtual time after it was written, as a whole. Of
-/// a batch whose writer dies before that, nobody knows: the next start finds all of it or nothing.
+/// The master's journal: a batch is durable some virtual time after it was written, as a whole. If
+/// its writer dies before that, the next start finds all of the batch or nothing.
 class SimJournal {
  public:
-  /// Everything durable, once; called when it becomes so.
+  /// Gets all mutations when they become durable, each once.
   using OnDurable =
       std::function<void(const std::vector<Mutation>& mutations, const DurableState& state)>;
   struct Options {
@@ -31,12 +31,12 @@ class SimJournal {
   /// One batch at a time. `done` is called in the process when it is synced, or has failed.
   void Write(const ProcessRef& process, std::vector<Mutation> mutations,
              std::function<void(absl::Status)> done);
-  /// No batch is on its way.
+  /// True if no batch is being written.
   bool idle() const { return !pending_.has_value(); }
-  /// The writer has died. Returns whether a batch was under way, and was found after all.
+  /// The writer has died. Returns whether a batch was in progress, and was found after all.
   enum class Found { kNothing, kLost, kFound };
   Found WriterDied();
-  /// The next write fails; whether what it wrote is found, nobody knows.
+  /// The next write fails; the next start may find it or not.
   void FailNext() { fail_next_ = true; }
   /// `strike` comes in the middle of the next write.
   void AimAtNext(std::function<void()> strike) { strike_ = std::move(strike); }

@@ -8,16 +8,17 @@
 namespace muster::sim {
 
 /// A topic as its brokers have it: two partitions that grow to a known end, with offsets that are
-/// no records (control records, aborted transactions, compaction) and a retention that takes what
-/// is said to be COMMITTED. Where it is to strike before that, it hides records and shows them
-/// again, as if they were restored from elsewhere: so that in the end all of them are to be in.
+/// no records (control records, aborted transactions, compaction) and a retention that deletes
+/// records that are reported as COMMITTED. If it should strike earlier, it hides records and shows
+/// them again, as if they were restored from elsewhere. So at the end, all of them must be in the
+/// weights.
 class SimTopic {
  public:
   static constexpr uint32_t kPartitions = 2;
   /// Of each partition, at the end.
   static constexpr uint64_t kOffsets = 17;
 
-  /// A pure function: about one offset in four is none.
+  /// A pure function: about one offset in four has no record.
   static bool IsRecord(uint32_t partition, uint64_t offset) {
     return HashWords(partition, offset, 0x746f706963) % 4 != 0;
   }

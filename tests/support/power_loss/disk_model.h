@@ -14,14 +14,14 @@
 
 namespace muster::testing {
 
-/// Files and folders in memory that know what of them would survive a power loss: of a file what
-/// was synced; of a folder the entries that it had when it was synced. Nothing else may be counted
-/// on. Operations on paths that are not there do nothing and return false. Not thread-safe;
-/// a copy is a disk of its own.
+/// Files and folders in memory that know which of their contents would survive a power loss: of a
+/// file, the synced bytes; of a folder, the entries at its last sync. Nothing else is guaranteed.
+/// Operations on paths that are not there do nothing and return false. Not thread-safe; a copy is a
+/// disk of its own.
 class DiskModel {
  public:
   struct Faults {
-    /// Syncs of files, or of folders, do nothing: to show that what should be found is found.
+    /// Syncs of files, or of folders, do nothing. So a test can show that it detects missing syncs.
     bool files_stay_unsynced = false;
     bool folders_stay_unsynced = false;
   };

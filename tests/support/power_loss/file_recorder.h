@@ -12,9 +12,9 @@
 
 namespace muster::testing {
 
-/// Keeps account, in a DiskModel, of what this process does to the files below a folder of this
-/// machine: through base/file.h, and through the Env that it lends to RocksDB. The folder itself
-/// counts as durable. One at a time; not thread-safe.
+/// Records, in a DiskModel, what this process does to the files below a folder of this machine:
+/// through base/file.h, and through the Env that it lends to RocksDB. The folder itself counts as
+/// durable. One at a time; not thread-safe.
 class FileRecorder final : public FileObserver {
  public:
   explicit FileRecorder(std::string root, const DiskModel::Faults& faults = {});

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// What a history holds, one text an entry.
+/// The entries of a history, each as a text.
 struct Seen {
   std::vector<std::string> lines;
   size_t bad_line = 0;

@@ -27,7 +27,7 @@ TEST_F(LoopTimesTest, WhatIsGoingOnCountsUpToNow) {
 TEST_F(LoopTimesTest, ComputingIsTheLoopWithoutItsWaits) {
   times_.loop.Enter(Time(0));
   times_.wait_pull.Enter(Time(10));
-  EXPECT_EQ(At(30).compute_us, 10'000u) << "the wait that is under way is none of it";
+  EXPECT_EQ(At(30).compute_us, 10'000u) << "the wait that is in progress is none of it";
   times_.wait_pull.Leave(Time(30));
   times_.wait_push.Enter(Time(35));
   times_.wait_push.Leave(Time(50));

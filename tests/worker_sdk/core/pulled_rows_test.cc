@@ -10,7 +10,7 @@ namespace part_sender_test {
 constexpr TableId kSparse{1}, kDense{2};
 constexpr uint64_t kBlocks = 64;  // every partition has some
 
-/// What partitions are, and the answers that they give. A partition's rows are all the same number.
+/// The states of partitions, and their answers. A partition's rows are all the same number.
 class PulledRowsTest : public PartSenderTest {
  protected:
   struct State {
@@ -45,7 +45,7 @@ class PulledRowsTest : public PartSenderTest {
     PooledVector<uint64_t> versions;
     std::vector<float> values;
   };
-  /// What a server says to a request under the owner epochs that it was sent with.
+  /// A server's answer to a request with its owner epochs.
   AnswerTo AnswerOf(const SendRequest& request) {
     AnswerTo answer;
     size_t asked = 0;
@@ -67,7 +67,7 @@ class PulledRowsTest : public PartSenderTest {
     return answer;
   }
   PartSender::Outcome Give(const SendRequest& request, const AnswerTo& answer) {
-    std::vector<float> ring = answer.values;  // written anew once it was given
+    std::vector<float> ring = answer.values;  // written again once it was given
     ReceivedRows rows;
     rows.values = ring.data();
     rows.versions = answer.versions;
@@ -145,7 +145,7 @@ TEST_F(PulledRowsTest, ALateAnswerOfAFormerOwnerChangesNothing) {
   const DeliveryId id = Add();
   const SendRequests former = sender_.Flush(now_);
   std::vector<AnswerTo> late;
-  Change(3, -7);  // what the former owner says, and nobody else ever will
+  Change(3, -7);  // what the former owner says, and no other will
   for (const SendRequest& request : former) late.push_back(AnswerOf(request));
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   server_[3] = {.version = 1, .value = 33};
@@ -235,7 +235,7 @@ TEST_F(PulledRowsTest, AnUnchangedThatSpeaksOfWhatWasGivenUpIsAskedAnew) {
   }
   Serve(requests[0]);
   Serve(requests[1]);
-  ExpectRows(*Finish(second));  // the pull that is still under way goes by these rows now
+  ExpectRows(*Finish(second));  // the pull that is still in progress goes by these rows now
   Give(requests[2], unchanged[0]);
   Give(requests[3], unchanged[1]);
   EXPECT_FALSE(sender_.Finished(third));
@@ -251,7 +251,7 @@ TEST_F(PulledRowsTest, ATensorIsFreedWhenANewerOneHasCome) {
   const SendRequests requests = sender_.Flush(now_);
   Serve(requests[0]);
   Serve(requests[1]);
-  EXPECT_TRUE(first.expired()) << "a pull under way holds on to it";
+  EXPECT_TRUE(first.expired()) << "a pull in progress holds on to it";
   Finish(second);
   Serve(requests[2]);
   Serve(requests[3]);
@@ -315,7 +315,7 @@ TEST_F(PulledRowsTest, WhereManyKeysRepeatTheirRowsAreReceivedOnceAndExpanded) {
   for (const SendRequest& request : sender_.Flush(now_)) Serve(request);
   ASSERT_TRUE(sender_.Finished(id));
   const std::shared_ptr<float[]> rows = TakeOutput(&batch->outputs[0], 3);
-  EXPECT_EQ(batch->outputs[0].rows, nullptr) << "kept for nobody";
+  EXPECT_EQ(batch->outputs[0].rows, nullptr) << "not kept for anyone";
   for (size_t i = 0; i < given.size(); ++i) {
     const uint32_t partition = PartitionOf(kSparse, given[i], kPartitions).value();
     EXPECT_THAT(std::vector<float>(&rows[3 * i], &rows[3 * i] + 3),

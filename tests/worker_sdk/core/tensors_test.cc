@@ -35,7 +35,7 @@ class TensorsTest : public ::testing::Test {
     pulled->Keep(partition, partition == kFirst ? first_ : second_, &moves);
     MoveRows(moves);
   }
-  /// Of versions 5 and 6, with ones and twos.
+  /// A tensor of versions 5 and 6, with ones and twos.
   std::shared_ptr<const Tensor> Whole() {
     PulledTensor pulled = Begin(nullptr);
     Place(&pulled, kFirst, 5, 1);
@@ -84,7 +84,7 @@ TEST_F(TensorsTest, WhatIsUnchangedInPartIsTakenFromTheBaseWhicheverCameFirst) {
     if (!kept_first) Keep(&pulled, kSecond);
     const std::shared_ptr<const Tensor> after = pulled.Take();
     EXPECT_THAT(Blocks(*after), ElementsAre(3, 2, 3, 2, 2, 3));
-    EXPECT_THAT(Blocks(*base), ElementsAre(1, 2, 1, 2, 2, 1)) << "somebody may read it";
+    EXPECT_THAT(Blocks(*base), ElementsAre(1, 2, 1, 2, 2, 1)) << "a minibatch may read it";
     const PulledTensor next = Begin(after);
     EXPECT_EQ(next.Holds(kFirst, kEpoch), 8u);
     EXPECT_EQ(next.Holds(kSecond, kEpoch), 6u);

@@ -1,4 +1,4 @@
-// What a worker tells its master and what it is told: when, how often, and in which order.
+// The exchange between a worker and its master: when, how often, and in which order.
 #include "tests/worker_sdk/core/worker_core_fixture.h"
 
 namespace muster::sdk {
@@ -281,7 +281,7 @@ TEST_F(WorkerCoreTest, RestartedMasterGetsEverythingHeldAndAnOlderOneIsIgnored) 
   EXPECT_EQ(request.held[0].token, Token(1));
   EXPECT_TRUE(core_.Holds(Token(1), shard.run));
   EXPECT_GE(core_.NextExchange(now_), now_ - milliseconds(10) + milliseconds(50))
-      << "as if nobody had answered";
+      << "as if there was no answer";
   EXPECT_THAT(Exchange(Reply(2)).held, SizeIs(1));
 }
 
@@ -334,7 +334,7 @@ TEST_F(WorkerCoreTest, AMapThatPartsWaitForIsAskedForEarlier) {
   EXPECT_EQ(core_.NextExchange(now_), now_ + milliseconds(490)) << "there was none";
 }
 
-/// What each event does to a worker whose next exchange would be the heartbeat.
+/// The effect of each event on a worker whose next exchange would be the heartbeat.
 TEST_F(WorkerCoreTest, WhatTheMasterShouldKnowDoesNotWaitForTheHeartbeat) {
   const auto soon = [&] {
     // Two milliseconds after the last exchange, which was ten ago.

@@ -84,7 +84,7 @@ class World {
     SendRequest request;
     std::optional<std::vector<wire::PartReply>> answer;
   };
-  struct Call {  // an exchange under way
+  struct Call {  // an exchange in progress
     WorkerExchangeRequest request;
     std::optional<WorkerExchangeReply> reply;
   };
@@ -247,7 +247,8 @@ class World {
       uint64_t s = returned.shard.index.value();
       if (leases_.contains(s) && leases_[s].token == returned.token) leases_.erase(s);
     }
-    // What it should hold and does not list has ended: dropped there, or the grant was lost.
+    // A lease that it should hold but does not list has ended: it was dropped, or the grant was
+    // lost.
     std::erase_if(leases_, [&](const auto& lease) {
       auto listed = [&](const HeldLease& held) { return held.token == lease.second.token; };
       return lease.second.worker == w &&

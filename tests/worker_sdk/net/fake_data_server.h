@@ -39,7 +39,7 @@ class FakeDataServer {
   /// Closes every socket at once, as a kill does.
   void Kill();
 
-  /// What to answer to a part instead of serving it; kOk: serve. Called on connections' threads.
+  /// The answer to a part instead of serving it; kOk: serve it. Called on connections' threads.
   std::function<wire::PartCode(uint32_t partition)> refuse;
   /// Called before a request is answered; false: the connection is closed instead.
   std::function<bool(const wire::Header&)> before_answer;

@@ -132,7 +132,7 @@ TEST_F(RingLinkTest, RowsOfADenseTensorAreTakenWhereTheServerWroteThem) {
     EXPECT_EQ(answer.versions.at(4), 104u);
     EXPECT_TRUE(id > 3 || answer.lent == text.empty());
   }
-  // Nothing is held back from the server.
+  // The client keeps nothing from the server.
   EXPECT_EQ(writer_->Room()->size(), kRingBytes);
 }
 
@@ -145,7 +145,7 @@ TEST_F(RingLinkTest, WhoPollsGetsTheAnswerWithoutTheEventLoop) {
   const std::string answer = AnswerToPush(1);
   const std::span<std::byte> room = writer_->Room().value();
   std::memcpy(room.data(), answer.data(), answer.size());
-  EXPECT_FALSE(writer_->Publish(answer.size())) << "nobody sleeps";
+  EXPECT_FALSE(writer_->Publish(answer.size())) << "no side sleeps";
   while (!collector_.Ended(1)) ASSERT_TRUE(connection_->Poll());
   EXPECT_EQ(collector_.Wait(1).why, "");
   connection_->EndPolling();
@@ -211,7 +211,7 @@ class LargerRingLinkTest : public LinkFixture {
 TEST_F(LargerRingLinkTest, MoreThanWasAskedForIsRefused) {
   connection_->Send(Request(1, true));
   Turn();
-  // The connection has ended: what is sent to it is unanswered at once, or for ever.
+  // The connection has ended: what is sent to it is unanswered at once, or without end.
   char byte = 0;
   EXPECT_EQ(::recv(peer_, &byte, 1, MSG_DONTWAIT), 0);
 }

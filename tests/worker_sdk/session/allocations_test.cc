@@ -1,5 +1,5 @@
-// How often the threads of a worker in its steady state ask for memory: the operator new of this
-// program counts. Left out are the control thread, which speaks gRPC a few times for each shard,
+// How often the threads of a worker in its steady state ask for memory; the operator new of this
+// program counts it. Left out are the control thread, which speaks gRPC a few times for each shard,
 // and what Asio takes for an operation on a socket, which it keeps for the next one and does not
 // take by operator new.
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// What one thread has asked for since it began.
+/// The requests of one thread since it began.
 struct ThreadCount {
   std::atomic<pid_t> thread{0};
   std::atomic<uint64_t> allocations{0};
@@ -99,12 +99,12 @@ class AllocationsTest : public SessionTest {
  protected:
   static constexpr uint32_t kMinibatches = 200;
 
-  /// What one minibatch took, by thread.
+  /// The requests of one minibatch, by thread.
   struct Taken {
     uint64_t by_trainer = 0;
     uint64_t by_data_thread = 0;
   };
-  /// Of the second half of the minibatches of a shard, with so many keys each.
+  /// Figures of the second half of the minibatches of a shard, with so many keys each.
   std::vector<Taken> TakenWith(uint64_t keys_each) {
     FakeMaster master(kPartitions);
     master.SetServer(server_->address(), 1);
@@ -147,7 +147,7 @@ class AllocationsTest : public SessionTest {
     taken.erase(taken.begin(), taken.begin() + kMinibatches / 2);
     return taken;
   }
-  /// How many of them took some.
+  /// How many of them made requests.
   static size_t HowMany(const std::vector<Taken>& taken, uint64_t Taken::* by) {
     return static_cast<size_t>(
         std::ranges::count_if(taken, [by](const Taken& one) { return one.*by > 0; }));
@@ -158,7 +158,7 @@ TEST_F(AllocationsTest, AMinibatchTakesNoMemoryHoweverManyKeysItHas) {
   if (!sdk::kKeepsMemory) GTEST_SKIP() << "the address sanitizer looks after every allocation";
   for (const uint64_t keys : {64u, 10'000u}) {
     const std::vector<Taken> taken = TakenWith(keys);
-    // Now and then more of them are under way at a time than before.
+    // Now and then more of them are in progress at a time than before.
     EXPECT_LE(HowMany(taken, &Taken::by_trainer), taken.size() / 10) << keys;
     EXPECT_LE(HowMany(taken, &Taken::by_data_thread), taken.size() / 10) << keys;
   }

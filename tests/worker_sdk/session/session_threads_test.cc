@@ -109,7 +109,7 @@ TEST_F(SessionThreadsTest, TheFirstShardAfterARestartRunsAlone) {
   std::thread other([&] {
     std::optional<Shard> second = session.NextShard();
     EXPECT_TRUE(second.has_value());
-    EXPECT_FALSE(alone) << "a crash now would be charged to nobody";
+    EXPECT_FALSE(alone) << "a crash now would be charged to no shard";
     for (Minibatch& batch : second->Minibatches()) PushOnes(table, batch);
   });
   master_.WaitFor([&] { return master_.leases.size() == 2; });

@@ -1,6 +1,7 @@
 #include "worker_sdk/session/shard_impl.h"
 
 #include <numeric>
+#include <thread>
 #include <tuple>
 
 #include "tests/worker_sdk/session/session_fixture.h"
@@ -65,6 +66,33 @@ TEST_F(ShardImplTest, ALostLeaseEndsTheLoopAndTheShardComesAgain) {
   }
   EXPECT_EQ(session.Finish(), 0);
   EXPECT_LE(first_run, 2);
+  ExpectRows(1);
+}
+
+TEST_F(ShardImplTest, RowsThatHaveNotArrivedWhenTheLeaseIsLostAreZero) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  bool expired = false;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      PushOnes(table, batch);
+      batch.Commit();
+      if (expired || batch.step() < 2) continue;
+      const std::vector<uint64_t> first = {1, 2, 3};
+      while (server_->rows() < 3 * kMinibatch) std::this_thread::yield();
+      const Rows before = batch.Pull(table, first);
+      EXPECT_THAT(before.values(), ElementsAre(1, 1, 1, 2, 1, 3));
+      server_->Kill();
+      master_.ExpireLeases();
+      expired = true;
+      EXPECT_THAT(batch.Pull(table, std::vector<uint64_t>{2, 3}).values(), ElementsAre(0, 0, 0, 0));
+      EXPECT_THAT(before.values(), ElementsAre(1, 1, 1, 2, 1, 3));
+      NewServer(2);
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
   ExpectRows(1);
 }
 

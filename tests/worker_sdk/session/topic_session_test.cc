@@ -56,7 +56,7 @@ TEST_F(TopicSessionTest, RecordsHaveAllThatTheTopicHas) {
   EXPECT_EQ(offset, 6u);
   EXPECT_FALSE(session.NextShard().has_value());
   EXPECT_EQ(session.Finish(), 0);
-  // How long they took from their timestamps on was told.
+  // Their delays since their timestamps were reported.
   ASSERT_EQ(master_.delays.size(), 1u);
   EXPECT_EQ(master_.delays[0].delays.count(), 4u);
 }

@@ -15,6 +15,7 @@
 ///   }
 ///   return session.Finish();
 
+#include "muster/minibatch.h"
 #include "muster/session.h"
 #include "muster/status.h"
 #include "muster/table.h"

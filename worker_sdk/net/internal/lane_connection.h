@@ -22,9 +22,9 @@
 
 namespace muster::sdk::net_internal {
 
-/// One connection to one lane, from its making to its end; never used again after that. Handlers
-/// keep it alive. Not thread-safe: its executor runs handlers one at a time, and calls come in turn
-/// with them.
+/// One connection to one lane, from its creation to its end; it is not reused. Handlers keep it
+/// alive. Not thread-safe: its executor runs handlers one at a time, and calls must come between
+/// them.
 class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
  public:
   using Stream = boost::asio::generic::stream_protocol;
@@ -35,8 +35,8 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
     std::vector<std::string> addresses;  // best first
   };
 
-  /// Whether memory may be shared with servers of this machine. One that could not be used is not
-  /// asked for again.
+  /// True if memory may be shared with servers of this machine. If it could not be used once, it is
+  /// not requested again.
   struct Sharing {
     bool wanted = true;
   };
@@ -49,45 +49,44 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
 
   /// Starts to connect. Call once.
   void Start();
-  /// Queues a request; it leaves when the server has greeted.
+  /// Queues a request; it is sent after the server's greeting.
   void Send(SendRequest request);
-  /// As of net::ByteStream: the caller looks for answers itself. False: that cannot be done now.
+  /// As in net::ByteStream: the caller polls for answers. False: not possible now.
   bool BeginPolling();
   bool Poll();
   void EndPolling();
   /// Ends the connection and reports everything outstanding; `refused`: the request that the server
   /// calls malformed.
   void Close(std::string_view why, std::optional<RequestId> refused = {});
-  /// Gives the connection up when the server owes something and no byte has moved for too long.
+  /// Gives the connection up if the server owes an answer and no byte has moved for too long.
   void CheckSilence();
 
  private:
   void TryAddress(size_t index);
   void OnConnected();
   void WriteQueued();
-  /// Makes the frame of the oldest request that is queued, which is outstanding from then on.
+  /// Builds the frame of the oldest queued request, which is outstanding from then on.
   std::unique_ptr<RequestFrame> BuildNext();
   void KeepFrame(std::unique_ptr<RequestFrame> frame);
-  /// Puts the frame together where the server reads it, if there is room.
+  /// Builds the frame where the server reads it, if there is room.
   bool WriteInPlace(const RequestFrame& frame);
   void ReadHeader();
   void OnHeader();
   void OnDirectory();
   absl::Status OnHelloReply();
-  /// Waits for the memory that the server shares, and goes on in it.
+  /// Waits for the memory that the server shares, and continues in it.
   void AwaitRings();
   absl::Status EnterRings();
   void Greeted();
   absl::Status OnReplyDirectory();
-  /// Of the frame being read: whether there is a checksum to be checked, or an error where one is
-  /// missing.
+  /// True if the frame being read has a checksum; an error if it must have one and has none.
   absl::StatusOr<bool> HasChecksum() const;
-  /// Of the frame being read, whose `values` are as they came. One at a time.
+  /// A check of the frame being read; `values` as received. One at a time.
   RowCheck CheckOf(std::span<const std::byte> values);
   absl::Status CheckChecksum(std::span<const std::byte> values);
   void ReadValues(uint64_t floats);
   void OnValues();
-  /// Whether the rows are taken out of the stream's own memory by whoever wants them.
+  /// True if the rows are read directly from the stream's own memory.
   bool BorrowsValues() const;
   void OnBorrowed();
   void Deliver(ReceivedRows rows);
@@ -107,7 +106,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   std::function<void(LaneConnection*)> closed_handler_;
   Stream::socket socket_;                    // until it is connected
   std::unique_ptr<net::ByteStream> stream_;  // from then on
-  net::SocketStream* plain_ = nullptr;       // stream_, until it is something else
+  net::SocketStream* plain_ = nullptr;       // stream_, as long as it is a socket
   size_t ring_bytes_ = 0;                    // of the memory that the server shares
   boost::asio::steady_timer timer_;
   std::string last_error_;
@@ -115,7 +114,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   bool closed_ = false;
   bool greeted_ = false;
   bool writing_ = false;
-  TimePoint last_progress_{};  // bytes moved, or a request came to a connection without any
+  TimePoint last_progress_{};  // when bytes moved, or when an idle connection got a request
   uint64_t bytes_moved_ = 0;   // by then
   std::deque<SendRequest, PoolAllocator<SendRequest>> queue_;  // not yet written
   using Outstanding = std::map<RequestId, SendRequest, std::less<>,
@@ -125,7 +124,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   Frames frames_;        // being written
   Frames spare_frames_;  // for the next ones
 
-  // The frame being read, and what is to be done when the next piece of it has come.
+  // The frame being read, and the next step when its next piece has arrived.
   void (LaneConnection::*then_)() = nullptr;
   std::array<std::byte, wire::kHeaderBytes> header_bytes_;
   wire::Header header_;

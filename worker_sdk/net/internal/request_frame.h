@@ -25,8 +25,8 @@ struct RequestFrame {
   std::vector<std::span<const std::byte>> pieces;
 };
 
-/// Makes the frame of `request` in `*frame`, in place of what was there and with its memory.
-/// Adjacent keys and values become one piece.
+/// Builds the frame of `request` in `*frame`, replaces its contents and reuses its memory. Adjacent
+/// keys and values become one piece.
 void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
                 RequestFrame* frame);
 

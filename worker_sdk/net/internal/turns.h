@@ -11,26 +11,26 @@
 
 namespace muster::sdk::net_internal {
 
-/// Runs tasks one at a time: on its own thread, an event loop's, or on the threads that bring them.
-/// Who finds that it is another's turn leaves its task to that one and goes on; nobody waits. What
-/// tasks touch needs no lock. A task that throws ends the process, as a handler of the event loop
-/// does. Thread-safe.
+/// Runs tasks one at a time: on its own thread (an event loop's), or on the threads that bring
+/// them. If another thread has the turn, a thread leaves its task to that one and continues; no
+/// thread waits. Data that only tasks use needs no lock. A task that throws ends the process, like
+/// a handler of the event loop. Thread-safe.
 class Turns {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  /// `home`: runs what is posted to it on the own thread.
+  /// `home`: runs posted tasks on the own thread.
   explicit Turns(boost::asio::any_io_executor home) : home_(std::move(home)) {}
 
-  /// Runs `task`, now or when the turn that is under way (also of this thread) has ended. For other
-  /// threads: it may run here what has come meanwhile, but no more than that.
+  /// Runs `task`, now or when the present turn (also of this thread) has ended. For other threads:
+  /// such a thread may also run the tasks that arrived meanwhile, but no more.
   template <typename Function>
   void Run(Function&& task) noexcept {
     if (!BeginOrLeave(std::forward<Function>(task))) return;
     task();
     End(Thread::kOther);
   }
-  /// Runs `task` now, or not at all: it is another's turn. For other threads.
+  /// Runs `task` now, or not at all if another thread has the turn. For other threads.
   template <typename Function>
   bool TryRun(Function&& task) noexcept {
     if (!Begin()) return false;
@@ -38,7 +38,7 @@ class Turns {
     End(Thread::kOther);
     return true;
   }
-  /// As Run, for the own thread: it runs all that others leave.
+  /// As Run, for the own thread, which runs all tasks that others leave.
   template <typename Function>
   void RunAtHome(Function&& task) noexcept {
     if (!BeginOrLeave(std::forward<Function>(task))) return;
@@ -51,12 +51,12 @@ class Turns {
  private:
   enum class Thread { kOwn, kOther };
 
-  /// Takes the turn. False: it is another's.
+  /// Takes the turn. False: another thread has it.
   bool Begin() {
     MutexLock lock(&mutex_);
     return !std::exchange(taken_, true);
   }
-  /// The same, but then `task` is left to that one.
+  /// The same, but leaves `task` to that thread.
   template <typename Function>
   bool BeginOrLeave(Function&& task) {
     MutexLock lock(&mutex_);
@@ -74,7 +74,7 @@ class Turns {
           taken_ = false;
           return;
         }
-        // Else a thread that only wanted to send might do the work of the own one for ever.
+        // Otherwise, a thread that only wanted to send could do the own thread's work without end.
         if (thread == Thread::kOther && !first) break;
         tasks.swap(left_);
       }

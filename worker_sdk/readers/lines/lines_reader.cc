@@ -20,7 +20,8 @@
 namespace muster::sdk {
 namespace {
 
-// A shard is records_per_shard lines; more is a mistake in the job file, or a damaged message.
+// A shard has records_per_shard lines. More than this is a mistake in the job file, or a damaged
+// message.
 constexpr uint64_t kShardBytesMax = uint64_t{4} << 30;
 
 absl::StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset,

@@ -47,7 +47,7 @@ class LinesReader final : public ShardReader {
   absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
   absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
   absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
-  /// The descriptor. Without one left, the files kept open are closed first.
+  /// The descriptor. If none is left, closes the files that are kept open first.
   absl::StatusOr<int> Descriptor(const std::string& path);
   absl::Status Verify(const ShardWork& work, Source* source);
 

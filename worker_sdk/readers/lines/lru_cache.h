@@ -10,7 +10,7 @@
 
 namespace muster::sdk {
 
-/// Values by name, at most `capacity` of them: who was asked for longest ago goes first. Not
+/// Values by name, at most `capacity`. The least recently used one is removed first. Not
 /// thread-safe.
 template <typename Value>
 class LruCache {
@@ -18,7 +18,7 @@ class LruCache {
   /// Requires capacity > 0.
   explicit LruCache(size_t capacity) : capacity_(capacity) { MUSTER_CHECK(capacity > 0); }
 
-  /// Null when it is not there; valid until the next call that is not const.
+  /// Null if it is not there; valid until the next call that is not const.
   Value* Find(const std::string& name) {
     auto it = entries_.find(name);
     if (it == entries_.end()) return nullptr;

@@ -19,7 +19,7 @@ kafka::ClientConfig ConfigOf(const TopicSource& topic) {
   return {topic.brokers, topic.properties, topic.secrets};
 }
 
-/// What is wrong with the settings no retry can mend.
+/// A retry cannot fix wrong settings.
 absl::Status AsSettings(const absl::Status& status, const TopicSource& topic) {
   return absl::FailedPreconditionError(
       fmt::format("dataset '{}': {}", topic.dataset, Message(status)));
@@ -107,7 +107,7 @@ absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
   MUSTER_ASSIGN_OR_RETURN(kafka::RangeReader * reader, ReaderOf(work.dataset_name));
   absl::StatusOr<std::unique_ptr<kafka::Records>> read =
       reader->Read({range.topic, range.partition.value(), range.begin, range.end}, keep_waiting);
-  // Too large for what the job allows, whoever reads it: this process lacks nothing.
+  // It is too large for the job's limit, on every worker. So this process lacks nothing.
   if (absl::IsResourceExhausted(read.status())) {
     return absl::InvalidArgumentError(read.status().message());
   }
@@ -139,8 +139,8 @@ absl::Status TopicReader::WriteRejected(const ShardWork& work, const ShardRecord
   absl::Status written = TryWrite(writing, /*with_values=*/true);
   if (absl::IsResourceExhausted(written)) written = TryWrite(writing, /*with_values=*/false);
   if (!absl::IsNotFound(written) && !absl::IsPermissionDenied(written)) return written;
-  // Somebody may make the topic, or give the right: no shard's fault, and not to be asked for again
-  // and again.
+  // An operator may create the topic or grant the right. So it is not the shard's fault, and is not
+  // retried at once.
   const std::string trouble(Message(written));
   for (auto left = kDeadLetterTimeout; left.count() > 0 && keep_waiting(trouble);
        left -= kDeadLetterLook) {

@@ -19,8 +19,8 @@
 namespace muster::sdk {
 
 /// Where each minibatch of a range begins among its records, and where the last ends: minibatches +
-/// 1 positions. By offset, so that every run cuts the same; a minibatch may have no record. A pure
-/// function. `records` ascending by offset, all in the range.
+/// 1 positions. Minibatches are cut by offset, so every run cuts in the same way; a minibatch may
+/// have no record. A pure function. `records` ascending by offset, all in the range.
 std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size,
                                 std::span<const kafka::Record> records);
 
@@ -43,9 +43,9 @@ class TopicReader final : public ShardReader {
 
   /// Whether the dataset has a dead-letter topic.
   bool KeepsRejected(const ShardWork& work) const override;
-  /// To the dead-letter topic. Where a value is too large for the brokers, all are written without
-  /// values. kUnavailable when the brokers, the topic or the right to write were missed for half a
-  /// minute, or nobody waits any more.
+  /// Writes to the dead-letter topic. If a value is too large for the brokers, all are written
+  /// without values. kUnavailable: the brokers, the topic or the right to write were missing for
+  /// half a minute, or the wait was ended.
   absl::Status WriteRejected(const ShardWork& work, const ShardRecords& records,
                              std::span<const RejectedRecord> rejected,
                              const KeepWaiting& keep_waiting) override;
@@ -67,15 +67,15 @@ class TopicReader final : public ShardReader {
   };
   static kafka::Producer::Message MessageOf(const RejectedRecord& rejected, const Writing& writing,
                                             bool with_value);
-  /// Once; after an error with a new producer: what the old one still has is not to be the next
-  /// shard's.
+  /// Tries once. After an error, the next try has a new producer, so that records left in the old
+  /// one do not count for the next shard.
   absl::Status TryWrite(const Writing& writing, bool with_values);
 
-  /// Held from the first rejected record of a shard to the last one's arrival: what the producer
-  /// says of a record is then of this shard's.
+  /// Held from the first rejected record of a shard until the last one has arrived. So the
+  /// producer's errors are about records of this shard.
   Mutex writing_;
   mutable Mutex mutex_;
-  /// By dataset; readers are never replaced, producers by who holds `writing_`.
+  /// By dataset. Readers are never replaced; the holder of `writing_` may replace producers.
   std::map<std::string, Source> sources_ MUSTER_GUARDED_BY(mutex_);
 };
 

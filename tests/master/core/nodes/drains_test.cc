@@ -49,7 +49,7 @@ TEST_F(DrainsTest, TheJobsDirectiveGoesBeforeTheNodes) {
   StartWithWorker();
   Grant(1);
   EXPECT_EQ(drains().DirectiveOf(kWorker.name), JobDirective::kWork);
-  EXPECT_EQ(drains().DirectiveOf("worker-9"), JobDirective::kWork) << "nobody knows it";
+  EXPECT_EQ(drains().DirectiveOf("worker-9"), JobDirective::kWork) << "the node is unknown";
   Begin();
   EXPECT_EQ(drains().DirectiveOf(kWorker.name), JobDirective::kDrain);
   life().End(JobState::kCancelled, "", At());

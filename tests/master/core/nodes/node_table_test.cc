@@ -72,7 +72,7 @@ TEST(NodeTableTest, AProcessIsReplacedByANewerStartOnly) {
   record.start = StartNumber(2);
   EXPECT_TRUE(IsReplaced(record, StartNumber(1)));
   EXPECT_FALSE(IsReplaced(record, StartNumber(2)));
-  EXPECT_FALSE(IsReplaced(record, StartNumber(0))) << "by hand: nobody knows";
+  EXPECT_FALSE(IsReplaced(record, StartNumber(0))) << "started by hand: not known";
   record.told_start = StartNumber(4);
   EXPECT_TRUE(IsReplaced(record, StartNumber(3)));
   EXPECT_EQ(RestartsOf(record), 3u);
@@ -100,7 +100,7 @@ TEST(NodeTableTest, OnlyChangesAreJournaled) {
   EXPECT_THAT(Journaled(&nodes), IsEmpty());
 }
 
-// Of a journal that another version wrote.
+// From a journal that another version wrote.
 TEST(NodeTableTest, ARoleThatIsNotKnownIsNoneOfThemAndIsKept) {
   NodeRecord record = Server("ps-0", 3);
   record.role = "observer";

@@ -33,7 +33,7 @@ class MapTellerTest : public ::testing::Test, protected PartsFixture {
             .Register({NodeTable::ServerName(ServerId(server)), nonce, {{address}}, {}}, At())
             .ok());
   }
-  /// What a worker has after it is told what it lacks.
+  /// A worker's map after it has received the missing changes.
   PartitionMap Tell(const PartitionMap& map) {
     const std::shared_ptr<const MapNews> news = teller->For(map.version, map.version);
     if (news == nullptr) return map;

@@ -37,7 +37,7 @@ class PartitionTableTest : public ::testing::Test {
     }
     table_ = PartitionTable(3, MasterIncarnation(2), state, At(0));
     restored_ = table_.BeginRun(1);
-    EXPECT_EQ(table_.ServerReplaced(kServer, kProcess).partitions, 0u) << "nobody was replaced";
+    EXPECT_EQ(table_.ServerReplaced(kServer, kProcess).partitions, 0u) << "no process was replaced";
     Serve();
   }
   std::vector<OwnedPartition> Owned() const {
@@ -48,7 +48,7 @@ class PartitionTableTest : public ::testing::Test {
     return owned;
   }
   bool Serve() { return table_.Reported(kServer, kProcess, Owned()); }
-  /// What the server is told to snapshot.
+  /// The snapshots that are requested from the server.
   std::vector<SnapshotCommand> Ask(int second, uint64_t done_seq,
                                    PartitionTable::Schedule schedule = {}) {
     schedule.done_seq = DoneSeq(done_seq);
@@ -173,7 +173,7 @@ TEST_F(PartitionTableTest, WhatIsRestoredIsReplayedFromItsOwnSmallestCut) {
   EXPECT_TRUE(table_.SeenOf(PartitionId(0)).serving);
   EXPECT_EQ(table_.LoadOf(kServer).owned, 3u);
   EXPECT_EQ(table_.LoadOf(kServer).serving, 2u);
-  EXPECT_TRUE(Serve()) << "it is to be told anew what to forget";
+  EXPECT_TRUE(Serve()) << "it is to be told again what to forget";
   EXPECT_FALSE(Serve()) << "once";
   restored = table_.ServerReplaced(kServer, ServerIncarnation(6));
   EXPECT_EQ(restored.partitions, 3u);

@@ -38,7 +38,7 @@ TEST(RestoreTroubleTest, AnyPartitionThatIsRestoredCountsAsGettingOn) {
   trouble.Take({"no file x", 2}, now += seconds(1));
   EXPECT_EQ(trouble.lasts(), seconds(0));
   trouble.Take({"no file x", 3}, now += seconds(1));
-  EXPECT_EQ(trouble.lasts(), seconds(1)) << "another process has to begin anew";
+  EXPECT_EQ(trouble.lasts(), seconds(1)) << "another process has to start again";
 }
 
 TEST(RestoreTroubleTest, SilenceIsNoAttempt) {

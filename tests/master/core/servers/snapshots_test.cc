@@ -66,7 +66,7 @@ TEST_F(SnapshotsTest, AFewShardsAreCommittedAtOnceAndTheOthersLater) {
   EXPECT_EQ(books().ledger.queue().committed_count(), 2u);
   EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 20u);
   EXPECT_EQ(books().ledger.RecordsCommitted(DatasetId(0), EpochIndex(0)), 20u);
-  // What one partition lost meanwhile is behind the cut that the snapshots have.
+  // The shards that one partition lost meanwhile are after the cut of the snapshots.
   snapshots().Replay({.partitions = 1, .replay_after = DoneSeq(3)}, "lost", At());
   EXPECT_EQ(books().ledger.queue().done().size(), 1u);
   snapshots().Commit(At());

@@ -29,7 +29,7 @@ class StreamTableTest : public ::testing::Test {
     plan_[0].stream = StreamPlan{"topic", {.minibatch_size = 5, .minibatches_per_shard = 2}};
     Restart();
   }
-  /// What was collected is journaled, and a new table begins with it.
+  /// Journals the collected changes, and begins a new table with them.
   void Restart() {
     std::vector<Mutation> mutations;
     if (table_.has_value()) table_->Collect(&mutations);
@@ -56,7 +56,7 @@ TEST_F(StreamTableTest, ShardsGoOnWithTheNextNumberAfterARestart) {
   Restart();
   EXPECT_EQ(table_->Find(Shard(1))->begin, 10u);
   EXPECT_EQ(table_->Find(Shard(1))->first_step, 2u);
-  EXPECT_FALSE(Progress().seen) << "nobody has looked yet";
+  EXPECT_FALSE(Progress().seen) << "there was no look yet";
   See(0, 35);
   const std::vector<StreamTable::NewShard> cut = Cut();
   ASSERT_THAT(cut, SizeIs(1));

@@ -69,7 +69,7 @@ TEST_F(DonesTest, WhatNobodyHasOnLeaseIsRefusedAndCounted) {
   EXPECT_EQ(books().totals.refused_dones, 1u);
   none.shard = TrainShard(4);
   EXPECT_EQ(Take(none, books().partitions.restore_epoch()), DoneCode::kRefused);
-  EXPECT_EQ(books().totals.refused_dones, 1u) << "there is no such shard: nobody's run is lost";
+  EXPECT_EQ(books().totals.refused_dones, 1u) << "there is no such shard, so no run is lost";
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ LeaseToken OfEarlier(uint32_t count) {
 LeaseToken OfThis(uint32_t count) {
   return LeaseToken(kThisMaster, count);
 }
-/// Whether `kForgetShard` is forgotten when `floor` is the smallest token of any lease.
+/// True if `kForgetShard` is forgotten when `floor` is the smallest token of any lease.
 bool ForgottenAt(LeaseToken floor, Forgetting* forgetting) {
   forgetting->Update(floor);
   const auto& shards = forgetting->state().shards;
@@ -52,7 +52,7 @@ TEST(ForgettingTest, TokensOfEarlierMastersCountAsIssuedForEveryShard) {
 }
 
 TEST(ForgettingTest, AReassertedLeaseHidesNoNewerToken) {
-  // Granted anew in the grace period, and then told of by the worker that had it before.
+  // Granted again in the grace period, and then told of by the worker that had it before.
   Forgetting forgetting(kThisMaster, {});
   forgetting.OnLeased(kForgetShard, OfThis(7));
   forgetting.OnLeased(kForgetShard, OfEarlier(5));

@@ -17,7 +17,7 @@ using testing::PartsFixture;
 using ::testing::SizeIs;
 using testing::TrainShard;
 
-/// Of the master before this one.
+/// A token of the previous master.
 const LeaseToken kEarlier{MasterIncarnation(1), 5};
 
 class LeasingTest : public ::testing::Test, protected PartsFixture {

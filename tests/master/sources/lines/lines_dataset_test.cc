@@ -35,7 +35,7 @@ class LinesDatasetTest : public testing::LinesJobTest {
   absl::Status Check() { return LinesDataset(job_, kTrain).Look(nullptr); }
 };
 
-// Journals of jobs that are under way have these: another value, and none of them can be resumed.
+// Journals of jobs that are in progress have these: another value, and none of them can be resumed.
 TEST_F(LinesDatasetTest, TheFingerprintIsAsItEverWas) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto train, Open(kTrain));
   EXPECT_EQ(train->Fingerprint(), "93fa97d0773f684e");

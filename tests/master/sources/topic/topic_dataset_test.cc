@@ -51,7 +51,7 @@ TEST_F(TopicDatasetTest, ItGrowsAsTheJobFileSays) {
   EXPECT_EQ(plan.open_ranges_max, 5u);
 }
 
-// Journals of jobs that are under way have it.
+// Journals of jobs that are in progress have it.
 TEST_F(TopicDatasetTest, TheFingerprintIsAsItEverWas) {
   EXPECT_EQ(Make().Fingerprint(), "topic");
 }

@@ -173,7 +173,7 @@ TEST_F(TopicFollowerTest, TheTopicOfRejectedRecordsIsLookedForAndNotTooOften) {
   EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'"));
   EXPECT_EQ(brokers_.others_asked, 1);
   clock_.Advance(seconds(5));
-  EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'")) << "nobody knows better";
+  EXPECT_THAT(Look().dead_letter_trouble, HasSubstr("topic 'dead'")) << "nothing better is known";
   dead = absl::OkStatus();
   clock_.Advance(seconds(5));
   EXPECT_EQ(Look().dead_letter_trouble, "");
