@@ -140,8 +140,9 @@ export function cancelJob(store) {
   return {
     title: `Cancel ${store.job.name}?`,
     facts: [
-      "The job ends now, unfinished. What is committed stays on disk; what is in work is given up.",
-      "This cannot be undone. To stop and go on later, drain the job instead.",
+      "The job ends now, before its end. What is committed stays on disk.",
+      "Running the job again goes on from there. Runs again: everything that is not committed yet.",
+      "If you drain the job instead, it takes snapshots first, and nothing runs again.",
     ],
     fields: [reason],
     confirm: "Cancel the job",

@@ -61,6 +61,22 @@ function figures(job, store) {
   ];
 }
 
+/**
+ * Why records that are done are not committed yet, and when they will be; "": all are committed.
+ * @param partitions {at: ms, partitions: [{snapshot_age_ms}]} as of `now`, by the same clock
+ */
+export function commitText(progress, intervalS, { at, partitions }, now) {
+  if (progress.records_done <= progress.records_committed) return "";
+  const why = "A record is committed when every partition has a snapshot that holds it.";
+  if (!(intervalS > 0)) return why;
+  const ages = partitions.map((partition) => partition.snapshot_age_ms);
+  if (ages.length === 0 || ages.some((age) => age === null || age === undefined)) {
+    return `${why} Servers take snapshots every ${seconds(intervalS)}.`;
+  }
+  const left = Math.ceil(intervalS - (Math.max(...ages) + now - at) / 1000);
+  return left > 0 ? `${why} The next snapshots begin in about ${seconds(left)}.` : `${why} The next snapshots are being taken.`;
+}
+
 function updateJob(store) {
   const { job } = store;
   if (!job) return;
@@ -76,6 +92,7 @@ function updateJob(store) {
   byId("progress-committed").style.width = part(progress.records_committed);
   setAttribute(byId("progress-bar"), "aria-valuenow", part(progress.records_committed).replace("%", "").slice(0, 5));
   fillFigures(byId("job-figures"), figures(job, store));
+  setText(byId("commit-hint"), store.ended ? "" : commitText(progress, job.snapshot_interval_s, store.partitions, performance.now()));
   fillFigures(byId("job-counters"), Object.entries(job.counters).map(([name, value]) => [words(name), count(value)]));
 }
 

@@ -16,13 +16,16 @@ function note(section) {
   };
 }
 
-/** The epoch to show when nobody has chosen one: the first training one that is not committed. */
-function presentEpoch(datasets) {
+/**
+ * The epoch to show if the user has chosen none: the first training epoch in which shards wait or are in work. An epoch
+ * that only waits for its snapshots is over for the workers, which are in the next one. If no shard is left, the last epoch.
+ */
+export function presentEpoch(datasets) {
   let last = null;
   for (const dataset of datasets.filter((one) => one.mode === "train")) {
     for (const epoch of dataset.epochs) {
       last = { dataset: dataset.index, epoch: epoch.epoch };
-      if (epoch.shards.committed < epoch.shards.total) return last;
+      if (epoch.shards.todo + epoch.shards.leased > 0) return last;
     }
   }
   const any = datasets.find((one) => one.epochs.length > 0);

@@ -52,6 +52,18 @@ function epochText(store) {
   return parts.join(" · ");
 }
 
+/** What workers hold of other epochs than `shown`: "Workers also hold 2 shards of test, epoch 1."; "": nothing. */
+export function heldElsewhere(datasets, shown) {
+  const parts = [];
+  for (const { name, index, epochs } of datasets) {
+    for (const { epoch, shards } of epochs) {
+      const here = shown?.dataset === index && shown.epoch === epoch;
+      if (!here && shards.leased > 0) parts.push(`${plural(shards.leased, "shard")} of ${name}, epoch ${epoch + 1}`);
+    }
+  }
+  return parts.length > 0 ? `Workers also hold ${parts.join("; ")}.` : "";
+}
+
 function fillLegend(legend, counts) {
   reconcile(legend, kStates, (state) => state,
     (state) => element("li", {}, element("span", { class: `swatch shard-${state}`, "aria-hidden": "true" }), element("span")),
@@ -150,6 +162,7 @@ export function addShardsView(store, dialog, poller) {
     fill();
     const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
     fillLegend(byId("shards-legend"), counts);
+    setText(byId("shards-elsewhere"), heldElsewhere(store.datasets, store.shown));
     setText(byId("shards-metrics"), epochText(store));
     view.draw();
     if (map) {

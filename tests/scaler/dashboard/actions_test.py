@@ -137,7 +137,8 @@ class ActionsTest(DashboardCase):
 
     def test_cancel_the_job(self):
         _, facts = self.open_order("Cancel the job")
-        self.assertIn("cannot be undone", facts)
+        self.assertIn("Running the job again goes on from there", facts)
+        self.assertNotIn("undone", facts)
         self.confirm()
         self.browser.click("#order-close")
         self.browser.until("document.getElementById('job-state').innerText === 'cancelled'")

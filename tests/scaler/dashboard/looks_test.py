@@ -57,8 +57,8 @@ class LooksTest(DashboardCase):
         self.browser.until("document.getElementById('rates-empty').hidden")
         self.assertEqual(self.browser.text("#job-name"), "flights")
         self.assertEqual(self.browser.text("#connection"), "Live")
-        # Workers count what they evaluated, too.
         self.assertRegex(self.browser.text("#job-figures"), r"Training records committed\n[\d,]+ of 20,000")
+        self.assertIn("when every partition has a snapshot that holds it", self.browser.text("#commit-hint"))
         # The job's time, not that of a master that was just started again.
         self.assertRegex(self.browser.text("#job-figures"), r"Running for\n1 min \d+ s")
         self.assertIn("failed 2", self.browser.text("#shards-legend"))

@@ -64,6 +64,47 @@ class ModulesTest(DashboardCase):
             with self.subTest(partitions=partitions, shown=shown):
                 self.assertEqual(self.call("topics_view.js", left, partitions, shown), text)
 
+    def test_the_epoch_shown_is_the_one_in_which_workers_are(self):
+        def dataset(index, mode, *shards):
+            epochs = [{"epoch": e, "shards": {"total": 4, "todo": todo, "leased": leased}} for e, (todo, leased) in enumerate(shards)]
+            return {"index": index, "name": f"set-{index}", "mode": mode, "epochs": epochs}
+
+        for datasets, shown in (
+            ([], None),
+            ([dataset(0, "train")], None),
+            # The first epoch waits for its snapshots only.
+            ([dataset(0, "train", (0, 0), (3, 1))], (0, 1)),
+            ([dataset(0, "train", (0, 1), (3, 1))], (0, 0)),
+            ([dataset(0, "evaluate", (4, 0)), dataset(1, "train", (0, 0), (0, 0))], (1, 1)),
+            ([dataset(0, "evaluate", (4, 0))], (0, 0)),
+        ):
+            with self.subTest(datasets=datasets):
+                found = self.call("polls.js", "return m.presentEpoch(...args);", datasets)
+                self.assertEqual(found, shown and {"dataset": shown[0], "epoch": shown[1]})
+        both = [dataset(0, "train", (0, 1), (0, 2)), dataset(1, "evaluate", (0, 4))]
+        held = self.call("shards_view.js", "return m.heldElsewhere(...args);", both, {"dataset": 0, "epoch": 1})
+        self.assertEqual(held, "Workers also hold 1 shard of set-0, epoch 1; 4 shards of set-1, epoch 1.")
+        self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", both[:1], None).count("shard"), 2)
+        self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", [dataset(0, "train", (4, 0))], None), "")
+
+    def test_why_records_are_not_committed_yet(self):
+        def text(done, interval, ages, now=5000):
+            progress = {"records_done": done, "records_committed": 10}
+            partitions = {"at": 4000, "partitions": [{"snapshot_age_ms": age} for age in ages]}
+            return self.call("job_view.js", "return m.commitText(...args);", progress, interval, partitions, now)
+
+        why = "A record is committed when every partition has a snapshot that holds it."
+        for arguments, expected in (
+            ((10, 10, [0]), ""),
+            ((11, 0, [0]), why),
+            ((11, 10, []), f"{why} Servers take snapshots every 10 s."),
+            ((11, 10, [2000, None]), f"{why} Servers take snapshots every 10 s."),
+            ((11, 10, [2000, 3000]), f"{why} The next snapshots begin in about 6 s."),
+            ((11, 10, [2000, 9500]), f"{why} The next snapshots are being taken."),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(text(*arguments), expected)
+
     def test_a_shard_map_of_any_size_fits_its_box(self):
         for shards in (1, 7, 100, 999, 10_000, 123_456, 5_000_000):
             for width, height in ((20, 208), (300, 208), (560, 208)):

@@ -63,6 +63,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   job_.counters = {.redelivered_minibatches = 3, .replayed_shards = 1};
   job_.scaler_started_wall_us = options_.begin_wall_us;
   job_.workers_wanted = 2;
+  job_.snapshot_interval_s = 10;
   const EpochStatus epoch{.records_expected = 10000,
                           .records_done = 3000,
                           .records_committed = 2000,
