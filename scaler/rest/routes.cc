@@ -13,6 +13,7 @@ namespace muster::scaler::rest {
 namespace {
 
 constexpr double kPageMax = 1000;
+constexpr double kSamplesBackS = 6 * 3600;  // as far as figures are kept
 
 template <typename T>
 Response Document(const T& value) {
@@ -191,7 +192,7 @@ std::vector<Route> NodeRoutes() {
        .params = {{.name = "node", .kind = ParamKind::kName, .meaning = "Only of it; absent: all"},
                   Number("after_us", "Only samples taken later: microseconds since the Unix epoch",
                          0, kNumberMax, 0),
-                  Number("window_s", "Only those of the newest seconds", 1, 3600, 600)},
+                  Number("window_s", "Only samples of the newest seconds", 1, kSamplesBackS, 600)},
        .schema = "Samples",
        .errors = {404},
        .handler =

@@ -68,8 +68,9 @@ async function askPartitions(store, api) {
 }
 
 async function askSamples(store, api) {
-  const log = store.samples || new SampleLog();
-  log.take(await api.get(`/api/v1/samples?after_us=${log.newestUs}&window_s=600`));
+  const log = store.samples?.windowS === store.samplesWindowS ? store.samples : new SampleLog(store.samplesWindowS);
+  log.take(await api.get(`/api/v1/samples?after_us=${log.newestUs}&window_s=${log.windowS}`));
+  if (log.windowS !== store.samplesWindowS) return;  // another window was chosen meanwhile
   store.set("samples", log);
 }
 

@@ -112,8 +112,14 @@ class ModulesTest(DashboardCase):
                 with self.subTest(shards=shards, width=width, layout=layout):
                     squares = -(-shards // layout["per"])
                     self.assertGreaterEqual(layout["columns"] * layout["rows"], squares)
-                    self.assertLessEqual(layout["rows"] * layout["square"], height)
-                    self.assertLessEqual(layout["columns"] * layout["square"], width)
+                    tall, wide = layout["rows"] * layout["cellHeight"], layout["columns"] * layout["cellWidth"]
+                    self.assertLessEqual(tall, height + 1e-6)
+                    self.assertLessEqual(wide, width + 1e-6)
+                    # It fills the box, unless it has few shards.
+                    if shards >= 100:
+                        self.assertGreater(wide, 0.99 * width)
+                        self.assertGreater(tall, 0.75 * height)
+                    self.assertLess(max(layout["cellHeight"], layout["cellWidth"]), 2 * min(layout["cellHeight"], layout["cellWidth"]))
 
     def test_a_square_of_several_shards_shows_what_needs_looking_at(self):
         runs = [(0, 10, "committed"), (10, 11, "failed"), (11, 20, "committed"), (20, 25, "todo"), (25, 26, "leased"), (26, 32, "todo")]
@@ -137,7 +143,7 @@ class ModulesTest(DashboardCase):
 
     def test_samples_come_in_pieces_and_old_ones_go(self):
         take = (
-            "const log = new m.SampleLog(); for (const piece of args[0]) log.take(piece);"
+            "const log = new m.SampleLog(args[1]); for (const piece of args[0]) log.take(piece);"
             "return [log.newestUs, log.names(), log.of('rate').map((series) => [series.node, series.points.length])];"
         )
 
@@ -147,15 +153,42 @@ class ModulesTest(DashboardCase):
             return {"times_us": times, "series": [series]}
 
         pieces = [piece(0, 100, "gone"), piece(100, 300, "a"), {"times_us": [], "series": []}, piece(300, 750, "a")]
-        self.assertEqual(
-            self.call("sample_log.js", take, pieces), [749_000_000, [["rate", "records/s"]], [["a", 600]]]
-        )
+        for window, kept in ((600, [["a", 600]]), (300, [["a", 300]]), (3600, [["gone", 100], ["a", 650]])):
+            with self.subTest(window=window):
+                self.assertEqual(self.call("sample_log.js", take, pieces, window), [749_000_000, [["rate", "records/s"]], kept])
 
     def test_lines_break_where_the_scaler_was_away(self):
-        take = "const log = new m.SampleLog(); log.take(args[0]); return log.of('rate')[0].points;"
+        take = "const log = new m.SampleLog(args[1]); log.take(args[0]); return log.of('rate')[0].points;"
         series = {"node": "a", "name": "rate", "unit": "records/s", "values": [1, None, 3]}
-        points = self.call("sample_log.js", take, {"times_us": [1_000_000, 2_000_000, 20_000_000], "series": [series]})
+        samples = {"times_us": [1_000_000, 2_000_000, 20_000_000], "series": [series]}
+        points = self.call("sample_log.js", take, samples, 600)
         self.assertEqual(points, [{"x": 1000, "y": 1}, {"x": 2000, "y": None}, {"x": 2001, "y": None}, {"x": 20000, "y": 3}])
+        # Over a longer time there is a value every 10 s.
+        points = self.call("sample_log.js", take, samples, 1800)
+        self.assertEqual(points, [{"x": 1000, "y": 1}, {"x": 2000, "y": None}, {"x": 20000, "y": 3}])
+
+    def test_the_chart_marks_what_happened_to_processes_and_ends_of_epochs(self):
+        def event(number, kind, target="worker-0", evidence=(), dry_run=False):
+            return {"id": number, "wall_us": number * 1000, "kind": kind, "target": target, "dry_run": dry_run,
+                    "evidence": [{"name": name, "value": value} for name, value in evidence]}
+
+        events = [
+            event(1, "exit", "master", [("start", 1)]),
+            event(2, "decision"),
+            event(3, "decision", dry_run=True),
+            event(4, "note", "master"),
+            event(5, "note", "train", [("epoch", 3)]),
+            event(6, "note"),
+            event(7, "outcome"),
+            event(8, "action"),
+        ]
+        self.assertEqual(self.call("rates_view.js", "return m.marksOf(args[0]);", events), [
+            {"x": 1, "label": "#1", "color": "--bad"},
+            {"x": 2, "label": "#2", "color": "--busy"},
+            {"x": 4, "label": "#4", "color": "--warn"},
+            {"x": 5, "label": "epoch 3 of train", "color": "--muted", "minor": True},
+            {"x": 8, "label": "#8", "color": "--text"},
+        ])
 
     def test_events_are_kept_in_order_once_and_linked(self):
         store = (
