@@ -28,7 +28,7 @@ function valuesOf(store, chosen) {
 }
 
 function describe({ partition, value }, chosen) {
-  const owner = partition.owner || "nobody";
+  const owner = partition.owner || "no server";
   const state = partition.state === "serving" ? "" : `, ${partition.state}`;
   return `${partition.partition} of ${owner}${state}: ${chosen.name} ${figure(value, chosen.unit)}`;
 }

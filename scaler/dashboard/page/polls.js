@@ -64,7 +64,7 @@ async function askPartitions(store, api) {
   } while (all.length < Math.min(total, kPartitionsMax));
   const before = store.partitions;
   store.set("partitions", { total, partitions: all, at: performance.now(), before: { ...before, before: null } });
-  if (total > all.length) throw new Error(`Shown are ${count(all.length)} of ${count(total)} partitions.`);
+  if (total > all.length) throw new Error(`This section shows ${count(all.length)} of ${count(total)} partitions.`);
 }
 
 async function askSamples(store, api) {

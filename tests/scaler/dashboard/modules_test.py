@@ -58,8 +58,8 @@ class ModulesTest(DashboardCase):
         left = "return m.leftOut(args[0].map((lost) => ({ lost })), args[1].map((lost) => ({ lost })));"
         for partitions, shown, text in (
             ([0, 1], [0, 1], ""),
-            ([0, 0, 1, 0], [1, 0], "Shown are the 2 partitions with the largest lag; there are 2 more."),
-            ([1, 0, 1], [1, 0], "Shown are the 2 partitions with the largest lag; there is 1 more, 1 of them with lost offsets."),
+            ([0, 0, 1, 0], [1, 0], "The table has the 2 partitions with the largest lag. There are 2 more."),
+            ([1, 0, 1], [1, 0], "The table has the 2 partitions with the largest lag. There is 1 more, 1 of them with lost offsets."),
         ):
             with self.subTest(partitions=partitions, shown=shown):
                 self.assertEqual(self.call("topics_view.js", left, partitions, shown), text)

@@ -114,7 +114,7 @@ Event FakeJobApi::Act(const std::string& action, const std::string& target,
   Event event = Add({.kind = "action",
                      .target = target,
                      .action = action,
-                     .because = reason.empty() ? "asked for by a person" : reason});
+                     .because = reason.empty() ? "a person gave this order" : reason});
   if (settle_) {
     Add({.kind = "outcome",
          .target = target,
