@@ -5,6 +5,8 @@ import { eventCard, kKinds } from "./event_card.js";
 
 const kOlder = 100;
 const kShownFirst = 100;
+// If fewer are here, older ones are asked for without being told to: the job was opened late.
+const kFew = 20;
 
 export function addEventsView(store, api) {
   const list = byId("events-list");
@@ -79,8 +81,7 @@ export function addEventsView(store, api) {
     for (const button of filter.children) {
       setAttribute(button, "aria-pressed", String(kinds.has(button.dataset.kind)));
     }
-    // Of a job that is opened late: what happened before.
-    if (store.events.length === 0 && store.eventsBefore > 0) loadOlder();
+    if (store.events.length < kFew && store.eventsBefore > 0) loadOlder();
   }
 
   const filter = byId("events-filter");

@@ -32,6 +32,29 @@ export function presentEpoch(datasets) {
   return last || (any ? { dataset: any.index, epoch: any.epochs[0].epoch } : null);
 }
 
+/** Whether no shard of the map waits or is in work. */
+function isOver(map) {
+  return map.runs.every(({ state }) => state !== "todo" && state !== "leased");
+}
+
+/** The epoch of the same dataset after `shown`; null: that is the last one. */
+function nextEpoch(datasets, shown) {
+  const dataset = datasets.find((one) => one.index === shown.dataset);
+  const epoch = dataset?.epochs.find((one) => one.epoch === shown.epoch + 1);
+  return epoch ? { dataset: dataset.index, epoch: epoch.epoch } : null;
+}
+
+/** The epoch to show and its map, [null, null] if there is none. */
+export async function askMap(api, datasets, chosen) {
+  const mapOf = ({ dataset, epoch }) => api.get(`/api/v1/datasets/${dataset}/epochs/${epoch}/shards`);
+  const shown = chosen || presentEpoch(datasets);
+  if (!shown) return [null, null];
+  const map = await mapOf(shown);
+  // Maps are newer than the list of epochs: if the epoch has ended meanwhile, workers are in the next one.
+  const next = !chosen && isOver(map) ? nextEpoch(datasets, shown) : null;
+  return next ? [next, await mapOf(next)] : [shown, map];
+}
+
 /** Of what shows datasets alone, the note says nothing of shards. */
 async function askDatasets(store, api, onError) {
   try {
@@ -46,9 +69,8 @@ async function askDatasets(store, api, onError) {
 async function askShards(store, api) {
   await askDatasets(store, api, note("topics"));
   const { datasets } = store;
-  const shown = store.chosen || presentEpoch(datasets);
+  const [shown, map] = await askMap(api, datasets, store.chosen);
   store.shown = shown;
-  const map = shown && await api.get(`/api/v1/datasets/${shown.dataset}/epochs/${shown.epoch}/shards`);
   store.set("map", map);
   store.set("failed", await api.get(`/api/v1/shards?state=failed&limit=${kFailedShown}`));
 }

@@ -204,6 +204,17 @@ class ActionsTest(DashboardCase):
         self.browser.until("document.activeElement.id === 'event-3'")
         self.assert_quiet()
 
+    def test_an_event_that_comes_before_the_older_ones_does_not_keep_them_away(self):
+        asked = self.browser.module(
+            "events_view.js",
+            "const { Store } = await import('/dashboard/store.js'); const store = new Store(); const asked = [];"
+            "store.takeStatus({ job: { id: 'a', last_event_id: 5 }, nodes: [] });"
+            "store.takeEvent({ id: 6, wall_us: 1, kind: 'note', action: '', target: 'job', before: {}, after: {}, evidence: [] });"
+            "m.addEventsView(store, { get: async (path) => { asked.push(path); return { events: [] }; } });"
+            "await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))); return asked;",
+        )
+        self.assertEqual(asked, ["/api/v1/events?after=0&limit=5"])
+
     def test_filter_and_links_of_events(self):
         self.browser.click("#events-filter button[data-kind=decision]")
         self.browser.until("!document.getElementById('event-3')")

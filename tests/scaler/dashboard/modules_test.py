@@ -87,6 +87,23 @@ class ModulesTest(DashboardCase):
         self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", both[:1], None).count("shard"), 2)
         self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", [dataset(0, "train", (4, 0))], None), "")
 
+    def test_an_epoch_that_ended_while_it_was_asked_for_gives_way_to_the_next(self):
+        ask = (
+            "const states = args[2]; const api = { get: async (path) => ({ path, runs: [{ state: states[path.split('/')[6]] }] }) };"
+            "const [shown, map] = await m.askMap(api, args[0], args[1]); return [shown && shown.epoch, map && map.path.split('/')[6]];"
+        )
+        epochs = [{"epoch": e, "shards": {"total": 4, "todo": 0, "leased": 1}} for e in range(2)]
+        datasets = [{"index": 0, "mode": "train", "epochs": epochs}]
+        for chosen, states, shown in (
+            (None, ["leased", "todo"], [0, "0"]),
+            (None, ["done", "leased"], [1, "1"]),
+            ({"dataset": 0, "epoch": 0}, ["done", "leased"], [0, "0"]),
+            ({"dataset": 0, "epoch": 1}, ["done", "done"], [1, "1"]),
+        ):
+            with self.subTest(chosen=chosen, states=states):
+                self.assertEqual(self.call("polls.js", ask, datasets, chosen, states), shown)
+        self.assertEqual(self.call("polls.js", ask, [], None, []), [None, None])
+
     def test_why_records_are_not_committed_yet(self):
         def text(done, interval, ages, now=5000):
             progress = {"records_done": done, "records_committed": 10}
