@@ -64,6 +64,7 @@ scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine) {
   shape.roles = {{NodeRole::kServer, ToShape(job.ps)}, {NodeRole::kWorker, ToShape(job.worker)}};
   shape.budget = ToResources(job.budget);
   shape.machine = machine;
+  shape.snapshot_interval = job.snapshot_interval;
   shape.workers_min = job.worker.replicas_min.value_or(job.worker.replicas);
   shape.workers_max = job.worker.replicas_max.value_or(job.worker.replicas);
   return shape;

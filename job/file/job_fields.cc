@@ -224,8 +224,9 @@ void AddTraining(std::vector<Field>* fields) {
   fields->push_back(Make("spec.training.shardsAhead", Form::kWhole, {0, 1024}, kAny,
                          Job(&JobSpec::training, &Training::shards_ahead),
                          "Shards that a worker keeps ready in addition to the current one. If "
-                         "shards are short, it keeps enough for a tenth of a second, up to 4096. "
-                         "0: it keeps none."));
+                         "shards are short, it keeps enough for 1.5 s, so that it works while the "
+                         "master restarts, up to 256. If they are very short, it keeps enough for "
+                         "a tenth of a second, up to 4096. 0: it keeps none."));
   fields->push_back(
       Choice(Make("spec.training.wireEncoding", Form::kChoice, {}, kAny,
                   Job(&JobSpec::training, &Training::wire_encoding),

@@ -16,7 +16,8 @@ struct WorkerStatus {
   uint64_t shards_held = 0;
   WorkerTimes times;
   static void Fields(auto& f, auto& w) {
-    f(1, "records_committed", w.records_committed, {"By shards whose done it reported"});
+    f(1, "records_committed", w.records_committed,
+      {"Of training, by shards whose done it reported"});
     f(2, "shards_held", w.shards_held, {.gauge = true});
     f(3, "times", w.times, {"Of this process"});
   }

@@ -137,19 +137,20 @@ Decider::Taken Decider::Take(const Granted& granted, const JobView& view) {
 
 std::vector<Ordered> Decider::Hold(const rest::Event& event, const JobView& view) {
   if (event.action == "scale") {
-    return HoldWorkers(event.id, "the number of workers that was ordered holds", view);
+    return HoldWorkers(
+        event.id, "a person chose the number of workers, so the policy does not change it", view);
   }
   const NodeView* node = FindNode(view, event.target);
   if (event.action != "drain" || node == nullptr || node->role != NodeRole::kWorker) return {};
-  return HoldWorkers(event.id, fmt::format("{} was sent away and is not replaced", event.target),
-                     view);
+  return HoldWorkers(
+      event.id,
+      fmt::format("a person sent {} away, so the policy does not replace it", event.target), view);
 }
 
 std::vector<Ordered> Decider::SentAway(const std::string& worker, const JobView& view) {
   return HoldWorkers(
       0,
-      fmt::format("{} was sent away by the master, which was asked to, and is not replaced",
-                  worker),
+      fmt::format("an order to the master sent {} away, so the policy does not replace it", worker),
       view);
 }
 

@@ -49,7 +49,7 @@ std::string EndText(const NodeEnd& end) {
     case EndCause::kAsked:
       return fmt::format("{} ended as it was asked to ({})", end.node, end.exit);
     case EndCause::kNotStarted:
-      return fmt::format("{} could not be started, for the machine is short of something: {}",
+      return fmt::format("{} could not be started, because the machine lacks something: {}",
                          end.node, FirstLine(end.last_words));
     case EndCause::kClean:
       break;

@@ -24,7 +24,9 @@ std::string Listed(const Names& names) {
 class HumanJudge {
  public:
   HumanJudge(const std::string& reason, const JobView& view, const HumanFacts& facts)
-      : because_(reason.empty() ? "asked for by a person" : reason), view_(view), facts_(facts) {}
+      : because_(reason.empty() ? "a person gave this order" : reason),
+        view_(view),
+        facts_(facts) {}
 
   absl::StatusOr<Granted> operator()(const RestartNode& order) const;
   absl::StatusOr<Granted> operator()(const ResizeNode& order) const;
@@ -38,7 +40,9 @@ class HumanJudge {
   absl::StatusOr<Granted> operator()(const RetryShards& order) const;
 
  private:
-  static absl::Status OfPolicies() { return absl::UnimplementedError("only policies order this"); }
+  static absl::Status OfPolicies() {
+    return absl::UnimplementedError("only policies give this order");
+  }
   Granted Grant(Order order, Change change = {}) const;
   absl::StatusOr<const NodeView*> Find(const std::string& node) const;
   absl::Status KnowsPolicy(const std::string& policy) const;
@@ -68,8 +72,8 @@ absl::StatusOr<Granted> HumanJudge::operator()(const RestartNode& order) const {
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (order.only_start.has_value() && *order.only_start != node->start) {
     return absl::AbortedError(
-        fmt::format("only_start is {}, but {} has been started {} times: it was started again "
-                    "meanwhile",
+        fmt::format("only_start is {}, but {} has been started {} times, so it has restarted in "
+                    "the meantime",
                     *order.only_start, name, node->start));
   }
   if (node->state == NodeState::kPlanned) {
@@ -77,7 +81,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const RestartNode& order) const {
   }
   if (node->state == NodeState::kDraining && node->role == NodeRole::kWorker) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} is ending as it was asked to; wait until it is there again, or gone", name));
+        "{} is ending because of an order; wait until it runs again or has left", name));
   }
   return Grant(RestartNode{.node = name, .why = because_, .only_start = node->start});
 }
@@ -87,16 +91,16 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (node->state == NodeState::kDraining) {
-    return absl::FailedPreconditionError(fmt::format("{} is draining, or ending, already", name));
+    return absl::FailedPreconditionError(fmt::format("{} is already draining or ending", name));
   }
   if (node->drained) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} was drained already: it still takes snapshots every spec.snapshots.interval", name));
+        "{} is already drained; it takes snapshots every spec.snapshots.interval as before", name));
   }
   if (node->role == NodeRole::kWorker) {
     if (facts_.workers <= 1) {
       return absl::FailedPreconditionError(fmt::format(
-          "{} is the only worker, and without it nothing is trained: drain the job instead, or "
+          "{} is the only worker, and without it the job does not train: drain the job instead, or "
           "scale the workers up first",
           name));
     }
@@ -109,7 +113,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
     }
   } else if (node->state != NodeState::kRunning) {
     return absl::FailedPreconditionError(
-        fmt::format("{} is not serving now; a server that is drained takes snapshots", name));
+        fmt::format("{} does not serve now, so it cannot take the snapshots of a drain", name));
   }
   return Grant(order);
 }
@@ -135,7 +139,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const 
   const uint32_t workers = order.workers;
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (workers == 0) {
-    return absl::OutOfRangeError("0 workers train nothing: drain the job instead");
+    return absl::OutOfRangeError("a job with 0 workers does not train: drain the job instead");
   }
   const bool has_range = view_.workers_min < view_.workers_max;
   if (has_range && (workers < view_.workers_min || workers > view_.workers_max)) {
@@ -144,7 +148,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const 
                     view_.workers_min, view_.workers_max));
   }
   if (workers == facts_.workers) {
-    return absl::FailedPreconditionError(fmt::format("there are {} workers already", workers));
+    return absl::FailedPreconditionError(fmt::format("the job already has {} workers", workers));
   }
   const WorkerRoom room = RoomForWorkers(view_, workers);
   if (room.most < workers) {
@@ -194,7 +198,7 @@ absl::StatusOr<const NodeView*> HumanJudge::Find(const std::string& name) const 
   if (const NodeView* node = FindNode(view_, name)) return node;
   if (name == "master" || name == "scaler") {
     return absl::FailedPreconditionError(fmt::format(
-        "{} is kept alive by `muster run`; only workers and servers take orders", name));
+        "`muster run` starts and watches the {}; only workers and servers take orders", name));
   }
   std::vector<std::string> names;
   for (const NodeView& node : view_.nodes) names.push_back(node.name);
@@ -220,8 +224,7 @@ absl::Status HumanJudge::IsTraining() const {
   MUSTER_RETURN_IF_ERROR(IsNotOver());
   if (view_.activity != Activity::kDraining) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "the job is being drained: run it again after it has ended, and it continues where it "
-      "stopped");
+      "the job is draining. When it has ended, run it again, and it continues from there");
 }
 
 absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) const {
@@ -242,7 +245,7 @@ absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) con
   const double least = std::ceil(kMemoryAboveUse * static_cast<double>(used));
   if (static_cast<double>(bytes) >= least) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
-      "memory of {} for {}, which uses {}: it would be killed; give it {} at least",
+      "memory of {} for {}: it uses {}, so it would be killed; give it at least {}",
       BytesText(bytes), node.name, BytesText(used), BytesText(static_cast<uint64_t>(least))));
 }
 
@@ -252,7 +255,7 @@ absl::Status HumanJudge::MayHaveCpus(const NodeView& node, double cpus) const {
         fmt::format("CPU of {} cannot be limited here: {}", node.name, facts_.limits_remark));
   }
   if (!(cpus > 0) || cpus < node.min.cpus) {
-    return absl::OutOfRangeError(fmt::format("{:g} cores for {}: the least is {:g}", cpus,
+    return absl::OutOfRangeError(fmt::format("{:g} cores for {}: the minimum is {:g}", cpus,
                                              node.name, std::max(node.min.cpus, 0.01)));
   }
   const Room room = RoomOf(view_, node);

@@ -46,7 +46,7 @@ struct Event {
     f(0, "wall_us", e.wall_us, {"Microseconds since the Unix epoch"});
     f.Choice(0, "kind", e.kind, {"decision", "outcome", "exit", "action", "note"});
     f(0, "policy", e.policy, {"Whose decision; empty: none, or a person's"});
-    f(0, "target", e.target, {"A node, a policy, or the job"});
+    f(0, "target", e.target, {"A node, a policy, a dataset, or the job"});
     f(0, "action", e.action, {ActionsText()});
     f(0, "before", e.before, {"cpus, memory_bytes, workers, ..."});
     f(0, "after", e.after, {"The same names"});

@@ -32,6 +32,7 @@ struct Job : JobSummary {
   uint32_t workers_min = 1;
   uint32_t workers_max = kWorkersMax;
   std::string limits_remark;
+  double snapshot_interval_s = 0;
   static void Fields(auto& f, auto& j) {
     JobSummary::Fields(f, j);  // in the same document
     JobSummary::LaterFields(f, j);
@@ -48,6 +49,9 @@ struct Job : JobSummary {
     f(0, "workers_max", j.workers_max, {"The most that `workers/scale` takes"});
     f(0, "limits_remark", j.limits_remark,
       {"Empty: the kernel enforces limits; else what is missing, why, and what to do about it"});
+    f(0, "snapshot_interval_s", j.snapshot_interval_s,
+      {"How often snapshots are taken. A record is committed when every partition has a snapshot "
+       "that holds it"});
   }
 };
 

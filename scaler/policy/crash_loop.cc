@@ -65,7 +65,8 @@ std::vector<Proposal> CrashLoopPolicy::Step(const JobView& view) {
         proposal.details += "\n  Its last lines:" + Indented(end.last_words);
       }
     } else {
-      proposal.because = fmt::format("{} {}; it is started again as it was", node->name, how);
+      proposal.because =
+          fmt::format("{} {}; it starts again with the same limits", node->name, how);
     }
     proposals.push_back(std::move(proposal));
   }
@@ -81,8 +82,8 @@ std::vector<Proposal> PlatformKillPolicy::Step(const JobView& view) {
     proposal.evidence = {{"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes"},
                          {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes"}};
     proposal.because = fmt::format(
-        "{} ended with {}, and no counter says out of memory: it was killed from outside. It is "
-        "started again at the same size, and this does not count as its failure",
+        "{} ended with {}. No counter says that memory ran out, so it was killed from outside. It "
+        "starts again with the same limits, and this end does not count against it",
         node->name, end.exit);
     proposals.push_back(std::move(proposal));
   }

@@ -41,8 +41,8 @@ std::optional<Problem> AccessControl::CheckHost(const Request& request) const {
   const std::string_view host = request.Header("host").value_or("");
   if (IsOurs(host)) return std::nullopt;
   return Refused(421, "wrong-host",
-                 fmt::format("Host is '{}', this is {}: use that address (a tunnel must have the "
-                             "same port on both ends)",
+                 fmt::format("Host is '{}', but this server is {}. Use that address (a tunnel "
+                             "must have the same port on both ends)",
                              Shown(host), hosts_[0]));
 }
 
@@ -58,7 +58,7 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
   if (const auto site = request.Header("sec-fetch-site")) {
     if (*site != "same-origin" && *site != "none") {
       return Refused(403, "other-site",
-                     fmt::format("an action that another site asks for is refused "
+                     fmt::format("another web site asks for this action, so it is refused "
                                  "(Sec-Fetch-Site: {})",
                                  Shown(*site)));
     }
@@ -66,9 +66,10 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
   if (const auto origin = request.Header("origin")) {
     constexpr std::string_view kScheme = "http://";
     if (!origin->starts_with(kScheme) || !IsOurs(origin->substr(kScheme.size()))) {
-      return Refused(403, "other-site",
-                     fmt::format("an action that another site asks for is refused (Origin: {})",
-                                 Shown(*origin)));
+      return Refused(
+          403, "other-site",
+          fmt::format("another web site asks for this action, so it is refused (Origin: {})",
+                      Shown(*origin)));
     }
   }
   return std::nullopt;

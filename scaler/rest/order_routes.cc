@@ -82,7 +82,7 @@ struct Reason {
     params->push_back({.name = kReason,
                        .in = ParamIn::kBody,
                        .kind = ParamKind::kText,
-                       .meaning = "Why, for the record",
+                       .meaning = "Why you give this order; the event of the order contains it",
                        .max = kReasonCharactersMax});
   }
   void Fill(const Arguments&, auto*) const {}
@@ -136,49 +136,55 @@ Param PolicyOfOrder() {
 std::vector<Route> OfTheJob() {
   return {
       OrderRow<DrainJob>("/api/v1/job/drain", "drainJob",
-                         "No new shards, snapshots, end; running it again resumes", Reason()),
+                         "Give out no more shards, take snapshots, end. The next run continues",
+                         Reason()),
       OrderRow<CancelJob>("/api/v1/job/cancel", "cancelJob",
-                          "End the job now; what is committed stays", Reason()),
-      OrderRow<RetryShards>("/api/v1/shards/retry", "retryShards", "FAILED shards are tried again",
+                          "End the job now. What is committed stays, and the next run continues",
+                          Reason()),
+      OrderRow<RetryShards>("/api/v1/shards/retry", "retryShards", "Try FAILED shards again",
                             Filled(InBody("shards", ParamKind::kShardIds,
-                                          "Absent: all that are FAILED", 1, kRetryShardsMax),
+                                          "If absent, all FAILED shards", 1, kRetryShardsMax),
                                    &RetryShards::ids)),
       OrderRow<ScaleWorkers>(
           "/api/v1/workers/scale", "scaleWorkers",
-          "Another number of workers, which holds: worker-count is paused until it is resumed",
-          Filled(Needed(InBody("workers", ParamKind::kInteger, "How many there shall be", 1,
-                               kWorkersMax)),
+          "Change the number of workers. This pauses the policy worker-count until it is resumed",
+          Filled(Needed(InBody("workers", ParamKind::kInteger,
+                               "How many workers the job is to have", 1, kWorkersMax)),
                  &ScaleWorkers::workers),
           Reason()),
-      OrderRow<SetPaused>(
-          "/api/v1/policies/{policy}/pause", "pausePolicy", "It decides nothing until resumed",
-          Filled(PolicyOfOrder(), &SetPaused::policy), Fixed(&SetPaused::paused, true), Reason()),
-      OrderRow<SetPaused>("/api/v1/policies/{policy}/resume", "resumePolicy", "It decides again",
+      OrderRow<SetPaused>("/api/v1/policies/{policy}/pause", "pausePolicy",
+                          "The policy decides nothing until it is resumed",
                           Filled(PolicyOfOrder(), &SetPaused::policy),
+                          Fixed(&SetPaused::paused, true), Reason()),
+      OrderRow<SetPaused>("/api/v1/policies/{policy}/resume", "resumePolicy",
+                          "The policy decides again", Filled(PolicyOfOrder(), &SetPaused::policy),
                           Fixed(&SetPaused::paused, false), Reason()),
   };
 }
 
 std::vector<Route> OfNodes() {
   Route resize = OrderRow<ResizeNode>(
-      "/api/v1/nodes/{node}/resize", "resizeNode", "Other limits; in place where that is enough",
+      "/api/v1/nodes/{node}/resize", "resizeNode", "Change limits, if possible without a restart",
       Filled(NodeOfOrder(), &ResizeNode::node),
       Filled(InBody("cpus", ParamKind::kNumber, "CPU limit in cores", 0.01, 4096),
              &ResizeNode::cpus),
-      Filled(InBody("memory_bytes", ParamKind::kInteger, "", kMemoryBytesMin, kMemoryBytesMax),
+      Filled(InBody("memory_bytes", ParamKind::kInteger, "Memory limit", kMemoryBytesMin,
+                    kMemoryBytesMax),
              &ResizeNode::memory_bytes),
       Reason());
   resize.body_any_of = {"cpus", "memory_bytes"};
   return {
-      OrderRow<RestartNode>(
-          "/api/v1/nodes/{node}/restart", "restartNode", "End its process and start it anew",
-          Filled(NodeOfOrder(), &RestartNode::node), Reason(),
-          Filled(InBody("only_start", ParamKind::kInteger,
-                        "Refused unless this is still its start number: makes repeating harmless",
-                        1, kNumberMax),
-                 &RestartNode::only_start)),
+      OrderRow<RestartNode>("/api/v1/nodes/{node}/restart", "restartNode",
+                            "End the process of a node and start another one",
+                            Filled(NodeOfOrder(), &RestartNode::node), Reason(),
+                            Filled(InBody("only_start", ParamKind::kInteger,
+                                          "If the start number of the node is another one, the "
+                                          "order is refused. So you can repeat it",
+                                          1, kNumberMax),
+                                   &RestartNode::only_start)),
       OrderRow<EndNode>("/api/v1/nodes/{node}/drain", "drainNode",
-                        "A worker finishes its shards and leaves; a server snapshots and serves on",
+                        "A worker finishes its shards and leaves. A server takes snapshots and "
+                        "continues to serve",
                         Filled(NodeOfOrder(), &EndNode::node), Reason()),
       std::move(resize),
   };

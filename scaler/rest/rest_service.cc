@@ -15,7 +15,7 @@ namespace {
 Response NotFound(const Request& request) {
   return ToResponse({.status = 404,
                      .code = "no-route",
-                     .detail = fmt::format("nothing is at {}; /openapi.json has all routes",
+                     .detail = fmt::format("there is no route {}; /openapi.json has all routes",
                                            Shown(request.target)),
                      .errors = {}});
 }
@@ -24,8 +24,8 @@ Response NotAllowed(const Request& request, const std::string& allowed) {
   Response response =
       ToResponse({.status = 405,
                   .code = "method",
-                  .detail = fmt::format("{} is not for {}, which takes {}", Shown(request.method),
-                                        Shown(request.target), allowed),
+                  .detail = fmt::format("{} is not possible for {}, which takes {}",
+                                        Shown(request.method), Shown(request.target), allowed),
                   .errors = {}});
   response.headers.emplace_back("Allow", allowed);
   return response;
@@ -59,8 +59,8 @@ std::optional<Problem> RestService::CheckRate(bool has_token, RateLimiter* conne
   return Problem{.status = 429,
                  .code = "too-many-requests",
                  .detail = fmt::format("{}: try again in {} s",
-                                       own ? "this connection asks too often"
-                                           : "too many requests from all connections together",
+                                       own ? "this connection sends too many requests"
+                                           : "all connections together send too many requests",
                                        seconds),
                  .errors = {},
                  .retry_after_s = static_cast<int>(std::max<int64_t>(seconds, 1))};
@@ -79,7 +79,7 @@ std::variant<Response, Call> RestService::Admit(const Request& request, RateLimi
   if (request.target.size() > limits_.target_bytes_max) {
     return ToResponse({.status = 414,
                        .code = "target",
-                       .detail = fmt::format("the target has {} bytes, at most {} are taken",
+                       .detail = fmt::format("the target has {} bytes; at most {} are allowed",
                                              request.target.size(), limits_.target_bytes_max),
                        .errors = {}});
   }

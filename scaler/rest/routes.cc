@@ -13,6 +13,7 @@ namespace muster::scaler::rest {
 namespace {
 
 constexpr double kPageMax = 1000;
+constexpr double kSamplesBackS = 6 * 3600;  // as far as figures are kept
 
 template <typename T>
 Response Document(const T& value) {
@@ -56,10 +57,10 @@ Param PathNumber(std::string_view name, std::string_view meaning, double max) {
           .max = max};
 }
 Param Offset() {
-  return Number("offset", "Leave out the first so many", 0, kNumberMax, 0);
+  return Number("offset", "How many to leave out at the beginning", 0, kNumberMax, 0);
 }
 Param Limit() {
-  return Number("limit", "At most so many", 1, kPageMax, 100);
+  return Number("limit", "How many at most", 1, kPageMax, 100);
 }
 Param After() {
   return Number("after", "Only events with larger ids", 0, kNumberMax, 0);
@@ -70,7 +71,7 @@ std::vector<Route> OpenRoutes() {
       {.kind = RouteKind::kOpen,
        .path = "/healthz",
        .operation = "health",
-       .summary = "Whether this process answers; says nothing of the job",
+       .summary = "Whether the scaler answers. It says nothing about the job",
        .content_type = "application/json",
        .handler = [](const Arguments&, Backend&) -> absl::StatusOr<Response> {
          Response response;
@@ -114,8 +115,8 @@ std::vector<Route> JobRoutes() {
        .handler = Shows<&Picture::datasets>},
       {.path = "/api/v1/datasets/{dataset}/epochs/{epoch}/shards",
        .operation = "mapShards",
-       .summary = "The state of every shard of one epoch, neighbours in one state together",
-       .params = {PathNumber("dataset", "Its index in the job file, from 0", 65535),
+       .summary = "The state of every shard of one epoch. Neighbours in the same state are one run",
+       .params = {PathNumber("dataset", "The index of the dataset in the job file, from 0", 65535),
                   PathNumber("epoch", "From 0", 4294967295.0)},
        .schema = "ShardMap",
        .errors = {404},
@@ -129,7 +130,7 @@ std::vector<Route> JobRoutes() {
        .summary = "Shards that are in work, done but not yet committed, or failed",
        .params = {{.name = "state",
                    .kind = ParamKind::kChoice,
-                   .meaning = "Only these; absent: all three",
+                   .meaning = "Only shards in this state; if absent, all three",
                    .choices = {"leased", "done", "failed"}},
                   Offset(),
                   Limit()},
@@ -162,7 +163,7 @@ std::vector<Route> NodeRoutes() {
        .handler = Shows<&Picture::nodes>},
       {.path = "/api/v1/nodes/{node}",
        .operation = "getNode",
-       .summary = "One of them",
+       .summary = "One process",
        .params = {NodeParam()},
        .schema = "Node",
        .errors = {404},
@@ -173,10 +174,10 @@ std::vector<Route> NodeRoutes() {
        }},
       {.path = "/api/v1/nodes/{node}/logs",
        .operation = "getLogs",
-       .summary = "The end of a node's log, or what follows an offset",
-       .params = {NodeParam(), Number("lines", "At most so many lines", 1, 5000, 100),
-                  Number("offset", "From this byte on; absent: the last lines", 0, kNumberMax,
-                         std::nullopt)},
+       .summary = "The last lines of a node's log, or the lines after an offset",
+       .params = {NodeParam(), Number("lines", "How many lines at most", 1, 5000, 100),
+                  Number("offset", "The lines from this byte on; if absent, the last lines", 0,
+                         kNumberMax, std::nullopt)},
        .schema = "LogChunk",
        .errors = {404},
        .handler =
@@ -188,10 +189,13 @@ std::vector<Route> NodeRoutes() {
       {.path = "/api/v1/samples",
        .operation = "getSamples",
        .summary = "Figures over time, for charts",
-       .params = {{.name = "node", .kind = ParamKind::kName, .meaning = "Only of it; absent: all"},
-                  Number("after_us", "Only samples taken later: microseconds since the Unix epoch",
+       .params = {{.name = "node",
+                   .kind = ParamKind::kName,
+                   .meaning = "Only figures of this node; if absent, of all"},
+                  Number("after_us",
+                         "Only samples from after this time, in microseconds since the Unix epoch",
                          0, kNumberMax, 0),
-                  Number("window_s", "Only those of the newest seconds", 1, 3600, 600)},
+                  Number("window_s", "Only samples of the newest seconds", 1, kSamplesBackS, 600)},
        .schema = "Samples",
        .errors = {404},
        .handler =
@@ -208,7 +212,8 @@ std::vector<Route> EventRoutes() {
   return {
       {.path = "/api/v1/events",
        .operation = "listEvents",
-       .summary = "Decisions with their evidence, outcomes, exits, actions; oldest first",
+       .summary =
+           "Decisions with their evidence, outcomes, exits, orders, notes. The oldest comes first",
        .params = {After(), Limit()},
        .schema = "EventList",
        .handler =
@@ -218,7 +223,7 @@ std::vector<Route> EventRoutes() {
            }},
       {.path = "/api/v1/events/{event}",
        .operation = "explainEvent",
-       .summary = "One event, what led to it and what came of it",
+       .summary = "One event with its cause and its effects",
        .params = {PathNumber("event", "Its id", kNumberMax)},
        .schema = "Explanation",
        .errors = {404},
@@ -227,15 +232,16 @@ std::vector<Route> EventRoutes() {
       {.kind = RouteKind::kStream,
        .path = "/api/v1/stream",
        .operation = "stream",
-       .summary = "Server-sent events without an end: `event` (its id is the event's) and, every "
-                  "second, `status`",
+       .summary =
+           "Server-sent events without an end: `event` (with the id of the event) and, every "
+           "second, `status`",
        .params = {{.name = "topics",
                    .kind = ParamKind::kChoices,
-                   .meaning = "What to send; absent: both",
+                   .meaning = "What to send; if absent, both",
                    .choices = {"events", "status"}},
                   Number("after",
-                         "Events after this id, as the header Last-Event-ID; absent: new "
-                         "ones only",
+                         "Events after this id, like the header Last-Event-ID; if absent, "
+                         "only new events",
                          0, kNumberMax, std::nullopt)},
        .content_type = "text/event-stream",
        .handler = [](const Arguments& a, Backend& b) -> absl::StatusOr<Response> {
@@ -259,7 +265,7 @@ std::vector<Route> EventRoutes() {
        }},
       {.path = "/api/v1/policies",
        .operation = "listPolicies",
-       .summary = "Who decides what, with their thresholds",
+       .summary = "Policies, with their thresholds and whether they are paused",
        .schema = "PolicyList",
        .handler = Shows<&Picture::policies>},
   };

@@ -10,7 +10,7 @@
 namespace muster::scaler {
 namespace {
 
-constexpr std::chrono::seconds kRateWindow{10};
+constexpr std::chrono::seconds kSteadyWindow{10};
 
 EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
   if (exit.not_started) return EndCause::kNotStarted;
@@ -40,7 +40,7 @@ double InSeconds(std::chrono::microseconds time) {
 }
 
 double RecordsPerSecond(const NodeView& node) {
-  const std::optional<Span> span = NewestSpan(node, kRateWindow);
+  const std::optional<Span> span = NewestSpan(node, kSteadyWindow);
   if (!span.has_value()) return 0;
   return static_cast<double>(span->end->worker.records - span->begin->worker.records) /
          span->seconds();
@@ -240,20 +240,18 @@ Activity JobSensor::ActivityNow(TimePoint now) const {
 
 void JobSensor::AddFigures() {
   std::vector<Figure> figures;
-  double rate = 0;
-  bool known = false;
+  rates_.clear();
   for (const NodeView& node : view_.nodes) {
     if (node.samples.empty() || node.samples.back().at != round_->at) continue;
     for (Figure& figure : FiguresOf(node, options_.figure_window)) {
       if (node.role == NodeRole::kWorker && std::string_view(figure.name) == "records_per_second") {
-        rate += figure.value;
-        known = true;
+        rates_[node.name] = figure.value;
       }
       figures.push_back(std::move(figure));
     }
   }
   figures.push_back({"", "records_per_second", "records/s",
-                     known ? rate : std::numeric_limits<double>::quiet_NaN()});
+                     rates_.empty() ? std::numeric_limits<double>::quiet_NaN() : Rate()});
   rings_.Add(static_cast<uint64_t>(round_->wall.count()), figures);
 }
 
@@ -272,11 +270,17 @@ std::optional<rest::Usage> JobSensor::UsageOf(const std::string& name) const {
 }
 
 double JobSensor::RateOf(const std::string& worker) const {
-  const NodeView* node = FindNode(view_, worker);
-  return node == nullptr || node->role != NodeRole::kWorker ? 0 : RecordsPerSecond(*node);
+  const auto rate = rates_.find(worker);
+  return rate == rates_.end() ? 0 : rate->second;
 }
 
 double JobSensor::Rate() const {
+  double sum = 0;
+  for (const auto& [worker, rate] : rates_) sum += rate;
+  return sum;
+}
+
+double JobSensor::SteadyRate() const {
   double rate = 0;
   for (const NodeView& node : view_.nodes) {
     const bool runs = node.state == NodeState::kRunning || node.state == NodeState::kDraining;

@@ -35,6 +35,8 @@ struct JobShape {
   Resources machine;
   uint32_t workers_min = 0;
   uint32_t workers_max = 0;
+  /// How often servers take snapshots of their partitions, which commit records; 0: not known.
+  std::chrono::milliseconds snapshot_interval{0};
   /// What earlier runs needed (scaler/history).
   std::map<NodeRole, RoleHistory> history;
 };
@@ -90,10 +92,13 @@ class JobSensor {
   }
   /// Of the node's present life; nothing before its first reading.
   std::optional<rest::Usage> UsageOf(const std::string& node) const;
-  /// Records trained per second over the newest 10 s, of one worker; 0: none, or not known.
+  /// Records trained per second, of one worker; 0: none, or not known. It is the newest value of
+  /// the figure over time, so that no two places show two rates.
   double RateOf(const std::string& worker) const;
   /// The same of the whole job.
   double Rate() const;
+  /// Of the whole job, over the newest 10 s: for times that should not jump.
+  double SteadyRate() const;
 
  private:
   struct Round {
@@ -130,6 +135,7 @@ class JobSensor {
   std::optional<TimePoint> replaying_since_;
   JobView view_;
   FigureRings rings_;
+  std::map<std::string, double> rates_;  // the newest figure of each worker
 };
 
 }  // namespace muster::scaler

@@ -24,14 +24,13 @@ absl::Status CallQueue::Run(std::function<void()> body, std::chrono::millisecond
   [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
   while (call->state != State::kOver) {
     if (call->state == State::kWaiting && closed_) {
-      return absl::UnavailableError("the scaler is ending; nothing was done");
+      return absl::UnavailableError("the scaler is ending, so it did nothing");
     }
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (call->state == State::kWaiting && left.count() <= 0) {
       std::erase(calls_, call);
-      return absl::DeadlineExceededError(
-          "the scaler is busy and did not get to it; nothing was done, try again");
+      return absl::DeadlineExceededError("the scaler is busy and did nothing; try again");
     }
     // Waits for a running call without a limit, because its outcome must be known.
     changed_.WaitFor(&mutex_, std::max(left, std::chrono::milliseconds(1)));

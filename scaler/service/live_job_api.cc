@@ -25,6 +25,22 @@ constexpr int kMapRunsMax = 100'000;
 constexpr uint64_t kRetryMax = 100'000;
 constexpr uint32_t kFailedPage = 10'000;
 
+constexpr const char* kAway =
+    "the master does not answer; if it has ended, muster run starts it again";
+
+/// The texts of gRPC itself are not for people. A master that answered has words of its own.
+absl::Status ForPeople(const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status)) {
+    return absl::DeadlineExceededError("the master did not answer in time; try again");
+  }
+  if (!absl::IsUnavailable(status) && !absl::IsUnknown(status)) return status;
+  for (const std::string_view own : {"connect", "Connection", "Socket closed", "GOAWAY", "recvmsg",
+                                     "Broken pipe", "Stream removed", "ipv4:", "ipv6:"}) {
+    if (Message(status).find(own) != std::string_view::npos) return absl::UnavailableError(kAway);
+  }
+  return status;
+}
+
 std::optional<double> Known(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
@@ -87,13 +103,15 @@ void LiveJobApi::MasterGate::Leave() {
 template <typename Answer>
 absl::StatusOr<Answer> LiveJobApi::AskMaster(const std::function<absl::StatusOr<Answer>()>& ask) {
   if (!board_->Look()->job.master_reachable) {
-    return absl::UnavailableError("the master does not answer; it is started again by itself");
+    return absl::UnavailableError(kAway);
   }
   if (!gate_.Enter()) {
-    return absl::UnavailableError("too many questions wait for the master; ask again");
+    return absl::UnavailableError("too many requests wait for the master; try again");
   }
   absl::Cleanup leave = [this] { gate_.Leave(); };
-  return ask();
+  absl::StatusOr<Answer> answer = ask();
+  if (!answer.ok()) return ForPeople(answer.status());
+  return answer;
 }
 
 absl::StatusOr<std::shared_ptr<const rest::Picture>> LiveJobApi::Look() {
@@ -186,11 +204,10 @@ absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
   MUSTER_RETURN_IF_ERROR(
       calls_->Run([&] { event = orders_->Take(wish); }, options_.order_deadline));
   if (!event.ok() || !IsMasters(wish.order)) return event;
-  // The event is recorded first, and then the master is called, because only the master can judge
-  // it.
-  const absl::Status asked = AskMasterFor(wish);
+  // Told first, then asked for: it alone can judge.
+  const absl::Status asked = ForPeople(AskMasterFor(wish));
   if (asked.ok()) return event;
-  const std::string why(asked.message());
+  const std::string why(Message(asked));
   MUSTER_RETURN_IF_ERROR(
       calls_->Run([&] { orders_->FailOrder(event->id, why); }, options_.order_deadline));
   return asked;

@@ -46,9 +46,10 @@ rest::Job DrawJob(const PictureInput& input, const JobSensor& sensor, const JobS
     job.workers_max = shape.workers_max;
   }
   job.limits_remark = input.limits_remark;
+  job.snapshot_interval_s = std::chrono::duration<double>(shape.snapshot_interval).count();
   Progress& progress = job.progress;
-  const double rate = sensor.Rate();
-  progress.records_per_second = rate;
+  progress.records_per_second = sensor.Rate();
+  const double rate = sensor.SteadyRate();
   const bool open = input.status != nullptr &&
                     std::ranges::any_of(input.status->datasets, [](const DatasetStatus& dataset) {
                       return dataset.stream.has_value() && dataset.stream->open;

@@ -50,11 +50,14 @@ ScalerLoop::ScalerLoop(Parts parts)
       sensor_(shape_),
       decider_(WithPaused(options_.decider, parts.adoption.plan),
                [this](rest::Event event) { return Tell(std::move(event)); }),
+      watch_({.silent_after = kAwayAfter},
+             [this](rest::Event event) { return Tell(std::move(event)); }),
       history_(options_.history_directory,
                {.run_id = options_.run_id, .job = options_.job.name, .shape = shape_}) {
-  decider_.Adopt(log_->Events(0, UINT32_MAX).events,
-                 WallTime(static_cast<int64_t>(parts.adoption.plan.began_wall_us)), clock_->Wall(),
-                 clock_->Now());
+  const WallTime began(static_cast<int64_t>(parts.adoption.plan.began_wall_us));
+  const std::vector<rest::Event> told = log_->Events(0, UINT32_MAX).events;
+  decider_.Adopt(told, began, clock_->Wall(), clock_->Now());
+  watch_.Adopt(told, began);
   for (const std::string& node : parts.adoption.died) {
     events_.push_back(host_->DeathOf(node, parts.adoption.plan.nodes.at(node).starts));
   }
@@ -111,6 +114,7 @@ void ScalerLoop::Hear(MasterLink::Answer answer) {
     heat_.OnPage(page, answer.asked_at);
   }
   sensor_.OnStatus(answer.status, answer.asked_at);
+  watch_.OnStatus(answer.status, clock_->Now());
   events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
   const bool was_away = !status_.has_value() || clock_->Now() - answered_at_ >= kAwayAfter;
   if (was_away) round_at_.reset();  // waiting calls need not wait for the next second
@@ -164,6 +168,7 @@ void ScalerLoop::SavePlan() {
 void ScalerLoop::Round() {
   round_at_ = clock_->Now();
   log_->Flush();
+  watch_.OnTime(round_at_.value());
   Measure();
   Decide();
   Draw();

@@ -13,6 +13,7 @@
 #include "scaler/decision/decider.h"
 #include "scaler/decision/human_orders.h"
 #include "scaler/decision/log/event_log.h"
+#include "scaler/decision/status_watch.h"
 #include "scaler/history/job_history.h"
 #include "scaler/nodes/node_keeper.h"
 #include "scaler/sensor/job_sensor.h"
@@ -91,6 +92,7 @@ class ScalerLoop final : public OrderTaker {
   const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
   Decider decider_;
+  StatusWatch watch_;
   JobHistory history_;
   PartitionHeat heat_;
   const JobView* view_ = nullptr;  // the sensor's newest

@@ -8,15 +8,21 @@
 
 namespace muster::sdk {
 
-/// How many shards a worker holds besides those in its loops: as many as its loops take in a tenth
-/// of a second. So short shards do not wait for the master, and long ones are not kept from other
-/// workers. If the worker holds far more, it hands the rest back. A shard that was not begun costs
-/// nothing when the worker dies: another worker gets it. Pure. Not thread-safe.
+/// How many shards a worker holds besides those in its loops: what its loops take in a second and a
+/// half, so that they work while the master restarts. If shards are so short that these would be
+/// very many, it is what they take in a tenth of a second, so that they do not wait for the master.
+/// Long shards are not kept from other workers: what is far more than that goes back. What is held
+/// and not begun costs nothing when the worker dies: it goes to the next who asks. Pure. Not
+/// thread-safe.
 class LeasePace {
  public:
-  /// How long the held shards last, in addition to the time of two exchanges.
+  /// How long what is held lasts at least, besides the time that two exchanges take.
   static constexpr std::chrono::milliseconds kAhead{100};
-  /// Exchanges that take longer, because they wait for a slow disk, count as this long.
+  /// How long a restart of the master takes, until workers have shards of the new one.
+  static constexpr std::chrono::milliseconds kRestart{1'500};
+  /// As many are held for a restart at most: every exchange lists them all.
+  static constexpr uint32_t kRestartShardsMax = 256;
+  /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
   static constexpr std::chrono::seconds kTripMax{2};
   /// The maximum, because every exchange lists all of them.
   static constexpr uint32_t kShardsMax = 4'096;
@@ -31,20 +37,17 @@ class LeasePace {
   /// hand back.
   uint32_t most() const { return 2 * goal_ + 4; }
   /// A loop takes a shard.
-  void Took() { ++taken_; }
-  /// An exchange begins. The goal follows the shards taken since the last ones.
+  void Took() {
+    ahead_.Took();
+    restart_.Took();
+  }
+  /// An exchange begins: the goal follows what was taken since the last ones.
   void Exchanging(TimePoint now) {
     begun_ = now;
-    const std::chrono::nanoseconds span = kAhead + 2 * trip_;
-    const std::chrono::nanoseconds passed = now - since_;
-    if (passed < span) {
-      goal_ = Bounded(std::max<uint64_t>(goal_, taken_));
-      return;
-    }
-    const double share = static_cast<double>(span.count()) / static_cast<double>(passed.count());
-    goal_ = Bounded(static_cast<uint64_t>(static_cast<double>(taken_) * share));
-    taken_ = 0;
-    since_ = now;
+    ahead_.Look(now, kAhead + 2 * trip_);
+    restart_.Look(now, kRestart);
+    goal_ =
+        Bounded(std::max(ahead_.taken(), std::min<uint64_t>(restart_.taken(), kRestartShardsMax)));
   }
   /// Its answer has arrived.
   void Answered(TimePoint now) {
@@ -52,6 +55,30 @@ class LeasePace {
   }
 
  private:
+  /// How many shards the loops take in a span of time. It rises at once, and falls within two
+  /// spans.
+  class Meter {
+   public:
+    void Took() { ++counted_; }
+    void Look(TimePoint now, std::chrono::nanoseconds span) {
+      const std::chrono::nanoseconds passed = now - since_;
+      if (passed < span) {
+        taken_ = std::max(taken_, counted_);
+        return;
+      }
+      const double share = static_cast<double>(span.count()) / static_cast<double>(passed.count());
+      taken_ = static_cast<uint64_t>(static_cast<double>(counted_) * share);
+      counted_ = 0;
+      since_ = now;
+    }
+    uint64_t taken() const { return taken_; }
+
+   private:
+    uint64_t taken_ = 0;
+    uint64_t counted_ = 0;  // since `since_`
+    TimePoint since_{};
+  };
+
   uint32_t Bounded(uint64_t shards) const {
     if (shards_min_ == 0) return 0;
     return static_cast<uint32_t>(
@@ -60,8 +87,8 @@ class LeasePace {
 
   const uint32_t shards_min_;
   uint32_t goal_;
-  uint64_t taken_ = 0;  // since `since_`
-  TimePoint since_{};
+  Meter ahead_;
+  Meter restart_;
   TimePoint begun_{};
   std::chrono::nanoseconds trip_{0};
 };

@@ -90,7 +90,7 @@ export class ActionDialog {
       if (this.order === order && this.dialog.open) this.given(event);
     } catch (error) {
       if (this.order !== order) return;
-      this.refuse(["Not done: " + error.message, ...(error.fields || [])].join("\n"));
+      this.refuse(["The order was not given: " + error.message, ...(error.fields || [])].join("\n"));
       this.confirm.disabled = false;
     }
   }
@@ -102,9 +102,9 @@ export class ActionDialog {
     this.confirm.hidden = true;
     setText(this.cancel, "Close");
     this.cancel.focus();
-    this.waiting = element("p", { class: "hint", text: this.order.settled ? "Done." : "Under way. What comes of it will be said here and in the events." });
+    this.waiting = element("p", { class: "hint", text: this.order.settled ? "Done." : "The order is being carried out. Its outcome will appear here and in the events." });
     this.outcomes = element("div");
-    this.result.replaceChildren(element("h3", { text: "What was asked for" }), eventCard(event), this.waiting, this.outcomes);
+    this.result.replaceChildren(element("h3", { text: "The order" }), eventCard(event), this.waiting, this.outcomes);
     this.follow();
   }
 
@@ -113,14 +113,14 @@ export class ActionDialog {
     if (!this.confirm) return;
     if (!this.event) {
       const lost = !this.store.live;
-      if (lost) this.refuse("There is no connection to the scaler now.");
-      else if (this.confirm.disabled && this.problem.textContent.startsWith("There is no connection")) this.refuse("");
+      if (lost) this.refuse("The page has no connection to the scaler now.");
+      else if (this.confirm.disabled && this.problem.textContent.startsWith("The page has no connection")) this.refuse("");
       if (lost || this.problem.hidden) this.confirm.disabled = lost;
       return;
     }
     const effects = this.store.effects.get(this.event.id) || [];
     if (effects.length === this.outcomes.childElementCount) return;
-    setText(this.waiting, "What came of it:");
+    setText(this.waiting, "The outcome:");
     this.outcomes.replaceChildren(...effects.map((event) => eventCard(event)));
   }
 }

@@ -2,12 +2,12 @@
 // what is sent. Each function returns null where the order makes no sense now; what else speaks
 // against it only the scaler knows, and says.
 
-import { bytes, cores, count, plural } from "./format.js";
+import { bytes, cores, plural } from "./format.js";
 
 const kMiB = 1 << 20;
-const kGoesOn = "Lost: nothing. What was trained counts once, whatever is done twice.";
+const kGoesOn = "Nothing is lost. Each record takes effect once, even if it runs twice.";
 
-const reason = { name: "reason", label: "Reason (for the record, may be empty)", type: "text", maxlength: 200 };
+const reason = { name: "reason", label: "Reason (optional, for the events)", type: "text", maxlength: 200 };
 
 /** Neither ended nor on the way to it. */
 function trains(store) {
@@ -31,12 +31,12 @@ function restart(store, node) {
   if (!trains(store) || !takesOrders(node) || hasLeft(node)) return null;
   const facts = node.role === "worker"
     ? [
-      `The process of ${node.name} (start ${node.start}) is ended and started again.`,
-      `Runs again: the minibatches of the ${plural(node.worker?.shards_held ?? 0, "shard")} it holds that were not finished.`,
+      `The process of ${node.name} (start ${node.start}) ends, and Muster starts another one.`,
+      `It holds ${plural(node.worker?.shards_held ?? 0, "shard")}. Their unfinished minibatches run again.`,
     ]
     : [
-      `The process of ${node.name} (start ${node.start}) is ended, started again, and takes its partitions from the newest snapshots.`,
-      "Meanwhile workers that need it wait. Runs again: shards whose pushes came after those snapshots. Drain it first, and that is little.",
+      `The process of ${node.name} (start ${node.start}) ends. Muster starts another one, which reads the partitions from their newest snapshots.`,
+      "Workers that need it wait. Minibatches that the snapshots do not hold run again. If you drain the server first, these are few.",
     ];
   return {
     title: `Restart ${node.name}?`,
@@ -52,12 +52,12 @@ function drainNode(store, node) {
   if (!trains(store) || !takesOrders(node) || node.state !== "running" || node.drain !== "none") return null;
   const facts = node.role === "worker"
     ? [
-      `${node.name} gets no more shards, hands back those that wait, finishes those in work, and ends. It is not started again in this run; the others do its work.`,
-      "Lost: nothing. Runs again: nothing, unless it is not done in time; then its shards run elsewhere.",
+      `${node.name} gets no more shards. It hands back the shards that wait, finishes those in work, and ends. Muster does not start it again in this run.`,
+      "Nothing is lost, and nothing runs again. If it takes too long, its shards run on other workers.",
     ]
     : [
-      `Every partition of ${node.name} is snapshotted at once. It goes on serving; ending it then costs little.`,
-      "Lost: nothing. Runs again: nothing.",
+      `${node.name} takes a snapshot of each of its partitions now, and continues to serve. If it ends afterwards, little runs again.`,
+      "Nothing is lost, and nothing runs again.",
     ];
   return {
     title: `Drain ${node.name}?`,
@@ -77,7 +77,7 @@ function resize(store, node) {
     title: `Resize ${node.name}?`,
     facts: [
       `${used}Its limits are ${memory > 0 ? bytes(memory) : "not set"} of memory and ${cpus > 0 ? cores(cpus) : "no limit"} of CPU.`,
-      "Limits are changed in place where that is enough; the process goes on. Less memory than it uses is refused.",
+      "If possible, the limits change while the process runs. A memory limit below the memory in use is refused.",
       kGoesOn,
     ],
     fields: [
@@ -94,7 +94,7 @@ function resize(store, node) {
       if (values.cpus !== "" && Number(values.cpus) !== cpus) body.cpus = Number(values.cpus);
       return body;
     },
-    check: (body) => (body.memory_bytes === undefined && body.cpus === undefined ? "Nothing is different yet." : ""),
+    check: (body) => (body.memory_bytes === undefined && body.cpus === undefined ? "You have not changed a limit." : ""),
   };
 }
 
@@ -105,17 +105,17 @@ export function scale(store) {
   if (!trains(store)) return null;
   const { workers_wanted: workers, workers_min: min, workers_max: max } = store.job;
   return {
-    title: "Another number of workers?",
+    title: "Change the number of workers?",
     facts: [
-      `${plural(workers, "worker")} ${workers === 1 ? "is" : "are"} wanted now; those that start, or are started again, are among them.`,
-      "More: they are started and take shards at once. Fewer: those with the highest numbers finish their shards or hand them back, then end.",
-      "Lost: nothing. Runs again: nothing.",
+      `The job is to have ${plural(workers, "worker")} now. This number includes workers that are starting.`,
+      "New workers take shards at once. If the number gets smaller, the workers with the highest numbers finish their shards or hand them back, and end.",
+      "Nothing is lost, and nothing runs again.",
     ],
     fields: [{ name: "workers", label: "Workers", type: "number", min, max, step: 1, value: workers, required: true }, reason],
     confirm: "Change the number",
     path: "workers/scale",
     body: (values) => ({ workers: Number(values.workers), reason: values.reason }),
-    check: (body) => (body.workers === workers ? `${plural(workers, "worker")} ${workers === 1 ? "is" : "are"} wanted already.` : ""),
+    check: (body) => (body.workers === workers ? `The job is to have ${plural(workers, "worker")} already.` : ""),
   };
 }
 
@@ -124,8 +124,8 @@ export function drainJob(store) {
   return {
     title: `Drain ${store.job.name}?`,
     facts: [
-      "No new shards are given out. Workers finish theirs, servers take snapshots, then everything ends.",
-      "Lost: nothing. Running the job again goes on from there.",
+      "The master gives out no more shards. Workers finish theirs, servers take snapshots, and then everything ends.",
+      "Nothing is lost. If you run the job again, it continues from there.",
     ],
     fields: [reason],
     confirm: "Drain the job",
@@ -140,8 +140,9 @@ export function cancelJob(store) {
   return {
     title: `Cancel ${store.job.name}?`,
     facts: [
-      "The job ends now, unfinished. What is committed stays on disk; what is in work is given up.",
-      "This cannot be undone. To stop and go on later, drain the job instead.",
+      "All processes of the job end now. What is committed stays on disk.",
+      "If you run the job again, it continues from there. What is not committed runs again.",
+      "If you drain the job instead, servers take snapshots first, so nothing runs again.",
     ],
     fields: [reason],
     confirm: "Cancel the job",
@@ -158,11 +159,11 @@ export function retry(store, shards) {
   return {
     title: many ? `Retry ${plural(store.failed.total, "failed shard")}?` : `Retry shard ${shards[0]}?`,
     facts: [
-      "Back to the queue; their failures are forgotten, so each has all its tries again.",
-      "Runs again: what of them was not finished. Lost: nothing. What makes them fail may make them fail again.",
+      "The shards return to the queue, and their failures no longer count.",
+      "Their unfinished minibatches run again. If the cause of the failures is still there, they fail again.",
     ],
     fields: [],
-    confirm: many ? `Retry ${count(store.failed.total)}` : "Retry it",
+    confirm: many ? `Retry ${plural(store.failed.total, "shard")}` : "Retry the shard",
     path: "shards/retry",
     body: () => (many ? {} : { shards }),
     poll: "shards",
@@ -176,10 +177,10 @@ export function pauseOrResume(store, policy) {
   return {
     title: `${policy.paused ? "Resume" : "Pause"} ${policy.name}?`,
     facts: policy.paused
-      ? ["It decides again, from what it sees from now on."]
-      : ["It goes on watching and decides nothing until it is resumed. Nothing that runs is disturbed."],
+      ? ["The policy decides again, from now on."]
+      : ["The policy decides nothing until you resume it. Running processes are not affected."],
     fields: [reason],
-    confirm: policy.paused ? "Resume it" : "Pause it",
+    confirm: policy.paused ? "Resume the policy" : "Pause the policy",
     path: `policies/${policy.name}/${verb}`,
     body: (values) => ({ reason: values.reason }),
     poll: "policies",

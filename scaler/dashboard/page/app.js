@@ -53,7 +53,7 @@ function useToken(token) {
 
 addJobView(store, dialog);
 addShardsView(store, dialog, poller);
-addRatesView(store);
+addRatesView(store, poller);
 addSharesView(store);
 addMetricsView(store);
 addTopicsView(store);

@@ -22,7 +22,20 @@ function clock(milliseconds) {
   return new Date(milliseconds).toLocaleTimeString([], { hour12: false });
 }
 
-/** Draws chart.marks, moments in which something happened: [{x: ms, label, color}]. */
+function drawMark({ ctx: context, chartArea: area }, at, mark, labelY) {
+  context.strokeStyle = color(mark.color);
+  context.fillStyle = context.strokeStyle;
+  context.beginPath();
+  context.moveTo(at, area.top);
+  context.lineTo(at, area.bottom);
+  context.stroke();
+  if (labelY !== null) context.fillText(mark.label, at + 3, labelY);
+}
+
+/**
+ * Draws chart.marks, moments in which something happened: [{x: ms, label, color, minor}]. Labels that would cover each other
+ * are left out; a minor mark is left out with its label, which is at the foot of the chart.
+ */
 const marksPlugin = {
   id: "marks",
   afterDatasetsDraw(chart) {
@@ -30,19 +43,16 @@ const marksPlugin = {
     context.save();
     context.font = "11px sans-serif";
     context.setLineDash([3, 3]);
-    let free = -Infinity;  // labels that would cover each other are left out
+    const free = { head: -Infinity, foot: -Infinity };
     for (const mark of chart.marks || []) {
       if (mark.x < x.min || mark.x > x.max) continue;
       const at = Math.round(x.getPixelForValue(mark.x));
-      context.strokeStyle = color(mark.color);
-      context.fillStyle = context.strokeStyle;
-      context.beginPath();
-      context.moveTo(at, area.top);
-      context.lineTo(at, area.bottom);
-      context.stroke();
-      if (at < free) continue;
-      context.fillText(mark.label, at + 3, area.top + 10);
-      free = at + 6 + context.measureText(mark.label).width;
+      const width = context.measureText(mark.label).width;
+      const row = mark.minor ? "foot" : "head";
+      const room = at >= free[row] && (!mark.minor || at + 3 + width <= area.right);
+      if (mark.minor && !room) continue;
+      drawMark(chart, at, mark, !room ? null : mark.minor ? area.bottom - 4 : area.top + 10);
+      if (room) free[row] = at + 6 + width;
     }
     context.restore();
   },
@@ -128,7 +138,7 @@ export class TimeChart extends LineChart {
     });
   }
 
-  /** series: [{label, points: [{x: ms, y}]}], which are not copied; marks: [{x: ms, label, color}]. */
+  /** series: [{label, points: [{x: ms, y}]}], which are not copied; marks: as in marksPlugin. */
   set(series, marks) {
     this.chart.marks = marks;
     this.setLines(series, (one, { points }) => {

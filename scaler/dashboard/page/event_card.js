@@ -34,7 +34,7 @@ function evidence(event) {
     element("td", { text: figure(piece.value, piece.unit) }),
     element("td", { text: piece.window_s > 0 ? `over ${seconds(piece.window_s)}` : "at that moment" })));
   return element("details", { class: "evidence" },
-    element("summary", { text: plural(rows.length, "figure") + " it rests on" }),
+    element("summary", { text: "Based on " + plural(rows.length, "figure") }),
     element("table", {}, element("tbody", {}, ...rows)));
 }
 
@@ -45,7 +45,7 @@ export function eventCard(event, links = []) {
     element("time", { text: time(event.wall_us), datetime: new Date(event.wall_us / 1000).toISOString() }),
     element("span", { class: `kind kind-${event.kind}`, text: kKindNames[event.kind] || event.kind }),
     event.verdict ? element("span", { class: `verdict verdict-${event.verdict}`, text: kVerdicts[event.verdict] || event.verdict }) : null,
-    event.dry_run ? element("span", { class: "verdict", text: "dry run: not done" }) : null);
+    event.dry_run ? element("span", { class: "verdict", text: "dry run, not carried out" }) : null);
   const what = element("p", { class: "event-what" },
     element("strong", { text: whatOf(event) }),
     event.policy ? ` by ${event.policy}` : "");

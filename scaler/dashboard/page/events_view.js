@@ -5,6 +5,8 @@ import { eventCard, kKinds } from "./event_card.js";
 
 const kOlder = 100;
 const kShownFirst = 100;
+// If fewer are here, older ones are asked for without being told to: the job was opened late.
+const kFew = 20;
 
 export function addEventsView(store, api) {
   const list = byId("events-list");
@@ -23,7 +25,7 @@ export function addEventsView(store, api) {
       const { events } = await api.get(`/api/v1/events?after=${before}&limit=${last - before}`);
       if (store.eventsBefore === last) store.takeOlder(events.filter((event) => event.id <= last), before);
     } catch (error) {
-      setText(more, `Show older events (the last try failed: ${error.message})`);
+      setText(more, `Show older events (the last try failed: ${error.message.replace(/\.$/, "")})`);
     }
     loading = false;
   }
@@ -73,14 +75,13 @@ export function addEventsView(store, api) {
       (event) => element("li", { id: `event-${event.id}`, tabindex: "-1" }), fill);
     show(empty, wanted.length === 0);
     setText(empty, store.events.length === 0
-      ? "Nothing has happened yet: no decision, no exit, no order."
-      : "Nothing of the kinds that are chosen.");
+      ? "The job has no events yet."
+      : "The job has no events of the chosen kinds.");
     show(more, wanted.length > shownMax || store.eventsBefore > 0);
     for (const button of filter.children) {
       setAttribute(button, "aria-pressed", String(kinds.has(button.dataset.kind)));
     }
-    // Of a job that is opened late: what happened before.
-    if (store.events.length === 0 && store.eventsBefore > 0) loadOlder();
+    if (store.events.length < kFew && store.eventsBefore > 0) loadOlder();
   }
 
   const filter = byId("events-filter");

@@ -14,11 +14,11 @@ function ago(since) {
 
 function connectionText(store) {
   const { state, detail } = store.connection;
-  if (store.ended) return state === "lost" ? "Ended; the scaler is gone" : "Ended";
+  if (store.ended) return state === "lost" ? "Ended; the scaler has ended, too" : "Ended";
   if (state === "live") return "Live";
   if (state === "connecting") return "Connecting…";
   if (state === "denied") return "No access";
-  if (state === "paused") return "Paused: this tab is not seen";
+  if (state === "paused") return "Paused while this tab is hidden";
   return `Connection lost. ${detail}`;
 }
 
@@ -30,8 +30,8 @@ function bannerText(store) {
     return `The job has ended: ${job.state}${why}.`.replace("..", ".");
   }
   if (store.live && !job.master_reachable) {
-    const seen = job.seen_wall_us > 0 ? ` Progress is as of ${time(job.seen_wall_us)}.` : "";
-    return `The job's master does not answer; it is started again by itself.${seen}`;
+    const seen = job.seen_wall_us > 0 ? ` The progress shown is that of ${time(job.seen_wall_us)}.` : "";
+    return `The job's master does not answer. If it has ended, muster run starts it again; workers go on with the shards that they hold.${seen}`;
   }
   return "";
 }
@@ -43,7 +43,7 @@ function updateConnection(store) {
   setAttribute(line, "data-state", store.ended ? "ended" : store.connection.state);
   const stale = !store.ended && (store.connection.state === "lost" || old);
   // Not part of the line above, which screen readers tell whenever it changes.
-  setText(byId("age"), stale && store.seenAt > 0 ? `Shown is what was ${ago(store.seenAt)} ago.` : "");
+  setText(byId("age"), stale && store.seenAt > 0 ? `This page shows the state of ${ago(store.seenAt)} ago.` : "");
   document.body.classList.toggle("stale", stale);
 }
 
@@ -61,6 +61,22 @@ function figures(job, store) {
   ];
 }
 
+/**
+ * Why records that are done are not committed yet, and when they will be; "": all are committed.
+ * @param partitions {at: ms, partitions: [{snapshot_age_ms}]} as of `now`, by the same clock
+ */
+export function commitText(progress, intervalS, { at, partitions }, now) {
+  if (progress.records_done <= progress.records_committed) return "";
+  const why = "A record is committed when every partition has a snapshot that holds it.";
+  if (!(intervalS > 0)) return why;
+  const ages = partitions.map((partition) => partition.snapshot_age_ms);
+  if (ages.length === 0 || ages.some((age) => age === null || age === undefined)) {
+    return `${why} Servers take snapshots every ${seconds(intervalS)}.`;
+  }
+  const left = Math.ceil(intervalS - (Math.max(...ages) + now - at) / 1000);
+  return left > 0 ? `${why} The next snapshots begin in about ${seconds(left)}.` : `${why} The next snapshots are being taken.`;
+}
+
 function updateJob(store) {
   const { job } = store;
   if (!job) return;
@@ -76,6 +92,7 @@ function updateJob(store) {
   byId("progress-committed").style.width = part(progress.records_committed);
   setAttribute(byId("progress-bar"), "aria-valuenow", part(progress.records_committed).replace("%", "").slice(0, 5));
   fillFigures(byId("job-figures"), figures(job, store));
+  setText(byId("commit-hint"), store.ended ? "" : commitText(progress, job.snapshot_interval_s, store.partitions, performance.now()));
   fillFigures(byId("job-counters"), Object.entries(job.counters).map(([name, value]) => [words(name), count(value)]));
 }
 

@@ -15,7 +15,7 @@ class ShownLog {
   }
 
   take(chunk) {
-    if (this.loaded && chunk.skipped) this.fresh.push("… lines are missing here: the log was cut off …");
+    if (this.loaded && chunk.skipped) this.fresh.push("… lines are missing here, because the log does not keep them …");
     this.fresh.push(...chunk.lines);
     this.next = chunk.next_offset;
     this.loaded = true;
@@ -57,7 +57,7 @@ export function addLogsView(store, poller) {
     log.fresh = [];
     while (lines.childNodes.length > kLinesMax) lines.firstChild.remove();
     show(byId("logs-empty"), log.loaded && lines.childNodes.length === 0);
-    setText(byId("logs-empty"), `${log.node} has written nothing yet.`);
+    setText(byId("logs-empty"), `${log.node} has not written anything yet.`);
     if (atEnd && log.follow) lines.scrollTop = lines.scrollHeight;
   });
 }

@@ -82,6 +82,6 @@ export function addMetricsView(store) {
       (item, lines) => fillChart(item, lines, trends, charts));
     const left = all.slice(kChartsMax).map(([name]) => name);
     show(byId("metrics-more"), left.length > 0);
-    setText(byId("metrics-more"), `Not shown: ${left.join(", ")}.`);
+    setText(byId("metrics-more"), `This section has no chart of these metrics: ${left.join(", ")}.`);
   });
 }

@@ -28,16 +28,19 @@ function valuesOf(store, chosen) {
 }
 
 function describe({ partition, value }, chosen) {
-  const owner = partition.owner || "nobody";
+  const owner = partition.owner || "no server";
   const state = partition.state === "serving" ? "" : `, ${partition.state}`;
   return `${partition.partition} of ${owner}${state}: ${chosen.name} ${figure(value, chosen.unit)}`;
 }
 
 function snapshotText(partitions) {
   const held = partitions.filter((partition) => partition.snapshot > 0);
-  if (held.length === 0) return "No snapshot was taken yet: a server that dies now begins anew, and what was trained is trained again.";
-  const oldest = Math.max(...held.map((partition) => partition.snapshot_age_ms)) / 1000;
-  return `The oldest snapshot is ${seconds(Math.round(oldest))} old: a server that dies now makes that much be trained again.`;
+  if (held.length === 0) return "No partition has a snapshot yet. If a server dies now, everything since the start is trained again.";
+  // A master that was started again does not know how old the snapshots of before are.
+  const known = held.filter((partition) => partition.snapshot_age_ms !== null);
+  if (known.length === 0) return "";
+  const oldest = Math.max(...known.map((partition) => partition.snapshot_age_ms)) / 1000;
+  return `The oldest snapshot is ${seconds(Math.round(oldest))} old. If its server dies now, the work of that time is done again.`;
 }
 
 export function addPartitionsView(store) {

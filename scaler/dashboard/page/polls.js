@@ -16,17 +16,43 @@ function note(section) {
   };
 }
 
-/** The epoch to show when nobody has chosen one: the first training one that is not committed. */
-function presentEpoch(datasets) {
+/**
+ * The epoch to show if the user has chosen none: the first training epoch in which shards wait or are in work. An epoch
+ * that only waits for its snapshots is over for the workers, which are in the next one. If no shard is left, the last epoch.
+ */
+export function presentEpoch(datasets) {
   let last = null;
   for (const dataset of datasets.filter((one) => one.mode === "train")) {
     for (const epoch of dataset.epochs) {
       last = { dataset: dataset.index, epoch: epoch.epoch };
-      if (epoch.shards.committed < epoch.shards.total) return last;
+      if (epoch.shards.todo + epoch.shards.leased > 0) return last;
     }
   }
   const any = datasets.find((one) => one.epochs.length > 0);
   return last || (any ? { dataset: any.index, epoch: any.epochs[0].epoch } : null);
+}
+
+/** Whether no shard of the map waits or is in work. */
+function isOver(map) {
+  return map.runs.every(({ state }) => state !== "todo" && state !== "leased");
+}
+
+/** The epoch of the same dataset after `shown`; null: that is the last one. */
+function nextEpoch(datasets, shown) {
+  const dataset = datasets.find((one) => one.index === shown.dataset);
+  const epoch = dataset?.epochs.find((one) => one.epoch === shown.epoch + 1);
+  return epoch ? { dataset: dataset.index, epoch: epoch.epoch } : null;
+}
+
+/** The epoch to show and its map, [null, null] if there is none. */
+export async function askMap(api, datasets, chosen) {
+  const mapOf = ({ dataset, epoch }) => api.get(`/api/v1/datasets/${dataset}/epochs/${epoch}/shards`);
+  const shown = chosen || presentEpoch(datasets);
+  if (!shown) return [null, null];
+  const map = await mapOf(shown);
+  // Maps are newer than the list of epochs: if the epoch has ended meanwhile, workers are in the next one.
+  const next = !chosen && isOver(map) ? nextEpoch(datasets, shown) : null;
+  return next ? [next, await mapOf(next)] : [shown, map];
 }
 
 /** Of what shows datasets alone, the note says nothing of shards. */
@@ -43,9 +69,8 @@ async function askDatasets(store, api, onError) {
 async function askShards(store, api) {
   await askDatasets(store, api, note("topics"));
   const { datasets } = store;
-  const shown = store.chosen || presentEpoch(datasets);
+  const [shown, map] = await askMap(api, datasets, store.chosen);
   store.shown = shown;
-  const map = shown && await api.get(`/api/v1/datasets/${shown.dataset}/epochs/${shown.epoch}/shards`);
   store.set("map", map);
   store.set("failed", await api.get(`/api/v1/shards?state=failed&limit=${kFailedShown}`));
 }
@@ -61,12 +86,13 @@ async function askPartitions(store, api) {
   } while (all.length < Math.min(total, kPartitionsMax));
   const before = store.partitions;
   store.set("partitions", { total, partitions: all, at: performance.now(), before: { ...before, before: null } });
-  if (total > all.length) throw new Error(`Shown are ${count(all.length)} of ${count(total)} partitions.`);
+  if (total > all.length) throw new Error(`This section shows ${count(all.length)} of ${count(total)} partitions.`);
 }
 
 async function askSamples(store, api) {
-  const log = store.samples || new SampleLog();
-  log.take(await api.get(`/api/v1/samples?after_us=${log.newestUs}&window_s=600`));
+  const log = store.samples?.windowS === store.samplesWindowS ? store.samples : new SampleLog(store.samplesWindowS);
+  log.take(await api.get(`/api/v1/samples?after_us=${log.newestUs}&window_s=${log.windowS}`));
+  if (log.windowS !== store.samplesWindowS) return;  // another window was chosen meanwhile
   store.set("samples", log);
 }
 

@@ -1,4 +1,4 @@
-// A figure of every node over the last ten minutes.
+// A figure of every node over time.
 
 import { TimeChart } from "./chart.js";
 import { byId, fillOptions, setAttribute, setText, show } from "./dom.js";
@@ -21,15 +21,31 @@ function chooseLines(series) {
   return [...series].sort((a, b) => last(a.points) - last(b.points)).slice(0, kLinesMax).sort(byName);
 }
 
-/** What was done, or happened, to the job's processes; the events say the rest. */
-function marksOf(events) {
+/**
+ * The events of the chart: what happened to the job's processes and what was done about it, and ends of epochs, which are
+ * `minor`: they are left out where there is no room for their label.
+ */
+export function marksOf(events) {
   const colors = { decision: "--busy", action: "--text", exit: "--bad" };
-  return events.filter((event) => colors[event.kind] && !event.dry_run)
-    .map((event) => ({ x: event.wall_us / 1000, label: `#${event.id}`, color: colors[event.kind] }));
+  const marks = [];
+  for (const event of events) {
+    const x = event.wall_us / 1000;
+    const epoch = event.kind === "note" ? event.evidence.find(({ name }) => name === "epoch") : undefined;
+    const color = event.kind === "note" && event.target === "master" ? "--warn" : colors[event.kind];
+    if (epoch) marks.push({ x, label: `epoch ${epoch.value} of ${event.target}`, color: "--muted", minor: true });
+    else if (color && !event.dry_run) marks.push({ x, label: `#${event.id}`, color });
+  }
+  return marks;
 }
 
-export function addRatesView(store) {
+const kWindows = [[300, "5 minutes"], [600, "10 minutes"], [1800, "30 minutes"], [7200, "2 hours"], [21600, "6 hours"]];
+const kMarksText = "A dashed line is an event, by its number.";
+
+export function addRatesView(store, poller) {
   const select = byId("rates-figure");
+  const range = byId("rates-window");
+  fillOptions(range, kWindows);
+  range.value = String(store.samplesWindowS);
   const canvas = byId("rates-chart");
   const empty = byId("rates-empty");
   let unit = "";
@@ -51,10 +67,14 @@ export function addRatesView(store) {
     const lines = chooseLines(series);
     chart.set(lines.map(({ node, points }) => ({ label: node || "job", points })), marksOf(store.events));
     const now = lines.map(({ node, points }) => `${node || "job"} ${figure(last(points), unit)}`);
-    setAttribute(canvas, "aria-label", `${words(select.value)} over the last ten minutes; now: ${now.join(", ")}`);
-    setText(byId("rates-hidden"), series.length > lines.length ? `Shown are the ${lines.length} lowest of ${series.length}. Dashed lines are events.` : "Dashed lines are events.");
+    setAttribute(canvas, "aria-label", `${words(select.value)} over the last ${range.selectedOptions[0].text}; now: ${now.join(", ")}`);
+    setText(byId("rates-hidden"), series.length > lines.length ? `The chart shows the ${lines.length} lowest of ${series.length} lines. ${kMarksText}` : kMarksText);
   }
 
   select.addEventListener("change", update);
+  range.addEventListener("change", () => {
+    store.samplesWindowS = Number(range.value);
+    poller.hurry("samples");
+  });
   store.view(["samples", "events"], update);
 }

@@ -1,11 +1,15 @@
-// Figures over time: the newest ten minutes of what /api/v1/samples gives, piece by piece.
+// Figures over time: the newest of what /api/v1/samples gives, piece by piece.
 
-const kWindowUs = 600e6;
+// Up to this window there is a value every second, else every 10 s.
+const kFineS = 600;
 // Times that are further apart are not joined by a line: the scaler was away.
-const kGapMs = 5000;
+const kFineGapMs = 5000;
+const kCoarseGapMs = 30000;
 
 export class SampleLog {
-  constructor() {
+  constructor(windowS) {
+    this.windowS = windowS;
+    this.gapMs = windowS <= kFineS ? kFineGapMs : kCoarseGapMs;
     this.newestUs = 0;
     this.series = new Map();  // "node\nname" -> {node, name, unit, points: [{x: ms, y}]}
   }
@@ -20,12 +24,12 @@ export class SampleLog {
       values.forEach((y, i) => {
         const x = times[i] / 1000;
         const before = points[points.length - 1];
-        if (before && x - before.x > kGapMs) points.push({ x: before.x + 1, y: null });
+        if (before && x - before.x > this.gapMs) points.push({ x: before.x + 1, y: null });
         points.push({ x, y });
       });
     }
     this.newestUs = times[times.length - 1];
-    const oldest = (this.newestUs - kWindowUs) / 1000;
+    const oldest = this.newestUs / 1000 - 1000 * this.windowS;
     for (const [key, series] of this.series) {
       const keep = series.points.findIndex((point) => point.x > oldest);
       if (keep < 0) this.series.delete(key);

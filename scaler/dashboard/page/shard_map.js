@@ -3,23 +3,33 @@
 
 export const kStates = ["todo", "leased", "done", "committed", "failed"];
 
-const kLargestSquare = 18;
+const kLargestSquare = 40;
 const kSmallestSquare = 2;
+const kLongest = 1.5;
 const kGridFrom = 5;
 // What a square that stands for several shards shows: what needs looking at first.
 const kWeight = { failed: 5, leased: 4, done: 3, todo: 2, committed: 1 };
 
-/** How `shards` squares fit into a box: {per, square, columns, rows}; `per` shards per square. */
+/** Cells of `columns` x `rows` as large as fill the box, but not much longer than wide, or wider than long. */
+function stretch(layout, width, height) {
+  const most = kLongest * layout.square;
+  return { ...layout, cellWidth: Math.min(width / layout.columns, most), cellHeight: Math.min(height / layout.rows, most) };
+}
+
+/**
+ * How `shards` fit into a box: {per, square, columns, rows, cellWidth, cellHeight}; `per` shards per cell, which is about a
+ * square, in CSS pixels.
+ */
 export function layOut(shards, width, height) {
-  for (let square = kLargestSquare; square >= kSmallestSquare; --square) {
+  for (let square = Math.min(kLargestSquare, Math.floor(width)); square >= kSmallestSquare; --square) {
     const columns = Math.max(1, Math.floor(width / square));
-    const rows = Math.ceil(shards / columns);
-    if (rows * square <= height) return { per: 1, square, columns, rows };
+    const rows = Math.max(1, Math.ceil(shards / columns));
+    if (rows * square <= height) return stretch({ per: 1, square, columns, rows }, width, height);
   }
   const columns = Math.max(1, Math.floor(width / kSmallestSquare));
   const most = columns * Math.max(1, Math.floor(height / kSmallestSquare));
   const per = Math.ceil(shards / most);
-  return { per, square: kSmallestSquare, columns, rows: Math.ceil(Math.ceil(shards / per) / columns) };
+  return stretch({ per, square: kSmallestSquare, columns, rows: Math.ceil(Math.ceil(shards / per) / columns) }, width, height);
 }
 
 /** The state of each square, as an index into kStates. */
@@ -84,7 +94,7 @@ export class ShardMap {
     this.small.getContext("2d").putImageData(picture, 0, 0);
 
     const scale = window.devicePixelRatio || 1;
-    const [w, h] = [layout.columns * layout.square, layout.rows * layout.square];
+    const [w, h] = [layout.columns * layout.cellWidth, layout.rows * layout.cellHeight];
     this.canvas.width = Math.round(w * scale);
     this.canvas.height = Math.round(h * scale);
     this.canvas.style.width = `${w}px`;
@@ -96,15 +106,17 @@ export class ShardMap {
   }
 
   drawGrid(context, scale) {
-    const { columns, rows, square } = this.layout;
+    const { columns, rows, cellWidth, cellHeight } = this.layout;
     context.beginPath();
     for (let column = 0; column <= columns; ++column) {
-      context.moveTo(column * square * scale, 0);
-      context.lineTo(column * square * scale, this.canvas.height);
+      const x = Math.round(column * cellWidth * scale);
+      context.moveTo(x, 0);
+      context.lineTo(x, this.canvas.height);
     }
     for (let row = 0; row <= rows; ++row) {
-      context.moveTo(0, row * square * scale);
-      context.lineTo(this.canvas.width, row * square * scale);
+      const y = Math.round(row * cellHeight * scale);
+      context.moveTo(0, y);
+      context.lineTo(this.canvas.width, y);
     }
     // Cut out, so that the grid has the colour of what is behind, whatever that is.
     context.globalCompositeOperation = "destination-out";
@@ -114,9 +126,9 @@ export class ShardMap {
 
   /** The first shard of the square at a place in the canvas, in CSS pixels. */
   shardAt(x, y) {
-    const { per, square, columns } = this.layout;
-    const column = Math.floor(x / square);
+    const { per, columns, cellWidth, cellHeight } = this.layout;
+    const column = Math.floor(x / cellWidth);
     if (column >= columns) return null;
-    return (Math.floor(y / square) * columns + column) * per;
+    return (Math.floor(y / cellHeight) * columns + column) * per;
   }
 }

@@ -52,6 +52,18 @@ function epochText(store) {
   return parts.join(" · ");
 }
 
+/** What workers hold of other epochs than `shown`: "Workers also hold 2 shards of test, epoch 1."; "": nothing. */
+export function heldElsewhere(datasets, shown) {
+  const parts = [];
+  for (const { name, index, epochs } of datasets) {
+    for (const { epoch, shards } of epochs) {
+      const here = shown?.dataset === index && shown.epoch === epoch;
+      if (!here && shards.leased > 0) parts.push(`${plural(shards.leased, "shard")} of ${name}, epoch ${epoch + 1}`);
+    }
+  }
+  return parts.length > 0 ? `Workers also hold ${parts.join("; ")}.` : "";
+}
+
 function fillLegend(legend, counts) {
   reconcile(legend, kStates, (state) => state,
     (state) => element("li", {}, element("span", { class: `swatch shard-${state}`, "aria-hidden": "true" }), element("span")),
@@ -81,7 +93,7 @@ class MapView {
     const map = this.store.map;
     show(this.canvas, map !== null && map.shards > 0);
     if (!map || map.shards === 0) {
-      setText(this.hint, "No shards yet: the sources are being cut into shards.");
+      setText(this.hint, "There are no shards yet. The sources are being cut into shards.");
       return;
     }
     const { clientWidth: width, clientHeight: height } = this.box;
@@ -91,8 +103,8 @@ class MapView {
       this.map.draw(map, width, height);
     }
     const per = this.map.layout?.per ?? 1;
-    setText(this.hint, per === 1 ? "Each square is one shard, in the order in which they run."
-      : `Each square is ${count(per)} shards, and shows the one that needs most attention.`);
+    setText(this.hint, per === 1 ? "Each cell is one shard. Shards run in this order."
+      : `Each cell is ${count(per)} shards. It shows the state that most needs attention.`);
   }
 
   point(event) {
@@ -150,6 +162,7 @@ export function addShardsView(store, dialog, poller) {
     fill();
     const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
     fillLegend(byId("shards-legend"), counts);
+    setText(byId("shards-elsewhere"), heldElsewhere(store.datasets, store.shown));
     setText(byId("shards-metrics"), epochText(store));
     view.draw();
     if (map) {
@@ -162,7 +175,7 @@ export function addShardsView(store, dialog, poller) {
       (shard) => failedItem(store, dialog, shard.id), (item, shard) => fillFailed(store, item, shard));
     const more = failed.total > failed.shards.length;
     show(byId("failed-empty"), failed.total === 0 || more);
-    setText(byId("failed-empty"), more ? `Shown are the first ${count(failed.shards.length)} of ${count(failed.total)}.` : "No shard has failed.");
+    setText(byId("failed-empty"), more ? `The list has the first ${count(failed.shards.length)} of ${count(failed.total)} failed shards.` : "No shard has failed.");
     setText(all, failed.total > 0 ? `Retry all ${count(failed.total)}…` : "Retry all…");
     all.disabled = !store.live || retry(store, undefined) === null;
   });

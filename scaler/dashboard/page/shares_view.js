@@ -58,7 +58,7 @@ export function addSharesView(store) {
       .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
     trained ||= workers.length > 0;
     show(byId("shares-empty"), workers.length === 0);
-    setText(byId("shares-empty"), store.ended ? "No worker runs any more." : trained ? "No worker runs now." : "No worker runs yet.");
+    setText(byId("shares-empty"), store.ended ? "All workers have ended." : trained ? "No worker runs now." : "No worker runs yet.");
     reconcile(byId("shares"), workers, (node) => node.name,
       () => element("li", {}, element("span", { class: "share-name" }),
         element("span", { class: "share-bar", role: "img" }, ...kShares.map((_, index) => element("span", { class: `share-${index}` }))),

@@ -23,6 +23,7 @@ export class Store {
     this.partitions = { total: 0, partitions: [], at: 0 };
     this.policies = [];
     this.samples = null;
+    this.samplesWindowS = 600;
     this.log = null;
     this.clearEvents();
     this.views = [];

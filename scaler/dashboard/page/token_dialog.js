@@ -24,8 +24,8 @@ export function askForToken(why, use) {
     element("h2", { id: "token-title", text: "Token" }),
     element("p", { class: "problem", role: "alert", text: why && `The scaler refused the token: ${why}`, hidden: !why }),
     element("p", {
-      text: "Who sees or changes a job needs its token: the text in the file scaler/token of the job's state directory. "
-        + "The address that muster run shows has it already.",
+      text: "You need the job's token to see the job or to change it. The token is in the file scaler/token of the job's state "
+        + "directory. The address that muster dashboard prints contains it.",
     }),
     element("label", { for: "token-input", text: "Token" }),
     input,

@@ -37,7 +37,7 @@ export function leftOut(partitions, rows) {
   const unseen = lost(partitions) - lost(rows);
   const losses = unseen > 0 ? `, ${count(unseen)} of them with lost offsets` : "";
   const more = partitions.length - rows.length;
-  return `Shown are the ${count(rows.length)} partitions with the largest lag; there ${more === 1 ? "is" : "are"} ${count(more)} more${losses}.`;
+  return `The table has the ${count(rows.length)} partitions with the largest lag. There ${more === 1 ? "is" : "are"} ${count(more)} more${losses}.`;
 }
 
 function figuresOf(stream) {
@@ -93,8 +93,8 @@ function fillItem(item, { name, stream }, wantsAll) {
   setText(badge, stream.open ? "open" : "closed");
   setAttribute(badge, "data-state", stream.open ? "open" : "closed");
   const troubles = [
-    ...(stream.trouble === "" ? [] : [`Cannot be looked at now: ${stream.trouble}`]),
-    ...(stream.dead_letter_trouble ? [`Rejected records cannot be written: ${stream.dead_letter_trouble}`] : []),
+    ...(stream.trouble === "" ? [] : [`The topic cannot be read now: ${stream.trouble}`]),
+    ...(stream.dead_letter_trouble ? [`Rejected records cannot be written to their topic: ${stream.dead_letter_trouble}`] : []),
   ];
   setText(trouble, troubles.join(" "));
   show(trouble, troubles.length > 0);

@@ -108,6 +108,7 @@ TEST(ScalerSettingsTest, TheShapeOfAJob) {
   job.ps.requests.cpu = 0.5;
   job.ps.max = {.cpu = 2, .memory_bytes = 900 * kMemoryUnit};
   job.budget.cpu = 6;
+  job.snapshot_interval = std::chrono::seconds(7);
   const Resources machine{.cpus = 8, .memory_bytes = 16'000 * kMemoryUnit};
   scaler::JobShape shape = JobShapeOf(job, machine);
   EXPECT_EQ(shape.roles.at(NodeRole::kServer).requested, (Resources{.cpus = 0.5}));
@@ -117,6 +118,7 @@ TEST(ScalerSettingsTest, TheShapeOfAJob) {
   EXPECT_EQ(shape.roles.at(NodeRole::kWorker).max, Resources());
   EXPECT_EQ(shape.budget, (Resources{.cpus = 6}));
   EXPECT_EQ(shape.machine, machine);
+  EXPECT_EQ(shape.snapshot_interval, std::chrono::seconds(7));
   EXPECT_EQ(shape.workers_min, 3u) << "fixed, unless the file says more";
   EXPECT_EQ(shape.workers_max, 3u);
   job.worker.replicas_min = 1;

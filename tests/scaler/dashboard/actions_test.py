@@ -39,8 +39,8 @@ class ActionsTest(DashboardCase):
         title, facts = self.open_order("Restart worker-1")
         self.assertEqual(title, "Restart worker-1?")
         self.assertIn("start 1", facts)
-        self.assertIn("Runs again", facts)
-        self.assertIn("Lost: nothing", facts)
+        self.assertIn("unfinished minibatches run again", facts)
+        self.assertIn("Nothing is lost", facts)
         self.browser.type("#order input[name=reason]", "looks stuck")
         event = self.confirm()
         self.assertIn("restart worker-1", event)
@@ -79,7 +79,7 @@ class ActionsTest(DashboardCase):
 
     def test_drain_a_node(self):
         _, facts = self.open_order("Drain worker-0")
-        self.assertIn("hands back those that wait", facts)
+        self.assertIn("hands back the shards that wait", facts)
         self.confirm()
         self.await_outcome("its shards run elsewhere")
         self.assertEqual(self.node("worker-0")["state"], "exited")
@@ -87,7 +87,7 @@ class ActionsTest(DashboardCase):
 
     def test_drain_a_server(self):
         _, facts = self.open_order("Drain ps-1")
-        self.assertIn("goes on serving", facts)
+        self.assertIn("continues to serve", facts)
         self.confirm()
         self.await_outcome("all its partitions are snapshotted")
         self.assertEqual((self.node("ps-1")["state"], self.node("ps-1")["drain"]), ("running", "drained"))
@@ -95,7 +95,7 @@ class ActionsTest(DashboardCase):
     def test_resize(self):
         self.open_order("Resize ps-1")
         self.browser.click("#order-confirm")
-        self.browser.until("document.querySelector('#order .problem').innerText.includes('Nothing is different')")
+        self.browser.until("document.querySelector('#order .problem').innerText.includes('You have not changed a limit')")
         self.browser.type("#order input[name=memory]", "512")
         self.browser.type("#order input[name=cpus]", "1.5")
         event = self.confirm()
@@ -117,7 +117,7 @@ class ActionsTest(DashboardCase):
 
     def test_scale(self):
         _, facts = self.open_order("Change the number of workers")
-        self.assertIn("2 workers are wanted now", facts)
+        self.assertIn("to have 2 workers now", facts)
         self.browser.type("#order input[name=workers]", "0")
         self.browser.click("#order-confirm")
         self.browser.until("document.querySelector('#order .problem').innerText.includes('Workers')")
@@ -128,7 +128,7 @@ class ActionsTest(DashboardCase):
 
     def test_drain_the_job(self):
         _, facts = self.open_order("Drain the job")
-        self.assertIn("Running the job again goes on from there", facts)
+        self.assertIn("it continues from there", facts)
         self.confirm()
         self.await_outcome("all shards are handed back")
         self.browser.until("document.getElementById('job-state').innerText === 'drained'")
@@ -137,7 +137,8 @@ class ActionsTest(DashboardCase):
 
     def test_cancel_the_job(self):
         _, facts = self.open_order("Cancel the job")
-        self.assertIn("cannot be undone", facts)
+        self.assertIn("it continues from there", facts)
+        self.assertNotIn("undone", facts)
         self.confirm()
         self.browser.click("#order-close")
         self.browser.until("document.getElementById('job-state').innerText === 'cancelled'")
@@ -202,6 +203,17 @@ class ActionsTest(DashboardCase):
         self.browser.click("#event-4 button.link")
         self.browser.until("document.activeElement.id === 'event-3'")
         self.assert_quiet()
+
+    def test_an_event_that_comes_before_the_older_ones_does_not_keep_them_away(self):
+        asked = self.browser.module(
+            "events_view.js",
+            "const { Store } = await import('/dashboard/store.js'); const store = new Store(); const asked = [];"
+            "store.takeStatus({ job: { id: 'a', last_event_id: 5 }, nodes: [] });"
+            "store.takeEvent({ id: 6, wall_us: 1, kind: 'note', action: '', target: 'job', before: {}, after: {}, evidence: [] });"
+            "m.addEventsView(store, { get: async (path) => { asked.push(path); return { events: [] }; } });"
+            "await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))); return asked;",
+        )
+        self.assertEqual(asked, ["/api/v1/events?after=0&limit=5"])
 
     def test_filter_and_links_of_events(self):
         self.browser.click("#events-filter button[data-kind=decision]")

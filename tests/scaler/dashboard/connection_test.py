@@ -17,7 +17,7 @@ class ConnectionTest(DashboardCase):
         text = self.browser.text("#connection")
         self.assertIn("Connection lost", text)
         # How old what is shown is, and that it is marked.
-        self.browser.until("/Shown is what was [2-9] s ago/.test(document.getElementById('age').innerText)")
+        self.browser.until("/shows the state of [2-9] s ago/.test(document.getElementById('age').innerText)")
         self.assertTrue(self.browser.script("return document.body.classList.contains('stale')"))
         self.assertIn("worker-1", self.browser.text("#nodes-rows"))
         enabled = "[...document.querySelectorAll('[aria-haspopup=dialog]')].filter((b) => !b.disabled).length"
@@ -60,10 +60,10 @@ class ConnectionTest(DashboardCase):
         self.browser.until("document.getElementById('job-state').innerText === 'cancelled'")
         self.browser.click("#order-close")
         self.server.kill()
-        self.browser.until("document.getElementById('connection').innerText === 'Ended; the scaler is gone'")
+        self.browser.until("document.getElementById('connection').innerText === 'Ended; the scaler has ended, too'")
         self.assertEqual(self.browser.script("return document.getElementById('connection').dataset.state"), "ended")
         self.assertFalse(self.browser.script("return document.body.classList.contains('stale')"))
-        self.browser.until("document.getElementById('shares-empty').textContent === 'No worker runs any more.'")
+        self.browser.until("document.getElementById('shares-empty').textContent === 'All workers have ended.'")
         self.assertIn("The job has ended: cancelled", self.browser.text("#banner"))
 
     def test_the_token_leaves_the_address_and_stays_in_the_tab(self):

@@ -57,8 +57,8 @@ class LooksTest(DashboardCase):
         self.browser.until("document.getElementById('rates-empty').hidden")
         self.assertEqual(self.browser.text("#job-name"), "flights")
         self.assertEqual(self.browser.text("#connection"), "Live")
-        # Workers count what they evaluated, too.
         self.assertRegex(self.browser.text("#job-figures"), r"Training records committed\n[\d,]+ of 20,000")
+        self.assertIn("when every partition has a snapshot that holds it", self.browser.text("#commit-hint"))
         # The job's time, not that of a master that was just started again.
         self.assertRegex(self.browser.text("#job-figures"), r"Running for\n1 min \d+ s")
         self.assertIn("failed 2", self.browser.text("#shards-legend"))
@@ -91,16 +91,32 @@ class LooksTest(DashboardCase):
 
     def test_no_width_is_too_narrow(self):
         self.show()
-        for width in (360, 414, 768, 1024, 1280, 1920):
-            self.browser.look(width=width, height=740)
+        for width, height in ((360, 640), (414, 740), (420, 740), (768, 740), (1024, 740), (1280, 740), (1920, 740)):
+            self.browser.look(width=width, height=height)
             with self.subTest(width=width):
                 self.browser.until("innerWidth === arguments[0]", width)
                 # The page is told of its new width in a later frame.
                 self.browser.until(f"((() => {{{TOO_WIDE}}})()).length === 0")
                 self.assertLessEqual(self.browser.script("return document.documentElement.scrollWidth"), width)
+                # Every link to a section is seen whole, without scrolling sideways.
+                bar = "const bar = document.querySelector('.sections'); return bar.scrollWidth - bar.clientWidth"
+                self.assertLessEqual(self.browser.script(bar), 0)
         self.browser.look(width=360, height=740)
         self.browser.click("button[aria-label='Restart worker-0']")
         self.assertEqual(self.browser.script(TOO_WIDE), [])
+
+    def test_the_range_of_rates_can_be_chosen(self):
+        self.show()
+        self.browser.until("document.getElementById('rates-empty').hidden")
+        label = "document.getElementById('rates-chart').getAttribute('aria-label')"
+        self.assertIn("over the last 10 minutes", self.browser.script(f"return {label}"))
+        for seconds, text in (("21600", "6 hours"), ("300", "5 minutes")):
+            self.browser.script(
+                "const range = document.getElementById('rates-window'); range.value = arguments[0]; range.dispatchEvent(new Event('change'))",
+                seconds,
+            )
+            self.browser.until(f"{label}.includes('over the last {text};')")
+        self.assert_quiet()
 
     def focused(self):
         return self.browser.script(

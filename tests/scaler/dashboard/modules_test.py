@@ -58,11 +58,69 @@ class ModulesTest(DashboardCase):
         left = "return m.leftOut(args[0].map((lost) => ({ lost })), args[1].map((lost) => ({ lost })));"
         for partitions, shown, text in (
             ([0, 1], [0, 1], ""),
-            ([0, 0, 1, 0], [1, 0], "Shown are the 2 partitions with the largest lag; there are 2 more."),
-            ([1, 0, 1], [1, 0], "Shown are the 2 partitions with the largest lag; there is 1 more, 1 of them with lost offsets."),
+            ([0, 0, 1, 0], [1, 0], "The table has the 2 partitions with the largest lag. There are 2 more."),
+            ([1, 0, 1], [1, 0], "The table has the 2 partitions with the largest lag. There is 1 more, 1 of them with lost offsets."),
         ):
             with self.subTest(partitions=partitions, shown=shown):
                 self.assertEqual(self.call("topics_view.js", left, partitions, shown), text)
+
+    def test_the_epoch_shown_is_the_one_in_which_workers_are(self):
+        def dataset(index, mode, *shards):
+            epochs = [{"epoch": e, "shards": {"total": 4, "todo": todo, "leased": leased}} for e, (todo, leased) in enumerate(shards)]
+            return {"index": index, "name": f"set-{index}", "mode": mode, "epochs": epochs}
+
+        for datasets, shown in (
+            ([], None),
+            ([dataset(0, "train")], None),
+            # The first epoch waits for its snapshots only.
+            ([dataset(0, "train", (0, 0), (3, 1))], (0, 1)),
+            ([dataset(0, "train", (0, 1), (3, 1))], (0, 0)),
+            ([dataset(0, "evaluate", (4, 0)), dataset(1, "train", (0, 0), (0, 0))], (1, 1)),
+            ([dataset(0, "evaluate", (4, 0))], (0, 0)),
+        ):
+            with self.subTest(datasets=datasets):
+                found = self.call("polls.js", "return m.presentEpoch(...args);", datasets)
+                self.assertEqual(found, shown and {"dataset": shown[0], "epoch": shown[1]})
+        both = [dataset(0, "train", (0, 1), (0, 2)), dataset(1, "evaluate", (0, 4))]
+        held = self.call("shards_view.js", "return m.heldElsewhere(...args);", both, {"dataset": 0, "epoch": 1})
+        self.assertEqual(held, "Workers also hold 1 shard of set-0, epoch 1; 4 shards of set-1, epoch 1.")
+        self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", both[:1], None).count("shard"), 2)
+        self.assertEqual(self.call("shards_view.js", "return m.heldElsewhere(...args);", [dataset(0, "train", (4, 0))], None), "")
+
+    def test_an_epoch_that_ended_while_it_was_asked_for_gives_way_to_the_next(self):
+        ask = (
+            "const states = args[2]; const api = { get: async (path) => ({ path, runs: [{ state: states[path.split('/')[6]] }] }) };"
+            "const [shown, map] = await m.askMap(api, args[0], args[1]); return [shown && shown.epoch, map && map.path.split('/')[6]];"
+        )
+        epochs = [{"epoch": e, "shards": {"total": 4, "todo": 0, "leased": 1}} for e in range(2)]
+        datasets = [{"index": 0, "mode": "train", "epochs": epochs}]
+        for chosen, states, shown in (
+            (None, ["leased", "todo"], [0, "0"]),
+            (None, ["done", "leased"], [1, "1"]),
+            ({"dataset": 0, "epoch": 0}, ["done", "leased"], [0, "0"]),
+            ({"dataset": 0, "epoch": 1}, ["done", "done"], [1, "1"]),
+        ):
+            with self.subTest(chosen=chosen, states=states):
+                self.assertEqual(self.call("polls.js", ask, datasets, chosen, states), shown)
+        self.assertEqual(self.call("polls.js", ask, [], None, []), [None, None])
+
+    def test_why_records_are_not_committed_yet(self):
+        def text(done, interval, ages, now=5000):
+            progress = {"records_done": done, "records_committed": 10}
+            partitions = {"at": 4000, "partitions": [{"snapshot_age_ms": age} for age in ages]}
+            return self.call("job_view.js", "return m.commitText(...args);", progress, interval, partitions, now)
+
+        why = "A record is committed when every partition has a snapshot that holds it."
+        for arguments, expected in (
+            ((10, 10, [0]), ""),
+            ((11, 0, [0]), why),
+            ((11, 10, []), f"{why} Servers take snapshots every 10 s."),
+            ((11, 10, [2000, None]), f"{why} Servers take snapshots every 10 s."),
+            ((11, 10, [2000, 3000]), f"{why} The next snapshots begin in about 6 s."),
+            ((11, 10, [2000, 9500]), f"{why} The next snapshots are being taken."),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(text(*arguments), expected)
 
     def test_a_shard_map_of_any_size_fits_its_box(self):
         for shards in (1, 7, 100, 999, 10_000, 123_456, 5_000_000):
@@ -71,8 +129,14 @@ class ModulesTest(DashboardCase):
                 with self.subTest(shards=shards, width=width, layout=layout):
                     squares = -(-shards // layout["per"])
                     self.assertGreaterEqual(layout["columns"] * layout["rows"], squares)
-                    self.assertLessEqual(layout["rows"] * layout["square"], height)
-                    self.assertLessEqual(layout["columns"] * layout["square"], width)
+                    tall, wide = layout["rows"] * layout["cellHeight"], layout["columns"] * layout["cellWidth"]
+                    self.assertLessEqual(tall, height + 1e-6)
+                    self.assertLessEqual(wide, width + 1e-6)
+                    # It fills the box, unless it has few shards.
+                    if shards >= 100:
+                        self.assertGreater(wide, 0.99 * width)
+                        self.assertGreater(tall, 0.75 * height)
+                    self.assertLess(max(layout["cellHeight"], layout["cellWidth"]), 2 * min(layout["cellHeight"], layout["cellWidth"]))
 
     def test_a_square_of_several_shards_shows_what_needs_looking_at(self):
         runs = [(0, 10, "committed"), (10, 11, "failed"), (11, 20, "committed"), (20, 25, "todo"), (25, 26, "leased"), (26, 32, "todo")]
@@ -96,7 +160,7 @@ class ModulesTest(DashboardCase):
 
     def test_samples_come_in_pieces_and_old_ones_go(self):
         take = (
-            "const log = new m.SampleLog(); for (const piece of args[0]) log.take(piece);"
+            "const log = new m.SampleLog(args[1]); for (const piece of args[0]) log.take(piece);"
             "return [log.newestUs, log.names(), log.of('rate').map((series) => [series.node, series.points.length])];"
         )
 
@@ -106,15 +170,42 @@ class ModulesTest(DashboardCase):
             return {"times_us": times, "series": [series]}
 
         pieces = [piece(0, 100, "gone"), piece(100, 300, "a"), {"times_us": [], "series": []}, piece(300, 750, "a")]
-        self.assertEqual(
-            self.call("sample_log.js", take, pieces), [749_000_000, [["rate", "records/s"]], [["a", 600]]]
-        )
+        for window, kept in ((600, [["a", 600]]), (300, [["a", 300]]), (3600, [["gone", 100], ["a", 650]])):
+            with self.subTest(window=window):
+                self.assertEqual(self.call("sample_log.js", take, pieces, window), [749_000_000, [["rate", "records/s"]], kept])
 
     def test_lines_break_where_the_scaler_was_away(self):
-        take = "const log = new m.SampleLog(); log.take(args[0]); return log.of('rate')[0].points;"
+        take = "const log = new m.SampleLog(args[1]); log.take(args[0]); return log.of('rate')[0].points;"
         series = {"node": "a", "name": "rate", "unit": "records/s", "values": [1, None, 3]}
-        points = self.call("sample_log.js", take, {"times_us": [1_000_000, 2_000_000, 20_000_000], "series": [series]})
+        samples = {"times_us": [1_000_000, 2_000_000, 20_000_000], "series": [series]}
+        points = self.call("sample_log.js", take, samples, 600)
         self.assertEqual(points, [{"x": 1000, "y": 1}, {"x": 2000, "y": None}, {"x": 2001, "y": None}, {"x": 20000, "y": 3}])
+        # Over a longer time there is a value every 10 s.
+        points = self.call("sample_log.js", take, samples, 1800)
+        self.assertEqual(points, [{"x": 1000, "y": 1}, {"x": 2000, "y": None}, {"x": 20000, "y": 3}])
+
+    def test_the_chart_marks_what_happened_to_processes_and_ends_of_epochs(self):
+        def event(number, kind, target="worker-0", evidence=(), dry_run=False):
+            return {"id": number, "wall_us": number * 1000, "kind": kind, "target": target, "dry_run": dry_run,
+                    "evidence": [{"name": name, "value": value} for name, value in evidence]}
+
+        events = [
+            event(1, "exit", "master", [("start", 1)]),
+            event(2, "decision"),
+            event(3, "decision", dry_run=True),
+            event(4, "note", "master"),
+            event(5, "note", "train", [("epoch", 3)]),
+            event(6, "note"),
+            event(7, "outcome"),
+            event(8, "action"),
+        ]
+        self.assertEqual(self.call("rates_view.js", "return m.marksOf(args[0]);", events), [
+            {"x": 1, "label": "#1", "color": "--bad"},
+            {"x": 2, "label": "#2", "color": "--busy"},
+            {"x": 4, "label": "#4", "color": "--warn"},
+            {"x": 5, "label": "epoch 3 of train", "color": "--muted", "minor": True},
+            {"x": 8, "label": "#8", "color": "--text"},
+        ])
 
     def test_events_are_kept_in_order_once_and_linked(self):
         store = (

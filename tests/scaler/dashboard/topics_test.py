@@ -45,7 +45,7 @@ class FewPartitionsTest(TopicsCase):
         self.show()
         self.assertEqual(
             self.browser.text(f"{PURCHASES} .note"),
-            "Cannot be looked at now: no broker of kafka-1:9092 answers: connection refused",
+            "The topic cannot be read now: no broker of kafka-1:9092 answers: connection refused",
         )
         seen = "return [...arguments].map((topic) => document.querySelector(`${topic} .note`).checkVisibility())"
         self.assertEqual(self.browser.script(seen, CLICKS, PURCHASES), [False, True])
@@ -116,7 +116,7 @@ class ManyPartitionsTest(TopicsCase):
         self.assertEqual([row[0] for row in rows], [str(number) for number in range(1999, 1949, -1)])
         self.assertEqual(
             self.browser.text(f"{CLICKS} .more .hint"),
-            "Shown are the 50 partitions with the largest lag; there are 1,950 more, 1 of them with lost offsets.",
+            "The table has the 50 partitions with the largest lag. There are 1,950 more, 1 of them with lost offsets.",
         )
         self.assertIn("1,200 offsets", self.browser.text(f"{CLICKS} dl"))
         self.assertLess(self.browser.script("return document.querySelectorAll('#topics *').length"), 1000)

@@ -75,7 +75,7 @@ TEST_F(DeciderTest, AWorkerThatTheMasterWasAskedToSendAwayIsNotReplacedEither) {
   ASSERT_THAT(orders, SizeIs(1));
   EXPECT_EQ(Pauses(orders), "worker-count");
   EXPECT_THAT(Told(), ElementsAre("action worker-count pause-policy"));
-  EXPECT_THAT(events_.back().because, HasSubstr("worker-1 was sent away"));
+  EXPECT_THAT(events_.back().because, HasSubstr("sent worker-1 away"));
   EXPECT_THAT(decider_->SentAway("worker-2", job_.view), IsEmpty()) << "it is paused already";
   EXPECT_THAT(Seconds(600), IsEmpty());
 }

@@ -44,7 +44,7 @@ TEST_F(HumanOrdersTest, ARestart) {
   EXPECT_FALSE(restart.charged);
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted quiet,
                               Ask(RestartNode{.node = "ps-0", .only_start = 1}));
-  EXPECT_EQ(quiet.event.because, "asked for by a person");
+  EXPECT_EQ(quiet.event.because, "a person gave this order");
 }
 
 TEST_F(HumanOrdersTest, RefusedRestarts) {
@@ -85,11 +85,11 @@ TEST_F(HumanOrdersTest, ADrainOfANode) {
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("the only worker")));
   job_.Node("ps-0").drained = true;
   EXPECT_THAT(Ask(EndNode{"ps-0"}),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("was drained already")));
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is already drained")));
   job_.Node("ps-0").drained = false;
   job_.Node("ps-0").state = NodeState::kStarting;
   EXPECT_THAT(Ask(EndNode{"ps-0"}),
-              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("not serving")));
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("does not serve")));
   EXPECT_THAT(Ask(EndNode{"ps-7"}), StatusIs(StatusCode::kNotFound, HasSubstr("'ps-7'")));
 }
 
@@ -128,7 +128,7 @@ TEST_F(HumanOrdersTest, MemoryBeyondWhatThereIsIsRefused) {
 TEST_F(HumanOrdersTest, MemoryBelowWhatItUsesIsRefused) {
   EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 314 * kMiB}),
               StatusIs(StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("uses 300 MiB"), HasSubstr("315 MiB at least"))));
+                       AllOf(HasSubstr("uses 300 MiB"), HasSubstr("at least 315 MiB"))));
   EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 315 * kMiB}), IsOk());
   job_.Node("ps-0").state = NodeState::kExited;
   EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 100 * kMiB}), IsOk())
@@ -223,7 +223,7 @@ TEST_F(HumanOrdersTest, AJobThatDrainsTakesLittleAndOneThatIsOverNothing) {
   };
   job_.view.activity = Activity::kDraining;
   for (const absl::Status& status : all()) {
-    EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, HasSubstr("being drained")));
+    EXPECT_THAT(status, StatusIs(StatusCode::kFailedPrecondition, HasSubstr("is draining")));
   }
   EXPECT_THAT(Ask(CancelJob{}), IsOk());
   EXPECT_THAT(Ask(ResizeNode{.node = "ps-0", .memory_bytes = 1024 * kMiB}), IsOk());

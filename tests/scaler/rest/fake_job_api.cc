@@ -63,6 +63,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   job_.counters = {.redelivered_minibatches = 3, .replayed_shards = 1};
   job_.scaler_started_wall_us = options_.begin_wall_us;
   job_.workers_wanted = 2;
+  job_.snapshot_interval_s = 10;
   const EpochStatus epoch{.records_expected = 10000,
                           .records_done = 3000,
                           .records_committed = 2000,
@@ -113,7 +114,7 @@ Event FakeJobApi::Act(const std::string& action, const std::string& target,
   Event event = Add({.kind = "action",
                      .target = target,
                      .action = action,
-                     .because = reason.empty() ? "asked for by a person" : reason});
+                     .because = reason.empty() ? "a person gave this order" : reason});
   if (settle_) {
     Add({.kind = "outcome",
          .target = target,

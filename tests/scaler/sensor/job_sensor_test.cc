@@ -408,6 +408,28 @@ TEST_F(ActivityTest, AllDoneThenOver) {
   EXPECT_EQ(job_.Second().activity, Activity::kOver);
 }
 
+TEST(JobSensorTest, TheRateIsTheNewestFigureAlsoAfterScaling) {
+  SensedJob job;
+  job.Seconds(20);
+  job.Add(NodeRole::kWorker, "worker-2");
+  for (int i = 0; i < 12; ++i) {
+    job.Second();
+    const rest::Samples samples = job.sensor.Since("", 0, 600);
+    const auto of_job = std::ranges::find_if(samples.series, [](const rest::SampleSeries& series) {
+      return series.node.empty() && series.name == "records_per_second";
+    });
+    ASSERT_NE(of_job, samples.series.end());
+    EXPECT_NEAR(job.sensor.Rate(), of_job->values.back(), 1) << "second " << i;
+  }
+  EXPECT_NEAR(job.sensor.Rate(), 3'000, 1);
+  // One stands still: over 3 s, nothing of it is left; over 10 s, some.
+  job.Status("worker-2").state = NodeState::kLost;
+  job.Seconds(4);
+  EXPECT_NEAR(job.sensor.Rate(), 2'000, 1);
+  EXPECT_EQ(job.sensor.RateOf("worker-2"), 0);
+  EXPECT_GT(job.sensor.SteadyRate(), 1'999);
+}
+
 TEST(JobSensorTest, FiguresOfTheDashboard) {
   SensedJob job;
   job.Seconds(20);

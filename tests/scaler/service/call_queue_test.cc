@@ -39,7 +39,7 @@ TEST(CallQueueTest, WhatWasNotBegunInTimeIsNeverRun) {
   CallQueue queue;
   bool ran = false;
   EXPECT_THAT(queue.Run([&] { ran = true; }, milliseconds(1)),
-              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("nothing was done")));
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("did nothing")));
   queue.RunWaiting();
   EXPECT_FALSE(ran);
 }

@@ -20,6 +20,7 @@ using muster::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::chrono::seconds kPatience{20};
 
@@ -147,6 +148,29 @@ TEST_F(LiveJobApiTest, AMasterThatIsAwayIsNotAsked) {
   EXPECT_THAT(api_->Shards({}).status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("does not answer")));
   EXPECT_THAT(api_->Look(), IsOk());
+}
+
+TEST_F(LiveJobApiTest, TheTextsOfGrpcAreNotShown) {
+  class FailingMaster final : public testing::FakeMaster::Client {
+   public:
+    FailingMaster() : Client(nullptr) {}
+    absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest&) override { return answer; }
+    absl::Status answer;
+  };
+  FailingMaster master;
+  LiveJobApi api({.host = &host_, .order_deadline = kPatience}, &board_, log_.get(), &master,
+                 &calls_, &*taker_);
+  master.answer = absl::DeadlineExceededError("the master at 127.0.0.1:7: Deadline Exceeded");
+  EXPECT_THAT(api.Shards({}).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("Exceeded"))));
+  master.answer = absl::UnavailableError(
+      "the master at 127.0.0.1:7: failed to connect to all addresses; last error: UNKNOWN");
+  EXPECT_THAT(api.Shards({}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, Not(HasSubstr("UNKNOWN"))));
+  master.answer = absl::UnavailableError("the journal's disk is full");
+  EXPECT_THAT(api.Shards({}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("disk is full")))
+      << "the master's own words";
 }
 
 TEST_F(LiveJobApiTest, PartitionsHaveTheirLoad) {

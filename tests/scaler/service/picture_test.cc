@@ -109,6 +109,11 @@ TEST_F(PictureTest, TheJobFilesRangeOfWorkersIsShown) {
   EXPECT_EQ(job.workers_max, 6u);
 }
 
+TEST_F(PictureTest, TheIntervalOfSnapshotsIsShown) {
+  shape_.snapshot_interval = std::chrono::milliseconds(2'500);
+  EXPECT_EQ(DrawPicture({}, JobSensor(shape_), shape_).job.snapshot_interval_s, 2.5);
+}
+
 TEST_F(PictureTest, WithoutAMasterThereAreNodesAllTheSame) {
   PictureInput input{.job_name = "flights", .job_id = "id-1", .kept = {kept_}};
   input.workers_wanted = 3;

@@ -110,6 +110,24 @@ TEST_F(ScalerLoopTurnsTest, FromTheFirstStartToTheLastExit) {
   EXPECT_EQ(board_.Look()->job.limits_remark, "no limits here");
 }
 
+TEST_F(ScalerLoopTurnsTest, AnEndOfTheMasterIsAnEventThatShowsInItsAnswers) {
+  const auto started = [&](uint32_t start) {
+    v1::ReportNodeRequest report;
+    report.set_node("master");
+    report.set_role("master");
+    report.set_what("started");
+    report.set_start(start);
+    return master_.MakeClient()->ReportNode(report).ok();
+  };
+  Run({[&] { return started(1) && Runs("worker-0", 1); }, [&] { return started(2); },
+       [&] {
+         const std::vector<rest::Event> told = events_->Events(0, 100).events;
+         return std::ranges::any_of(told, [](const rest::Event& event) {
+           return event.kind == "exit" && event.target == "master";
+         });
+       }});
+}
+
 TEST_F(ScalerLoopTurnsTest, AnExitIsHeardByTheMasterThenReleasedThenFollowed) {
   size_t told_at_release = 0;
   Run({[&] { return Runs("worker-0", 1); },

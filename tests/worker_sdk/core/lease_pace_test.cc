@@ -32,15 +32,30 @@ TEST(LeasePaceTest, LongShardsAreHeldAsTheJobSays) {
   LeasePace pace(3);
   TimePoint now{std::chrono::seconds(100)};
   EXPECT_EQ(pace.goal(), 3u);
-  EXPECT_EQ(GoalAfter(&pace, &now, milliseconds(200), milliseconds(1), milliseconds(5'000)), 3u);
+  EXPECT_EQ(GoalAfter(&pace, &now, milliseconds(700), milliseconds(1), milliseconds(8'000)), 3u);
 }
 
-TEST(LeasePaceTest, ShortShardsAreHeldForATenthOfASecond) {
+TEST(LeasePaceTest, TheLoopsHaveWorkWhileTheMasterRestarts) {
+  for (const milliseconds shard : {milliseconds(10), milliseconds(40), milliseconds(300)}) {
+    LeasePace pace(2);
+    TimePoint now{std::chrono::seconds(100)};
+    const uint32_t goal = GoalAfter(&pace, &now, shard, milliseconds(1), milliseconds(9'000));
+    const auto expected = static_cast<double>(LeasePace::kRestart / shard);
+    EXPECT_NEAR(goal, expected, 0.1 * expected + 1) << shard.count() << " ms";
+  }
+  LeasePace pace(2);
+  TimePoint now{std::chrono::seconds(100)};
+  EXPECT_EQ(GoalAfter(&pace, &now, milliseconds(1), milliseconds(1), milliseconds(5'000)),
+            LeasePace::kRestartShardsMax)
+      << "every exchange lists them";
+}
+
+TEST(LeasePaceTest, VeryShortShardsAreHeldForATenthOfASecond) {
   for (const milliseconds trip : {milliseconds(1), milliseconds(30), milliseconds(100)}) {
     LeasePace pace(2);
     TimePoint now{std::chrono::seconds(100)};
-    const uint32_t goal = GoalAfter(&pace, &now, microseconds(500), trip, milliseconds(5'000));
-    const auto expected = static_cast<double>((LeasePace::kAhead + 2 * trip) / microseconds(500));
+    const uint32_t goal = GoalAfter(&pace, &now, microseconds(300), trip, milliseconds(5'000));
+    const auto expected = static_cast<double>((LeasePace::kAhead + 2 * trip) / microseconds(300));
     EXPECT_NEAR(goal, expected, 0.15 * expected) << trip.count() << " ms";
   }
 }
@@ -49,7 +64,8 @@ TEST(LeasePaceTest, TheGoalRisesAtOnceAndFallsWithinTwoSpans) {
   LeasePace pace(2);
   TimePoint now{std::chrono::seconds(100)};
   EXPECT_GT(GoalAfter(&pace, &now, microseconds(100), milliseconds(1), milliseconds(200)), 500u);
-  EXPECT_EQ(GoalAfter(&pace, &now, milliseconds(500), milliseconds(1), milliseconds(210)), 2u);
+  const milliseconds two_spans = 2 * LeasePace::kRestart + milliseconds(10);
+  EXPECT_EQ(GoalAfter(&pace, &now, milliseconds(900), milliseconds(1), two_spans), 2u);
 }
 
 TEST(LeasePaceTest, TheGoalHasABound) {

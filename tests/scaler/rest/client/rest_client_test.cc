@@ -73,7 +73,7 @@ TEST_F(RestClientTest, EveryOrderOfAPersonArrivesAsItWas) {
                                 client_->Give({order, reasoned ? "because" : ""}));
     EXPECT_EQ(event.action, ActionName(order));
     EXPECT_EQ(event.target, TargetOf(order));
-    EXPECT_EQ(event.because, reasoned ? "because" : "asked for by a person") << event.action;
+    EXPECT_EQ(event.because, reasoned ? "because" : "a person gave this order") << event.action;
     EXPECT_EQ(event.after.size(), event.action == "resize" ? event.before.size() : 0);
   }
   EXPECT_EQ(job_.GetNode("ps-1")->limits.cpus, 2);
