@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "cli/run/event_lines.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/node_counts.h"
 #include "cli/state/scaler_link.h"
@@ -144,16 +145,9 @@ void JobRunner::ReadAnswers() {
 
 void JobRunner::Show(const std::vector<MasterEvent>& events) {
   size_t shown = 0;
-  for (const MasterEvent& event : events) {
-    // A resumed journal holds the events of former runs.
-    if (event.wall_us < started_wall_us_) continue;
-    // The text of an exit ends with the last lines of the log.
-    last_event_ = event.kind + (event.node.empty() ? "" : " " + event.node) +
-                  (event.text.empty() ? "" : ": " + FirstLine(event.text));
-    // The supervisor and the summary report it themselves.
-    const bool told_already =
-        event.kind == "job-ended" || event.node == "master" || event.node == "scaler";
-    if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&
+  for (const EventLine& line : EventLines(events, started_wall_us_)) {
+    last_event_ = line.text;
+    if (display_.mode() == ProgressDisplay::Mode::kLines && !line.told_elsewhere &&
         ++shown <= kEventsShownMax) {
       display_.Print(fmt::format("  {}", last_event_));
     }

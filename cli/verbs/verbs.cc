@@ -9,6 +9,8 @@ void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddNodes(app, chosen);
   AddPartitions(app, chosen);
   AddExport(app, chosen);
+  AddTensorboard(app, chosen);
+  AddCompare(app, chosen);
   AddShards(app, chosen);
   AddLogs(app, chosen);
   AddWait(app, chosen);

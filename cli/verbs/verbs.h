@@ -5,6 +5,8 @@
 
 #include "cli/ask/list_command.h"
 #include "cli/ask/query_commands.h"
+#include "cli/metrics/compare_command.h"
+#include "cli/metrics/tensorboard_command.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
@@ -42,6 +44,10 @@ void AddPartitions(CLI::App* app, Chosen* chosen,
                    Command<PartitionsOptions> command = PartitionsCommand);
 void AddExport(CLI::App* app, Chosen* chosen,
                Command<ExportCommandOptions> command = ExportCommand);
+void AddTensorboard(CLI::App* app, Chosen* chosen,
+                    Command<metrics::TensorboardOptions> command = metrics::TensorboardCommand);
+void AddCompare(CLI::App* app, Chosen* chosen,
+                Command<metrics::CompareOptions> command = metrics::CompareCommand);
 void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command = ShardsCommand,
                Command<steer::RetryOptions> retry_command = steer::RetryCommand);
 void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command = LogsCommand);

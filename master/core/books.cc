@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "proto/status/epoch_words.h"
+
 namespace muster {
 
 Books::Books(CoreOptions job, MasterIncarnation own, DurableState* state, TimePoint now)
@@ -19,9 +21,9 @@ Books::Books(CoreOptions job, MasterIncarnation own, DurableState* state, TimePo
 void Books::SayWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at) {
   const EpochCounts counts = ledger.queue().Counts(dataset, epoch);
   if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) return;
-  Say(at, "epoch-committed", "",
-      fmt::format("epoch {} of dataset '{}': {} shards, {} records", epoch.value() + 1,
-                  NameOf(dataset), counts.shards, ledger.RecordsCommitted(dataset, epoch)));
+  Say(at, kEpochCommittedKind, "",
+      fmt::format("{}: {} shards, {} records", EpochWords(NameOf(dataset), epoch.value()),
+                  counts.shards, ledger.RecordsCommitted(dataset, epoch)));
 }
 
 }  // namespace muster

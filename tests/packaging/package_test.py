@@ -111,6 +111,10 @@ class PackageTest(unittest.TestCase):
         for name in ("bash-completion/completions/muster", "zsh/vendor-completions/_muster",
                      "fish/vendor_completions.d/muster.fish", "muster/prometheus/rules.yml", "muster/grafana/job.json", "doc/libmuster-dev/copyright", "doc/muster/changelog.gz"):
             self.assertGreater(os.path.getsize(os.path.join(share, name)), 0, name)
+        for name in ("trainer.cc", "CMakeLists.txt", "job.yaml", "make_data", "score.py"):
+            path = os.path.join(share, "doc", "muster", "examples", "tutorial", name)
+            self.assertEqual(os.access(path, os.X_OK), name in ("make_data", "score.py"), name)
+            self.assertGreater(os.path.getsize(path), 0, name)
         with gzip.open(os.path.join(share, "doc", "muster", "changelog.gz"), "rt") as file:
             newest = re.search(r"^## (\d\S*) \(\d{4}-\d\d-\d\d\)$", file.read(), re.MULTILINE)
         self.assertEqual(newest.group(1), self.version, "the newest release in CHANGELOG.md")

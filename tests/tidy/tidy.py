@@ -41,7 +41,7 @@ LAYERS = {
 }
 # The folders of a room, downwards: each may include what stands before it. "" is the room's own, above its folders.
 INNER = {
-    "cli": ("show", "state", "run", "ask", "steer", "simulate", "verify", "verbs", ""),
+    "cli": ("show", "state", "run", "ask", "steer", "metrics", "simulate", "verify", "verbs", ""),
     "host": ("", "stacks", "processes"),
     "job": ("", "file"),
     "master": ("core", "journal", "sources", "service"),
@@ -60,7 +60,7 @@ BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("cli/run/run_supervisor", "cli/show/epochs", "cli/show/fit", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
+PURE_FOLDERS = ("cli/metrics/comparison", "cli/metrics/event_file", "cli/metrics/points", "cli/run/run_supervisor", "cli/show/epochs", "cli/show/fit", "cli/show/json_output", "cli/show/text_output", "host", "job", "master/core", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "verify", "worker_sdk/core")
 # Of those, the ones whose subfolders are shells.
 PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(

@@ -37,11 +37,11 @@ class VerbsTest : public ::testing::Test {
 TEST_F(VerbsTest, HelpShowsThemInThisOrder) {
   std::vector<std::string> names;
   for (const CLI::App* verb : All()) names.push_back(verb->get_name());
-  EXPECT_THAT(
-      names, ElementsAre("run", "list", "status", "nodes", "partitions", "export", "shards", "logs",
-                         "wait", "events", "drain", "cancel", "simulate", "explain", "top",
-                         "dashboard", "restart", "resize", "scale", "policies", "master", "ps",
-                         "scaler", "verify", "help", "version", "completion"));
+  EXPECT_THAT(names, ElementsAre("run", "list", "status", "nodes", "partitions", "export",
+                                 "tensorboard", "compare", "shards", "logs", "wait", "events",
+                                 "drain", "cancel", "simulate", "explain", "top", "dashboard",
+                                 "restart", "resize", "scale", "policies", "master", "ps", "scaler",
+                                 "verify", "help", "version", "completion"));
 }
 
 TEST_F(VerbsTest, TheVerbThatWasNamedIsChosen) {
@@ -58,8 +58,9 @@ TEST_F(VerbsTest, TheVerbThatWasNamedIsChosen) {
 TEST_F(VerbsTest, WhatIsMissingOrBeyondItsBoundsIsRefused) {
   for (const char* line :
        {"scale", "scale --workers 0", "top --interval 0", "partitions --limit 0", "export",
-        "ps --name ps-0", "ps --name ps-0 --master 127.0.0.1:1 --threads 0", "master", "scaler",
-        "drain --timeout 0", "verify --kills 4000000000", "verify --planted-bug none-such"}) {
+        "tensorboard", "compare state", "ps --name ps-0",
+        "ps --name ps-0 --master 127.0.0.1:1 --threads 0", "master", "scaler", "drain --timeout 0",
+        "verify --kills 4000000000", "verify --planted-bug none-such"}) {
     EXPECT_FALSE(Parse(line)) << line;
     EXPECT_FALSE(chosen_) << line;
   }

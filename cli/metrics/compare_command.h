@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/show/output.h"
+
+namespace muster::metrics {
+
+struct CompareOptions {
+  std::vector<std::string> jobs;  // each a state directory or a job file
+  OutputFormat output = OutputFormat::kText;
+};
+/// `muster compare`: the jobs side by side, whether or not they run. Returns the exit code of the
+/// process.
+int CompareCommand(const CompareOptions& options);
+
+}  // namespace muster::metrics

@@ -1,0 +1,96 @@
+#include "cli/metrics/points.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "proto/status/epoch_words.h"
+
+namespace muster::metrics {
+namespace {
+
+double SecondsOf(WallTime wall) {
+  return static_cast<double>(wall.count()) / 1e6;
+}
+
+/// A value that is shown once must not change, so the epoch has no shard that may be retried.
+bool IsCommitted(const EpochStatus& epoch) {
+  return epoch.shards.total > 0 && epoch.shards.committed == epoch.shards.total;
+}
+
+/// When each epoch was committed, by the words that name it.
+std::map<std::string, WallTime> CommitTimes(const std::vector<MasterEvent>& events) {
+  std::map<std::string, WallTime> times;
+  for (const MasterEvent& event : events) {
+    if (event.kind != kEpochCommittedKind) continue;
+    times[event.text.substr(0, event.text.find(": "))] = WallTime(event.wall_us);
+  }
+  return times;
+}
+
+}  // namespace
+
+PointsOfDatasets EpochPoints(const JobStatus& status, const std::vector<MasterEvent>& events,
+                             WallTime now) {
+  const std::map<std::string, WallTime> times = CommitTimes(events);
+  PointsOfDatasets all;
+  for (const DatasetStatus& dataset : status.datasets) {
+    // An open topic has one epoch, which is not over although all known shards may be committed.
+    if (dataset.stream && dataset.stream->open) continue;
+    for (const EpochStatus& epoch : dataset.epochs) {
+      if (!IsCommitted(epoch)) continue;
+      const auto time = times.find(EpochWords(dataset.name, epoch.epoch));
+      for (const auto& [metric, value] : epoch.metrics) {
+        if (!std::isfinite(value)) continue;
+        all[dataset.name].push_back(
+            {.tag = metric,
+             .step = uint64_t{epoch.epoch} + 1,
+             .wall_seconds = SecondsOf(time == times.end() ? now : time->second),
+             .value = value});
+      }
+    }
+  }
+  return all;
+}
+
+void RateSampler::Add(WallTime wall, uint64_t records_trained, bool begins_run) {
+  const Reading reading{.wall = wall, .records = records_trained};
+  const bool gap = wall < newest_ || wall - newest_ > kGap;
+  newest_ = wall;
+  if (!window_ || begins_run || gap) {
+    window_ = reading;
+    return;
+  }
+  if (wall - window_->wall < kWindow) return;
+  const uint64_t trained =
+      records_trained > window_->records ? records_trained - window_->records : 0;
+  points_.push_back({.tag = kRateTag,
+                     .step = records_trained,
+                     .wall_seconds = SecondsOf(wall),
+                     .value = static_cast<double>(trained) / SecondsOf(wall - window_->wall)});
+  window_ = reading;
+}
+
+std::vector<Point> Missing(const std::vector<Point>& points, const EventFile& file) {
+  std::set<std::pair<std::string, uint64_t>> there;
+  double newest_rate = 0;
+  for (const Point& point : file.points) {
+    if (point.tag == kRateTag) {
+      newest_rate = std::max(newest_rate, point.wall_seconds);
+    } else {
+      there.emplace(point.tag, point.step);
+    }
+  }
+  std::vector<Point> missing;
+  for (const Point& point : points) {
+    const bool known = point.tag == kRateTag ? point.wall_seconds <= newest_rate
+                                             : !there.emplace(point.tag, point.step).second;
+    if (!known) missing.push_back(point);
+  }
+  return missing;
+}
+
+}  // namespace muster::metrics

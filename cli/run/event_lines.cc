@@ -1,0 +1,43 @@
+#include "cli/run/event_lines.h"
+
+#include <fmt/format.h>
+
+#include "cli/show/progress.h"
+#include "host/messages.h"
+#include "master/core/event_log.h"
+
+namespace muster {
+namespace {
+
+/// An exit's text goes on with the last lines of the log.
+std::string TextOf(const MasterEvent& event) {
+  return event.kind + (event.node.empty() ? "" : " " + event.node) +
+         (event.text.empty() ? "" : ": " + FirstLine(event.text));
+}
+
+}  // namespace
+
+std::vector<EventLine> EventLines(const std::vector<MasterEvent>& events, uint64_t since_wall_us) {
+  uint64_t rejected = 0;
+  for (const MasterEvent& event : events) {
+    if (event.wall_us >= since_wall_us && event.kind == kRecordRejected) ++rejected;
+  }
+  std::vector<EventLine> lines;
+  uint64_t rejected_seen = 0;
+  for (const MasterEvent& event : events) {
+    if (event.wall_us < since_wall_us) continue;
+    std::string text = TextOf(event);
+    if (event.kind == kRecordRejected) {
+      if (++rejected_seen < rejected) continue;
+      if (rejected > 1) {
+        text += fmt::format(" (the newest of {})", CountText(rejected, "rejected record"));
+      }
+    }
+    lines.push_back({.text = std::move(text),
+                     .told_elsewhere = event.kind == "job-ended" || event.node == "master" ||
+                                       event.node == "scaler"});
+  }
+  return lines;
+}
+
+}  // namespace muster
