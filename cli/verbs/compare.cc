@@ -9,7 +9,7 @@ void AddCompare(CLI::App* app, Chosen* chosen, Command<metrics::CompareOptions> 
       "compare", "Compare jobs: metrics, rates, times, nodes, and the settings that differ");
   verb->add_option("jobs", options->jobs, "Two or more state directories or job files")
       ->required()
-      ->expected(2, 100);
+      ->expected(-2);  // at least
   AddOutput(verb, &options->output);
   verb->footer(
       "Examples:\n"

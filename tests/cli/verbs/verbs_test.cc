@@ -66,6 +66,12 @@ TEST_F(VerbsTest, WhatIsMissingOrBeyondItsBoundsIsRefused) {
   }
 }
 
+TEST_F(VerbsTest, AnyNumberOfJobsIsCompared) {
+  const auto options = Parsed<metrics::CompareOptions>(AddCompare, "compare a b.yaml c");
+  ASSERT_TRUE(options.has_value());
+  EXPECT_THAT(options->jobs, ElementsAre("a", "b.yaml", "c"));
+}
+
 TEST_F(VerbsTest, EveryVerbShowsExamples) {
   for (const CLI::App* verb : All()) {
     EXPECT_THAT(verb->help(), HasSubstr("  muster " + verb->get_name())) << verb->get_name();
