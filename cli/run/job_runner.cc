@@ -147,10 +147,10 @@ void JobRunner::Show(const std::vector<MasterEvent>& events) {
   for (const MasterEvent& event : events) {
     // A resumed journal holds the events of former runs.
     if (event.wall_us < started_wall_us_) continue;
-    // The text of an exit ends with the last lines of the log.
+    // An exit's text goes on with the last lines of the log.
     last_event_ = event.kind + (event.node.empty() ? "" : " " + event.node) +
                   (event.text.empty() ? "" : ": " + FirstLine(event.text));
-    // The supervisor and the summary report it themselves.
+    // By the supervisor itself, and by the summary.
     const bool told_already =
         event.kind == "job-ended" || event.node == "master" || event.node == "scaler";
     if (display_.mode() == ProgressDisplay::Mode::kLines && !told_already &&

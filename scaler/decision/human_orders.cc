@@ -91,7 +91,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
   }
   if (node->drained) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} was drained already: it still takes snapshots every spec.snapshots.interval", name));
+        "{} was drained already: it goes on taking snapshots every spec.snapshots.interval", name));
   }
   if (node->role == NodeRole::kWorker) {
     if (facts_.workers <= 1) {
@@ -220,8 +220,7 @@ absl::Status HumanJudge::IsTraining() const {
   MUSTER_RETURN_IF_ERROR(IsNotOver());
   if (view_.activity != Activity::kDraining) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "the job is being drained: run it again after it has ended, and it continues where it "
-      "stopped");
+      "the job is being drained: run it again when it has ended, it goes on where it was");
 }
 
 absl::Status HumanJudge::MayHaveMemory(const NodeView& node, uint64_t bytes) const {

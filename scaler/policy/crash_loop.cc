@@ -81,8 +81,9 @@ std::vector<Proposal> PlatformKillPolicy::Step(const JobView& view) {
     proposal.evidence = {{"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes"},
                          {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes"}};
     proposal.because = fmt::format(
-        "{} ended with {}, and no counter says out of memory: it was killed from outside. It is "
-        "started again at the same size, and this does not count as its failure",
+        "{} ended with {}, and no counter says out of memory: killed from outside, so it is "
+        "started "
+        "again at the same size and charged with nothing",
         node->name, end.exit);
     proposals.push_back(std::move(proposal));
   }

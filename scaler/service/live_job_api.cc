@@ -186,8 +186,7 @@ absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
   MUSTER_RETURN_IF_ERROR(
       calls_->Run([&] { event = orders_->Take(wish); }, options_.order_deadline));
   if (!event.ok() || !IsMasters(wish.order)) return event;
-  // The event is recorded first, and then the master is called, because only the master can judge
-  // it.
+  // Told first, then asked for: it alone can judge.
   const absl::Status asked = AskMasterFor(wish);
   if (asked.ok()) return event;
   const std::string why(asked.message());

@@ -8,20 +8,20 @@
 
 namespace muster::sdk {
 
-/// How many shards a worker holds besides those in its loops: as many as its loops take in a tenth
-/// of a second. So short shards do not wait for the master, and long ones are not kept from other
-/// workers. If the worker holds far more, it hands the rest back. A shard that was not begun costs
-/// nothing when the worker dies: another worker gets it. Pure. Not thread-safe.
+/// How many shards a worker holds besides those in its loops: what its loops take in a tenth of a
+/// second, so that short shards do not wait for the master, and long ones are not kept from other
+/// workers: what is far more than that goes back. What is held and not begun costs nothing when the
+/// worker dies: it goes to the next who asks. Pure. Not thread-safe.
 class LeasePace {
  public:
-  /// How long the held shards last, in addition to the time of two exchanges.
+  /// How long what is held lasts, besides the time that two exchanges take.
   static constexpr std::chrono::milliseconds kAhead{100};
-  /// Exchanges that take longer, because they wait for a slow disk, count as this long.
+  /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
   static constexpr std::chrono::seconds kTripMax{2};
-  /// The maximum, because every exchange lists all of them.
+  /// Every exchange lists them all.
   static constexpr uint32_t kShardsMax = 4'096;
 
-  /// `shards_min`: held even if the loops are slow; 0: no shard is ever held ahead of a loop.
+  /// `shards_min`: held however slow the loops are; 0: none is ever held ahead of a loop.
   explicit LeasePace(uint32_t shards_min) : shards_min_(shards_min), goal_(shards_min) {}
 
   /// Shards to hold.
@@ -32,7 +32,7 @@ class LeasePace {
   uint32_t most() const { return 2 * goal_ + 4; }
   /// A loop takes a shard.
   void Took() { ++taken_; }
-  /// An exchange begins. The goal follows the shards taken since the last ones.
+  /// An exchange begins: the goal follows what was taken since the last ones.
   void Exchanging(TimePoint now) {
     begun_ = now;
     const std::chrono::nanoseconds span = kAhead + 2 * trip_;
@@ -46,7 +46,7 @@ class LeasePace {
     taken_ = 0;
     since_ = now;
   }
-  /// Its answer has arrived.
+  /// Its answer is there.
   void Answered(TimePoint now) {
     trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kTripMax);
   }

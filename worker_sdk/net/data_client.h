@@ -33,8 +33,8 @@ class DataClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// `parts`: one per item of the request; `rows`: of a pull. They are valid until this returns,
-    /// because the server may overwrite their memory.
+    /// `parts` one per item of the request; `rows`: of a pull. They are there until this returns,
+    /// for they may lie in memory that the server will write again.
     virtual void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.

@@ -27,8 +27,8 @@ constexpr size_t kStepBytes = 4u << 20;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
 
-/// The endpoint of "unix:/path" or "127.0.0.1:port"; none if it is neither, or if there is no such
-/// path.
+/// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
+/// no such path.
 std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& address) {
   if (address.starts_with("unix:")) {
     std::string path = address.substr(5);
@@ -338,8 +338,7 @@ absl::Status LaneConnection::OnReplyDirectory() {
 }
 
 absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) const {
-  // Requests have a checksum if bytes can be damaged on the way, and an answer has one if its
-  // request has one.
+  // Every request has one where there may be damage, and an answer has what its request has.
   if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) {
     return absl::OkStatus();
   }

@@ -77,7 +77,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   absl::Status EnterRings();
   void Greeted();
   absl::Status OnReplyDirectory();
-  /// The frame being read; `values` as received.
+  /// Of the frame being read; `values` as they came.
   absl::Status CheckChecksum(std::span<const std::byte> values) const;
   void ReadValues(uint64_t floats);
   void OnValues();
