@@ -7,6 +7,8 @@
 
 namespace muster::sdk {
 
+class RowCheck;
+
 /// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
 /// but for groups that are unchanged.
 struct ReceivedRows {
@@ -18,6 +20,10 @@ struct ReceivedRows {
   std::shared_ptr<const float[]> block;
   /// Of the groups that have one in the request.
   std::span<const uint64_t> versions;
+  /// What the rows must be checked by before the answer counts; null: they have been checked. Rows
+  /// of dense tensors always have: a tensor says which version it has as soon as its rows are
+  /// placed.
+  RowCheck* check = nullptr;
 };
 
 }  // namespace muster::sdk

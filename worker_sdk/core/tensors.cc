@@ -17,8 +17,9 @@ bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
 
 }  // namespace
 
-void MoveRows(std::span<const RowMove> moves) {
+void MoveRows(std::span<const RowMove> moves, RowCheck* check) {
   for (const RowMove& move : moves) {
+    if (check != nullptr) check->UpTo(move.from + move.ids.size() * move.dim);
     if (!move.ids.empty()) PlaceRows(move.ids, move.first, move.dim, move.from, move.to);
     for (size_t i = 0; i < move.keys.size(); ++i) {
       const size_t at = move.keys[i] * move.dim;

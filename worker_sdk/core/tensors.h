@@ -8,6 +8,7 @@
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
 #include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/row_check.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
@@ -42,7 +43,9 @@ struct RowMove {
   std::shared_ptr<const void> keeps_to{};
   std::shared_ptr<const void> keeps_from{};
 };
-void MoveRows(std::span<const RowMove> moves);
+/// `check`: checks the rows of each move just before they are copied; null: nothing does. The moves
+/// are then in the order of the rows, none from a tensor.
+void MoveRows(std::span<const RowMove> moves, RowCheck* check = nullptr);
 
 /// A dense tensor that one pull is receiving. For parts that have not changed since the base
 /// tensor, it uses the rows of the base. If no part has changed, the base is the result, and

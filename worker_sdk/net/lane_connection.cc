@@ -26,6 +26,7 @@ using boost::system::error_code;
 constexpr size_t kStepBytes = 4u << 20;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
+constexpr char kDamaged[] = "the checksum of an answer is wrong";
 
 /// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
 /// no such path.
@@ -337,17 +338,23 @@ absl::Status LaneConnection::OnReplyDirectory() {
   return absl::OkStatus();
 }
 
-absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) const {
+absl::StatusOr<bool> LaneConnection::HasChecksum() const {
   // Every request has one where there may be damage, and an answer has what its request has.
-  if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) {
-    return absl::OkStatus();
-  }
-  if (header_.checksum_kind != wire::Checksum::kXxh3) {
-    return absl::DataLossError("it answered without a checksum");
-  }
-  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(directory_)), values};
-  if (wire::ChecksumOf(pieces) == header_.checksum) return absl::OkStatus();
-  return absl::DataLossError("the checksum of an answer is wrong");
+  if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) return false;
+  if (header_.checksum_kind == wire::Checksum::kXxh3) return true;
+  return absl::DataLossError("it answered without a checksum");
+}
+
+RowCheck LaneConnection::CheckOf(std::span<const std::byte> values) {
+  sum_.Reset();
+  sum_.Add(std::as_bytes(std::span(directory_)));
+  return {&sum_, header_.checksum, values};
+}
+
+absl::Status LaneConnection::CheckChecksum(std::span<const std::byte> values) {
+  MUSTER_ASSIGN_OR_RETURN(const bool has_one, HasChecksum());
+  if (has_one && !CheckOf(values).Finish()) return absl::DataLossError(kDamaged);
+  return absl::OkStatus();
 }
 
 bool LaneConnection::BorrowsValues() const {
@@ -382,20 +389,31 @@ void LaneConnection::ReadValues(uint64_t floats) {
 }
 
 void LaneConnection::OnValues() {
-  std::span<float> rows(rows_.get(), floats_);
+  const std::span<float> rows(rows_.get(), floats_);
+  const std::span<const std::byte> floats = std::as_bytes(rows);
   const bool narrow = header_.encoding != wire::Encoding::kFloat32;
-  const absl::Status status = CheckChecksum(narrow ? std::span<const std::byte>(encoded_)
-                                                   : std::as_bytes(std::span<const float>(rows)));
-  if (!status.ok()) return Close(Message(status));
-  if (narrow) wire::DecodeValues(encoded_, header_.encoding, rows);
-  Deliver(ReceivedRows(std::move(rows_)));
+  if (narrow || !reply_.versions.empty()) {
+    const absl::Status status =
+        CheckChecksum(narrow ? std::span<const std::byte>(encoded_) : floats);
+    if (!status.ok()) return Close(Message(status));
+    if (narrow) wire::DecodeValues(encoded_, header_.encoding, rows);
+    return Deliver(ReceivedRows(std::move(rows_)));
+  }
+  const absl::StatusOr<bool> checked = HasChecksum();
+  if (!checked.ok()) return Close(Message(checked.status()));
+  RowCheck check = CheckOf(floats);
+  ReceivedRows received(std::move(rows_));
+  if (*checked) received.check = &check;
+  Deliver(std::move(received));
 }
 
 void LaneConnection::Deliver(ReceivedRows rows) {
   auto node = outstanding_.extract(RequestId(header_.request));
   ReadHeader();
   rows.versions = reply_.versions;
-  listener_->OnReply(node.mapped(), reply_.parts, rows, reply_.text);
+  if (listener_->OnReply(node.mapped(), reply_.parts, rows, reply_.text)) return;
+  outstanding_.insert(std::move(node));
+  Close(kDamaged);
 }
 
 void LaneConnection::WatchSilence() {

@@ -121,7 +121,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
 
   // DataClient::Listener, on the I/O thread or on one that calls the client.
-  void OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
+  bool OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                const sdk::ReceivedRows& rows, std::string_view text) override;
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnRefused(const sdk::SendRequest& request, std::string_view text) override;

@@ -46,7 +46,7 @@ void SessionImpl::CarryOut(Effects effects) {
   if (effects.timer) data_->SetTimer(*effects.timer);
 }
 
-void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
+bool SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
                           const sdk::ReceivedRows& rows, std::string_view text) {
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
   if (!request.push.has_value()) {
@@ -56,7 +56,8 @@ void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire:
       MutexLock lock(&mutex_);
       moves = core_.PlaceRows(request.id, parts, rows);
     }
-    sdk::MoveRows(moves);
+    sdk::MoveRows(moves, rows.check);
+    if (rows.check != nullptr && !rows.check->Finish()) return false;
   }
   Effects effects;
   {
@@ -67,6 +68,7 @@ void SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire:
     changed_.SignalAll();
   }
   CarryOut(std::move(effects));
+  return true;
 }
 
 void SessionImpl::OnUnanswered(sdk::RequestId id, std::string_view why) {

@@ -11,6 +11,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/worker_sdk/core/core_fixture.h"
 #include "tests/worker_sdk/net/fake_data_server.h"
+#include "worker_sdk/core/row_check.h"
 #include "worker_sdk/net/data_client.h"
 
 namespace muster::sdk {
@@ -26,8 +27,9 @@ class Collector final : public DataClient::Listener {
     std::string why;      // unanswered
     std::string refused;  // what the server said of the frame
   };
-  void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
+  bool OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                const ReceivedRows& rows, std::string_view) override {
+    if (rows.check != nullptr && !rows.check->Finish()) return false;
     MutexLock lock(&mutex_);
     Answer& answer = answers_[request.id];
     answer.parts.assign(parts.begin(), parts.end());
@@ -42,6 +44,7 @@ class Collector final : public DataClient::Listener {
     answer.versions.assign(rows.versions.begin(), rows.versions.end());
     answer.lent = rows.values != nullptr && rows.block == nullptr;
     changed_.SignalAll();
+    return true;
   }
   void OnUnanswered(RequestId id, std::string_view why) override {
     MutexLock lock(&mutex_);

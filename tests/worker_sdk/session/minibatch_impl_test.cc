@@ -55,6 +55,27 @@ TEST_F(MinibatchImplTest, PrepareRunsAheadAndPullsAreThere) {
   EXPECT_THAT(server_->Row(2, 0), ElementsAre(6, 12));
 }
 
+TEST_F(MinibatchImplTest, DamagedRowsAreAskedForAgain) {
+  AddShard("a");
+  master_.EndWhenDone();
+  int damaged = 0;  // on the server's thread, until the session has finished
+  server_->damage = [&damaged](std::string* frame) {
+    constexpr size_t kKindAt = 6;
+    const bool rows = (*frame)[kKindAt] == static_cast<char>(wire::Kind::kPullReply);
+    if (rows && damaged++ < 2) frame->back() ^= 0x40;
+  };
+  Session session = Connect();
+  const Table table = session.SparseTable({.name = "t", .dim = 2});
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      const Rows rows = batch.Pull(table, std::vector<uint64_t>{1000, 1001, 1002});
+      for (size_t i = 0; i < 3; ++i) EXPECT_THAT(rows[i], ElementsAre(0, 0));
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_GT(damaged, 2);
+}
+
 TEST_F(MinibatchImplTest, EvaluationReportsMetricsAndRefusesPush) {
   AddShard("a", DatasetMode::kEvaluate);
   master_.EndWhenDone();

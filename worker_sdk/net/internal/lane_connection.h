@@ -14,7 +14,9 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "net/socket_stream.h"
+#include "proto/wire/checksum_stream.h"
 #include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/row_check.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/net/internal/request_frame.h"
 
@@ -77,8 +79,12 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   absl::Status EnterRings();
   void Greeted();
   absl::Status OnReplyDirectory();
-  /// Of the frame being read; `values` as they came.
-  absl::Status CheckChecksum(std::span<const std::byte> values) const;
+  /// Of the frame being read: whether there is a checksum to be checked, or an error where one is
+  /// missing.
+  absl::StatusOr<bool> HasChecksum() const;
+  /// Of the frame being read, whose `values` are as they came. One at a time.
+  RowCheck CheckOf(std::span<const std::byte> values);
+  absl::Status CheckChecksum(std::span<const std::byte> values);
   void ReadValues(uint64_t floats);
   void OnValues();
   /// True if the rows are read directly from the stream's own memory.
@@ -128,6 +134,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   std::shared_ptr<float[]> rows_;
   std::vector<std::byte> encoded_;
   uint64_t floats_ = 0;
+  wire::ChecksumStream sum_;
 };
 
 }  // namespace muster::sdk::net_internal
