@@ -136,24 +136,24 @@
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
     "a shard's histograms replace those of the shards before")                                     \
   X(kToldVersionChanges, "told-version-changes", "section 5", kNone, 20,                           \
-    "a version of the map changes after it was sent")                                              \
+    "a version of the map that was told gets another content")                                     \
   X(kEarlierChanges, "earlier-changes", "section 5", kNone, 100,                                   \
-    "after a restart of the master, earlier changes of the map are not sent")                      \
+    "after a restart of the master nothing in the map counts as changed before it")                \
   X(kChangesOnAnyMap, "changes-on-any-map", "section 5", kLateNews, 200,                           \
-    "a worker applies changes of the map although it lacks earlier ones")                          \
+    "a worker applies changes of the map though it lacks some before them")                        \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
-    "the loss of a range to retention is forgotten, but its failure is not")
+    "that retention took a range is forgotten, its failure is not")
 
 /// X(enumerator, name, what is weaker)
-#define MUSTER_WEAKENING_LIST(X)                                                                  \
-  X(kNone, "", "")                                                                                \
-  X(kLateNews, "late-news", "news from the master may arrive one answer late")                    \
-  X(kRevivedLease, "revived-lease", "an ended lease continues if its shard was not leased again") \
-  X(kLateBase, "late-base",                                                                       \
-    "a server forgets accepted files, and writes a base when it is refused")                      \
-  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")      \
-  X(kAgeless, "ageless", "leases do not end for lack of progress, and no trainer hangs")          \
-  X(kBusyGrace, "busy-grace",                                                                     \
+#define MUSTER_WEAKENING_LIST(X)                                                              \
+  X(kNone, "", "")                                                                            \
+  X(kLateNews, "late-news", "what an answer of the master says may come with a later answer") \
+  X(kRevivedLease, "revived-lease", "an ended lease goes on when nobody had its shard since") \
+  X(kLateBase, "late-base",                                                                   \
+    "a server forgets accepted files, and writes a base when it is refused")                  \
+  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")  \
+  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")          \
+  X(kBusyGrace, "busy-grace",                                                                 \
     "a long grace period, in which shards are granted and forgotten; low floors")
 
 namespace muster {

@@ -51,8 +51,8 @@ struct ShardSpan {
 ///
 /// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
 /// evaluate dataset becomes leasable when no shard of the epochs up to e of any train dataset (of
-/// all, if it has fewer) is TODO or leased, and none is open. It comes before training shards.
-/// FAILED shards count as finished here; otherwise, one failure would hide all metrics.
+/// all, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
+/// FAILED shards count as finished there, else one failure would hide all metrics.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
@@ -75,7 +75,7 @@ class ShardQueue {
   bool IsOpen(DatasetId dataset) const { return datasets_[dataset.value()].open; }
   bool AnyOpen() const { return open_count_ > 0; }
 
-  /// True if the job has this shard. Check ids from the network with it first.
+  /// Whether the job has this shard; ids from the network must be asked first.
   bool Valid(const ShardId& shard) const;
   bool ValidEpoch(DatasetId dataset, EpochIndex epoch) const;
   /// Requires Valid(shard).
@@ -95,7 +95,8 @@ class ShardQueue {
   void SetDone(const DoneShard& done);
   /// leased -> COMMITTED (evaluate shards).
   void CommitLeased(const ShardId& shard);
-  /// DONE with seq <= `last` -> COMMITTED, at most `most`; returns them in the order of seq.
+  /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; returns them in the order of
+  /// seq.
   std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);

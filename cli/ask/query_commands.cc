@@ -43,7 +43,7 @@ std::string JoinNames(const StateDirectory& state) {
   return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// A log as it is, or as one JSON object a line. An incomplete line waits for its rest.
+/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
 class LogPrinter {
  public:
   explicit LogPrinter(const LogsOptions& options) : options_(options) {}

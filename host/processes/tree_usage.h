@@ -20,7 +20,7 @@ struct TreeUsage {
 /// What ends meanwhile is left out, and so is the process `but`.
 TreeUsage ReadTreeUsage(pid_t root, pid_t but = 0);
 
-/// As memory_bytes, but a shared page counts once. The cost grows with their memory.
+/// As memory_bytes, but a shared page counts once. Costs the more, the more memory they have.
 uint64_t ReadTreeMemory(pid_t root, pid_t but = 0);
 
 /// Checks regularly that the processes below one stay below a limit. Not thread-safe.

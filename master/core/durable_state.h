@@ -60,9 +60,9 @@ struct MetaRecord {
   JobTotals totals;
   /// Where the files of the manifests lie.
   std::string snapshot_directory;
-  /// When the run began; 0: the journal does not have it.
+  /// When the run began; 0: a journal that does not say it.
   WallTime run_began{0};
-  /// The total time of earlier runs.
+  /// For how long the runs before it ran, together.
   std::chrono::milliseconds earlier_runs{0};
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);

@@ -53,7 +53,7 @@ absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now
 void Trim(ShardPage* page);
 void Trim(MasterEvents* page);
 void Trim(PartitionList* page);
-/// The parts of a manifest.
+/// What a manifest is made of.
 struct ManifestFacts {
   std::vector<Manifest> partitions;
   std::map<TableId, TableSpec> tables;

@@ -47,8 +47,7 @@ struct MasterSays {
 /// For whom a state is.
 enum class StateReader : uint8_t {
   kPeople,    // they also see drains and partitions; nodes that are not started yet will be soon
-  kPolicies,  // they see the state alone: a node that will end is draining, a finished one has
-              // ended
+  kPolicies,  // they see only the state: a node that will end drains, a finished one has ended
 };
 
 /// The state of a node from the data of its keeper and of the master, which learns of a process and

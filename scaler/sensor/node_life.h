@@ -36,8 +36,7 @@ class NodeLife {
   enum class Heard : uint8_t {
     kMore,
     kFirst,       // totals, for the first time: samples of before lack them
-    kNewSession,  // a new session of its process: totals started again, so older samples do not
-                  // count
+    kNewSession,  // a new session of its process, with new totals: older samples do not count
   };
   /// The master's word about this life.
   Heard Hear(const MasterNode& seen, uint64_t master_incarnation, TimePoint asked_at);

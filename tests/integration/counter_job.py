@@ -81,7 +81,7 @@ class CounterJob:
         self.silence = f"{LEASE_SECONDS * 1000:.0f}ms"
         # Of the trainer, after which a shard is FAILED.
         self.failures_max = 3
-        # Further text of the job file for servers, for workers, and in `spec`.
+        # What else the job file says of servers, of workers, and in `spec`.
         self.ps, self.worker, self.spec = {}, {}, {}
         self.snapshots = {"interval": "700ms"}
         # What `muster run` is run by.

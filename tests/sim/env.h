@@ -50,7 +50,7 @@ struct Knobs {
   bool busy_grace = false;
   /// The job has a dataset that is a topic.
   bool stream = false;
-  bool losses = false;  // retention of the topic also deletes records that are not COMMITTED
+  bool losses = false;  // retention of the topic strikes before what is COMMITTED
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};

@@ -222,7 +222,7 @@ void Oracle::OnEvaluated(const ShardId& shard, const ShardQueue& queue) {
     if (Workload::IsEvaluate({dataset, EpochIndex(0), ShardIndex(0)})) continue;
     for (uint32_t e = 0; e < queue.epochs(dataset) && e <= shard.epoch.value(); ++e) {
       const EpochCounts counts = queue.Counts(dataset, EpochIndex(e));
-      // A shard that was FAILED when it began may be tried again meanwhile.
+      // What was FAILED when it began may be tried again meanwhile.
       if (counts.done + counts.committed == counts.shards ||
           failed_epochs_.contains(EpochIndex(e))) {
         continue;

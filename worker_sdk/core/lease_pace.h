@@ -24,10 +24,10 @@ class LeasePace {
   static constexpr uint32_t kRestartShardsMax = 256;
   /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
   static constexpr std::chrono::seconds kTripMax{2};
-  /// The maximum, because every exchange lists all of them.
+  /// Every exchange lists them all.
   static constexpr uint32_t kShardsMax = 4'096;
 
-  /// `shards_min`: held even if the loops are slow; 0: no shard is ever held ahead of a loop.
+  /// `shards_min`: held however slow the loops are; 0: none is ever held ahead of a loop.
   explicit LeasePace(uint32_t shards_min) : shards_min_(shards_min), goal_(shards_min) {}
 
   /// Shards to hold.
@@ -49,7 +49,7 @@ class LeasePace {
     goal_ =
         Bounded(std::max(ahead_.taken(), std::min<uint64_t>(restart_.taken(), kRestartShardsMax)));
   }
-  /// Its answer has arrived.
+  /// Its answer is there.
   void Answered(TimePoint now) {
     trip_ = std::min<std::chrono::nanoseconds>(now - begun_, kTripMax);
   }

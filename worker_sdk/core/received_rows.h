@@ -9,8 +9,8 @@ namespace muster::sdk {
 
 class RowCheck;
 
-/// The contents of an answer to a pull. `values`: the rows of the parts with kOk, one after the
-/// other, without unchanged groups.
+/// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
+/// but for groups that are unchanged.
 struct ReceivedRows {
   ReceivedRows() = default;
   ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: conversion is the point

@@ -28,8 +28,8 @@ constexpr size_t kStepBytes = 4u << 20;
 constexpr size_t kFramesPerWrite = 8;
 constexpr char kDamaged[] = "the checksum of an answer is wrong";
 
-/// The endpoint of "unix:/path" or "127.0.0.1:port"; none if it is neither, or if there is no such
-/// path.
+/// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
+/// no such path.
 std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& address) {
   if (address.starts_with("unix:")) {
     std::string path = address.substr(5);

@@ -39,8 +39,7 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     return verdict;
   }
   const bool evaluate = lease->evaluate;
-  // The worker has learned of a restore from the map, and has verified its parts without being
-  // asked.
+  // The worker has heard of a restore by the map, and has asked by itself.
   if (!evaluate && done.restore_epoch > lease->restore_epoch) ++books_->totals.reverified_runs;
   leasing_->Finish(done.token, at.now);
   if (evaluate) {

@@ -51,7 +51,7 @@ std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
   return InOrder(std::move(tokens));
 }
 
-/// True if running evaluations use weights that now lack some training.
+/// Whether evaluations under way judge weights that lack something now.
 bool OutdatesEvaluations(const std::vector<DoneShard>& replayed) {
   return !replayed.empty() && !MUSTER_PLANTED(kEvaluateRolledBack);
 }

@@ -123,7 +123,7 @@ class Leasing {
   bool MayFinish(const HeldLease& held) const;
   /// True if a lease of this master that has ended continues.
   bool IsRevivable(const HeldLease& held) const;
-  /// True if leases end because they make no progress.
+  /// Whether leases end because they make no progress.
   static bool AgesOut();
   /// The floor that partitions may use; none: it does not change now.
   std::optional<LeaseToken> FloorToTell() const;

@@ -38,7 +38,7 @@ TEST(QueryCommandsTest, ALogAsJsonIsAnObjectALine) {
             "{\"line\":\"three\",\"node\":\"ps-0\"}\n");
 }
 
-/// A listener at a port of 127.0.0.1 that never answers its first caller.
+/// Somebody at a port of 127.0.0.1 who hangs up on the first caller, for ever.
 class NoMaster {
  public:
   NoMaster() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -76,57 +76,6 @@ TEST_F(MinibatchImplTest, DamagedRowsAreAskedForAgain) {
   EXPECT_GT(damaged, 2);
 }
 
-TEST_F(MinibatchImplTest, PrepareMayRejectAndReport) {
-  AddShard("a");
-  master_.EndWhenDone();
-  Session session = Connect();
-  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
-  const auto prepare = [](Minibatch& batch) {
-    batch.Reject(0, "bad");
-    batch.Metric("length", 2, kMinibatch);
-    batch.Commit();  // does nothing here
-  };
-  while (std::optional<Shard> shard = session.NextShard()) {
-    for (Minibatch& batch : shard->Minibatches(prepare)) PushOnes(table, batch);
-  }
-  EXPECT_EQ(session.Finish(), 0);
-  const ShardMetrics& metrics = master_.done[0].metrics;
-  EXPECT_EQ(metrics.rejected_records, kLines / kMinibatch);
-  EXPECT_EQ(metrics.means.at("length"), (WeightedMean{kLines * 2, kLines}));
-  ExpectRows(1);
-}
-
-TEST_F(MinibatchImplTest, PushInPrepareIsAnErrorOfTheProgram) {
-  AddShard("a");
-  Session session = Connect();
-  Table table = session.SparseTable({.name = "t", .dim = 2});
-  std::optional<Shard> shard = session.NextShard();
-  for (Minibatch& batch : shard->Minibatches([&](Minibatch& next) { PushOnes(table, next); })) {
-    ADD_FAILURE() << batch.step();
-  }
-  EXPECT_THAT(session.status().message(), HasSubstr("in `prepare`"));
-}
-
-TEST_F(MinibatchImplTest, NoKeysHaveNoRowsAndNoGradients) {
-  AddShard("a");
-  master_.EndWhenDone();
-  Session session = Connect();
-  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
-  const std::vector<uint64_t> none;
-  while (std::optional<Shard> shard = session.NextShard()) {
-    for (Minibatch& batch : shard->Minibatches([&](Minibatch& next) { next.Need(table, none); })) {
-      const Rows rows = batch.Pull(table, none);
-      EXPECT_EQ(rows.num_keys(), 0u);
-      EXPECT_EQ(rows.dim(), 2u);
-      EXPECT_THAT(rows.values(), SizeIs(0));
-      batch.Push(table, none, std::vector<float>());
-    }
-  }
-  EXPECT_EQ(session.Finish(), 0);
-  EXPECT_EQ(server_->rows(), 0u);
-  EXPECT_EQ(master_.done.size(), 1u);
-}
-
 TEST_F(MinibatchImplTest, EvaluationReportsMetricsAndRefusesPush) {
   AddShard("a", DatasetMode::kEvaluate);
   master_.EndWhenDone();
@@ -357,6 +306,57 @@ TEST_F(MinibatchImplTest, OneNameIsOfOneKindOfMetric) {
     EXPECT_THAT(session.status().message(),
                 AllOf(HasSubstr("\"quality\""), HasSubstr("Metric and Auc")));
   }
+}
+
+TEST_F(MinibatchImplTest, PrepareMayRejectAndReport) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  const auto prepare = [](Minibatch& batch) {
+    batch.Reject(0, "bad");
+    batch.Metric("length", 2, kMinibatch);
+    batch.Commit();  // does nothing here
+  };
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches(prepare)) PushOnes(table, batch);
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  const ShardMetrics& metrics = master_.done[0].metrics;
+  EXPECT_EQ(metrics.rejected_records, kLines / kMinibatch);
+  EXPECT_EQ(metrics.means.at("length"), (WeightedMean{kLines * 2, kLines}));
+  ExpectRows(1);
+}
+
+TEST_F(MinibatchImplTest, PushInPrepareIsAnErrorOfTheProgram) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2});
+  std::optional<Shard> shard = session.NextShard();
+  for (Minibatch& batch : shard->Minibatches([&](Minibatch& next) { PushOnes(table, next); })) {
+    ADD_FAILURE() << batch.step();
+  }
+  EXPECT_THAT(session.status().message(), HasSubstr("in `prepare`"));
+}
+
+TEST_F(MinibatchImplTest, NoKeysHaveNoRowsAndNoGradients) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  const std::vector<uint64_t> none;
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches([&](Minibatch& next) { next.Need(table, none); })) {
+      const Rows rows = batch.Pull(table, none);
+      EXPECT_EQ(rows.num_keys(), 0u);
+      EXPECT_EQ(rows.dim(), 2u);
+      EXPECT_THAT(rows.values(), SizeIs(0));
+      batch.Push(table, none, std::vector<float>());
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_EQ(server_->rows(), 0u);
+  EXPECT_EQ(master_.done.size(), 1u);
 }
 
 TEST_F(MinibatchImplTest, WrongSizesAndStrangeTablesAreErrorsOfTheProgram) {

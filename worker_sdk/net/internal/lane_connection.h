@@ -79,9 +79,10 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   absl::Status EnterRings();
   void Greeted();
   absl::Status OnReplyDirectory();
-  /// True if the frame being read has a checksum; an error if it must have one and has none.
+  /// Of the frame being read: whether there is a checksum to be checked, or an error where one is
+  /// missing.
   absl::StatusOr<bool> HasChecksum() const;
-  /// A check of the frame being read; `values` as received. One at a time.
+  /// Of the frame being read, whose `values` are as they came. One at a time.
   RowCheck CheckOf(std::span<const std::byte> values);
   absl::Status CheckChecksum(std::span<const std::byte> values);
   void ReadValues(uint64_t floats);
