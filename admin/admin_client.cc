@@ -121,7 +121,8 @@ class GrpcAdminClient final : public AdminClient {
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
       return Refused(FromGrpcStatus(status), token.status());
     }
-    return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
+    return FromGrpcStatus(
+        status, {.name = fmt::format("the master at {}", target_.address), .deadline = deadline});
   }
 
   /// By a master that was asked with the token, or without one, and why.
