@@ -59,6 +59,7 @@ class ScalerLoop final : public OrderTaker {
   /// Once a second: measures, decides, draws.
   void Round();
   void Measure();
+  void MeasureOwn();
   void Decide();
   void CarryOrders(const std::vector<Ordered>& orders);
   void Draw();
@@ -90,6 +91,7 @@ class ScalerLoop final : public OrderTaker {
   NodeKeeper keeper_;
   const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
+  ProcessMeter own_{JobSensor::Options().figure_window};  // master and scaler
   Decider decider_;
   JobHistory history_;
   PartitionHeat heat_;
