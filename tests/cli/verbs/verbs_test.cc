@@ -39,9 +39,9 @@ TEST_F(VerbsTest, HelpShowsThemInThisOrder) {
   for (const CLI::App* verb : All()) names.push_back(verb->get_name());
   EXPECT_THAT(
       names, ElementsAre("run", "list", "status", "nodes", "partitions", "export", "shards", "logs",
-                         "wait", "events", "drain", "cancel", "simulate", "explain", "top",
-                         "dashboard", "restart", "resize", "scale", "policies", "master", "ps",
-                         "scaler", "verify", "help", "version", "completion"));
+                         "stacks", "wait", "events", "drain", "cancel", "simulate", "explain",
+                         "top", "dashboard", "restart", "resize", "scale", "policies", "master",
+                         "ps", "scaler", "verify", "help", "version", "completion"));
 }
 
 TEST_F(VerbsTest, TheVerbThatWasNamedIsChosen) {
