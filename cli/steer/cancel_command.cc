@@ -48,6 +48,13 @@ BeforeCancel AskPerson(uint64_t uncommitted) {
   }
 }
 
+/// Why the job has no snapshot left to take: it has ended. OK: its master is only away.
+absl::Status WhyOver(const QueryOptions& query, const absl::Status& answer) {
+  if (!IsUnreachable(answer)) return answer;
+  const absl::Status master = ConnectToMaster(query).status();
+  return absl::IsNotFound(master) ? master : absl::OkStatus();
+}
+
 /// Snapshots of all servers, which commit what is trained now; workers and servers go on.
 /// DeadlineExceeded when they take too long: the servers are as before.
 absl::Status TakeSnapshots(const CancelOptions& options, AdminClient* master,
@@ -59,14 +66,17 @@ absl::Status TakeSnapshots(const CancelOptions& options, AdminClient* master,
     if (node.role == ToString(NodeRole::kServer)) behind.push_back(node.name);
   }
   const std::vector<std::string> servers = behind;
+  absl::Status over;  // why nothing can be waited for any more
   while (true) {
     std::erase_if(behind, [&](const std::string& server) {
       v1::DrainNodeRequest request;
       request.set_node(server);
       request.set_timeout_ms(uint64_t{options.timeout_s} * 2'000);
       const absl::StatusOr<v1::DrainNodeResponse> response = master->DrainNode(request);
+      if (!response.ok()) over = WhyOver(options.query, response.status());
       return response.ok() && response->drain() == ToString(DrainState::kDrained);
     });
+    MUSTER_RETURN_IF_ERROR(over);
     if (behind.empty()) return absl::OkStatus();
     if (!patience.Wait(fmt::format("the snapshots of {}", fmt::join(behind, ", ")))) break;
   }

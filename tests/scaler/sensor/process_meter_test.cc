@@ -25,7 +25,9 @@ TEST(ProcessMeterTest, ProcessorsAreTheMeanOverTheWindow) {
     const int half = std::min(second, 2) * 1'000 + std::max(0, second - 2) * 500;
     meter.OnReading("master", kPid, Used(milliseconds(half), second == 4 ? 900 : 100),
                     TimePoint(seconds(second)));
-    if (second == 1) EXPECT_DOUBLE_EQ(meter.UsageOf("master", kPid)->cpus, 1.0);
+    if (second == 1) {
+      EXPECT_DOUBLE_EQ(meter.UsageOf("master", kPid)->cpus, 1.0);
+    }
   }
   const std::optional<rest::Usage> usage = meter.UsageOf("master", kPid);
   ASSERT_TRUE(usage.has_value());
