@@ -19,8 +19,8 @@ std::string SilenceText(const grpc::Status& status, const Callee& callee) {
   if (status.error_details() == kOwn) return "";
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
-      return "cannot be reached: it has ended, or is being started again. Try again in a few "
-             "seconds; `muster logs` shows why it ended";
+      return "cannot be reached: it has ended, is being started again, or hangs. Try again in a "
+             "few seconds; `muster logs` shows its output, `muster stacks` what it does now";
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return fmt::format(
           "has not answered within {:g} s: it is busy, stopped or hangs. Try again in a few "
