@@ -120,7 +120,8 @@ class GrpcAdminClient final : public AdminClient {
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
       return Refused(FromGrpcStatus(status), token.status());
     }
-    return Annotate(FromGrpcStatus(status), fmt::format("the master at {}", target_.address));
+    return FromGrpcStatus(
+        status, {.name = fmt::format("the master at {}", target_.address), .deadline = deadline});
   }
 
   /// The error of a call that the master refused, with or without a token.

@@ -1,3 +1,5 @@
+#include <sys/prctl.h>
+
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -55,5 +57,8 @@ int Main(int argc, char** argv) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  // Started from an image (ImageOf), it would be called "exe"; `muster list` and people look for
+  // this name.
+  ::prctl(PR_SET_NAME, "muster");
   return muster::Main(argc, argv);
 }

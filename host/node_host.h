@@ -80,6 +80,9 @@ class NodeHost {
   /// not
   /// known yet.
   virtual absl::StatusOr<NodeUsage> Usage(const std::string& node) = 0;
+  /// The usage of a process of the run that this host did not start (its master, its scaler)
+  /// alone. Errors: NotFound if there is none; Unimplemented if it runs elsewhere.
+  virtual absl::StatusOr<NodeUsage> UsageOfProcess(uint64_t pid) = 0;
   /// Soon writes the stacks of all its threads into its log. Errors: NotFound if it does not run;
   /// Unimplemented if this host cannot get stacks.
   virtual absl::Status DumpStacks(const std::string& node) = 0;

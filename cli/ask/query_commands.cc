@@ -1,74 +1,48 @@
 #include "cli/ask/query_commands.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <chrono>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "admin/admin_client.h"
 #include "admin/shard_id.h"
-#include "base/clock.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "cli/ask/export_command.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
 #include "cli/show/text_output.h"
 #include "cli/state/job_source.h"
-#include "host/processes/log_reader.h"
+#include "cli/state/scaler_link.h"
 #include "proto/fields/json.h"
 
 namespace muster {
 namespace {
 
-constexpr std::chrono::milliseconds kFollowInterval{300};
-constexpr uint64_t kLogBytesMax = 64 << 20;
-
 void PrintJson(const nlohmann::json& json) {
   PrintData(json.dump(2) + "\n");
 }
+
+/// A scaler that does not answer must not hold up what the master has said.
+constexpr std::chrono::milliseconds kScalerDeadline{1'000};
 
 absl::StatusOr<JobStatus> AskStatus(const QueryOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
   return source.client->GetStatus();
 }
 
-std::string JoinNames(const StateDirectory& state) {
-  std::set<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(state.logs(), error)) {
-    if (entry.path().extension() == ".log") names.insert(entry.path().stem().string());
-  }
-  return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
+/// Rate and remaining time, which only the scaler measures, if it answers.
+void AddRate(const QueryOptions& options, JobStatus* status) {
+  if (!options.master.empty() || IsTerminal(status->state)) return;
+  const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.target);
+  if (!state.ok()) return;
+  const absl::StatusOr<scaler::rest::RestClient> scaler = FindScaler(*state, kScalerDeadline);
+  if (!scaler.ok()) return;
+  const absl::StatusOr<scaler::rest::Job> job = scaler->GetJob();
+  if (!job.ok()) return;
+  status->progress.records_per_second = job->progress.records_per_second;
+  status->progress.remaining_seconds = job->progress.remaining_seconds;
 }
-
-/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
-class LogPrinter {
- public:
-  explicit LogPrinter(const LogsOptions& options) : options_(options) {}
-
-  void Print(const std::string& text) {
-    if (options_.query.output == OutputFormat::kText) return PrintData(text);
-    rest_ += text;
-    size_t begin = 0;
-    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      PrintLine(rest_.substr(begin, end - begin));
-    }
-    rest_.erase(0, begin);
-  }
-  void Finish() {
-    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
-  }
-
- private:
-  void PrintLine(const std::string& line) const {
-    PrintData(nlohmann::json{{"node", options_.node}, {"line", ValidUtf8(line)}}.dump() + "\n");
-  }
-
-  const LogsOptions& options_;
-  std::string rest_;
-};
 
 absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
@@ -80,6 +54,7 @@ absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options
 int StatusCommand(const StatusOptions& options) {
   absl::StatusOr<JobStatus> status = AskStatus(options.query);
   if (!status.ok()) return PrintError(status.status());
+  AddRate(options.query, &*status);
   if (options.query.output == OutputFormat::kJson) {
     PrintJson(ToJson(*status));
   } else {
@@ -114,34 +89,6 @@ int ShardsCommand(const ShardsOptions& options) {
   } else {
     PrintData(ShardsText(*page));
   }
-  return kExitSucceeded;
-}
-
-int LogsCommand(const LogsOptions& options) {
-  absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
-  if (!state.ok()) return PrintError(state.status());
-  if (options.node.find('/') != std::string::npos) {
-    return PrintError(
-        fmt::format("'{}' is not a node; nodes with a log: {}", options.node, JoinNames(*state)),
-        kExitUsage);
-  }
-  const std::string path = state->LogOf(options.node);
-  LogFollower follower(path);
-  absl::StatusOr<std::string> text = ReadLastLines(path, options.lines, kLogBytesMax);
-  if (!text.ok()) {
-    return PrintError(fmt::format("there is no log of node '{}' ({}); nodes with a log: {}",
-                                  options.node, path, JoinNames(*state)),
-                      kExitUsage);
-  }
-  LogPrinter printer(options);
-  printer.Print(*text);
-  while (options.follow) {
-    const bool running = state->ReadEndpoint().ok();
-    printer.Print(follower.Next(kLogBytesMax));
-    if (!running) break;
-    SleepFor(kFollowInterval);
-  }
-  printer.Finish();
   return kExitSucceeded;
 }
 

@@ -25,15 +25,6 @@ struct ShardsOptions {
 };
 int ShardsCommand(const ShardsOptions& options);
 
-struct LogsOptions {
-  QueryOptions query;
-  std::string node;
-  uint32_t lines = 100;
-  bool follow = false;
-};
-/// Works without a running job as well.
-int LogsCommand(const LogsOptions& options);
-
 struct PartitionsOptions {
   QueryOptions query;
   uint32_t limit = 1000;

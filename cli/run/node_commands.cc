@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
@@ -18,6 +17,7 @@
 #include "host/processes/local_host.h"
 #include "host/processes/log_file.h"
 #include "host/processes/machine.h"
+#include "host/processes/spawn.h"
 #include "job/file/load_job.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
@@ -120,8 +120,7 @@ int ScalerCommand(const ScalerCommandOptions& options) {
   }
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
   if (!job.ok()) return ExitCodeOf(job.status());
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const std::string self = OwnProgram();
   const RunPlan plan{.job = job->spec,
                      .base_directory = job->base_directory,
                      .program = options.node_program.empty() ? self : options.node_program,

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -21,8 +20,10 @@
 #include "cli/run/job_runner.h"
 #include "cli/run/run_checks.h"
 #include "cli/run/run_plan.h"
+#include "cli/run/source_looks.h"
 #include "cli/run/summary.h"
 #include "cli/state/job_target.h"
+#include "host/processes/spawn.h"
 #include "job/file/load_job.h"
 
 namespace muster {
@@ -167,14 +168,19 @@ int RunCommand(const RunOptions& options) {
   std::optional<EndsAtOnce> at_once(std::in_place);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
   if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const std::string self = OwnProgram();
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {
     const absl::Status usable =
         CheckDirectories(*job, options.progress ? ShowReading() : ProgressFn());
     if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
+    const absl::StatusOr<std::vector<SourceLook>> looks = LookAtSources(job->spec);
+    if (!looks.ok()) return PrintError(Message(looks.status()), kExitUsage);
+    const SourceFindings findings = JudgeLooks(*looks);
+    for (const std::string& note : findings.notes) PrintNote(note);
+    for (const std::string& wrong : findings.errors) PrintNote(wrong);
+    if (!findings.errors.empty()) return kExitUsage;
     PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
     return kExitSucceeded;
   }

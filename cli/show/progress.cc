@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/show/epochs.h"
 #include "cli/show/fit.h"
 
@@ -40,16 +41,13 @@ std::string Bar(double percent) {
   return "[" + std::string(full, '#') + std::string(kBarCells - full, '.') + "]";
 }
 
-std::string RemainingText(const ProgressInput& input) {
+std::optional<double> RemainingSeconds(const ProgressInput& input) {
   const Totals totals = TotalsOf(*input.status);
   const bool open = std::ranges::any_of(input.status->datasets, [](const auto& dataset) {
     return dataset.stream && dataset.stream->open;
   });
-  if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return "-";
-  const double seconds =
-      static_cast<double>(totals.expected - totals.done) / input.records_per_second;
-  return DurationText(
-      std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, 1e9) * 1e3)));
+  if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return std::nullopt;
+  return static_cast<double>(totals.expected - totals.done) / input.records_per_second;
 }
 
 std::vector<LineField> NodeFields(const ProgressInput& input) {
@@ -70,14 +68,12 @@ std::string StartingText(const ProgressInput& input) {
 
 std::string JobLine(const ProgressInput& input, size_t columns) {
   const JobStatus& status = *input.status;
-  return FitLine(
-      {{status.name, 0},
-       {fmt::format("  {}", ToString(status.state)), 1},
-       {fmt::format("  {}", DurationText(input.elapsed)), 2},
-       {fmt::format("  {} records/s", CountText(static_cast<uint64_t>(input.records_per_second))),
-        4},
-       {fmt::format("  {} left", RemainingText(input)), 3}},
-      columns);
+  return FitLine({{status.name, 0},
+                  {fmt::format("  {}", ToString(status.state)), 1},
+                  {fmt::format("  {}", DurationText(input.elapsed)), 2},
+                  {"  " + RateText(input.records_per_second), 4},
+                  {"  " + RemainingText(RemainingSeconds(input)), 3}},
+                 columns);
 }
 
 std::string EpochLine(const DatasetStatus& dataset, size_t columns) {
@@ -130,12 +126,39 @@ Totals TotalsOf(const JobStatus& status) {
   return totals;
 }
 
+std::vector<std::string> TroublesOf(const JobStatus& status) {
+  std::vector<std::string> troubles;
+  for (const DatasetStatus& dataset : status.datasets) {
+    if (!dataset.stream || IsTerminal(status.state)) continue;
+    const StreamStatus& stream = *dataset.stream;
+    if (!stream.trouble.empty()) {
+      troubles.push_back(
+          fmt::format("topic {} cannot be looked at: {}", stream.topic, Printable(stream.trouble)));
+    }
+    if (!stream.dead_letter_trouble.empty()) {
+      troubles.push_back(fmt::format("topic {}: rejected records cannot be written: {}",
+                                     stream.topic, Printable(stream.dead_letter_trouble)));
+    }
+  }
+  return troubles;
+}
+
 std::string DurationText(std::chrono::milliseconds duration) {
   const int64_t seconds = duration.count() / 1000;
   if (seconds >= 3600) {
     return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
   }
   return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+}
+
+std::string RateText(double records_per_second) {
+  return CountText(static_cast<uint64_t>(records_per_second)) + " records/s";
+}
+
+std::string RemainingText(std::optional<double> seconds) {
+  if (!seconds.has_value()) return "- left";
+  const auto milliseconds = static_cast<int64_t>(std::min(*seconds, 1e9) * 1e3);
+  return DurationText(std::chrono::milliseconds(milliseconds)) + " left";
 }
 
 std::string MillisecondsText(uint64_t milliseconds) {
@@ -163,6 +186,9 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
   } else {
     const JobStatus& status = *input.status;
     lines.push_back(JobLine(input, columns));
+    for (const std::string& trouble : TroublesOf(status)) {
+      lines.push_back(CutText("  " + trouble, columns));
+    }
     for (const DatasetStatus& dataset : status.datasets) {
       if (dataset.epochs.empty()) continue;
       lines.push_back(EpochLine(dataset, columns));
@@ -186,6 +212,7 @@ std::string ProgressLine(const ProgressInput& input) {
   if (!input.status.has_value()) return StartingText(input);
   std::string line =
       fmt::format("[{}] {}", DurationText(input.elapsed), ToString(input.status->state));
+  for (const std::string& trouble : TroublesOf(*input.status)) line += "; " + trouble;
   for (const DatasetStatus& dataset : input.status->datasets) {
     if (dataset.epochs.empty()) continue;
     const size_t current = CurrentEpoch(dataset);
@@ -202,9 +229,8 @@ std::string ProgressLine(const ProgressInput& input) {
   for (const MetricTrend& trend : input.status->metric_trends) {
     if (!trend.remark.empty()) line += "; " + trend.remark;
   }
-  line += fmt::format("; {} records/s, {} left; {}",
-                      CountText(static_cast<uint64_t>(input.records_per_second)),
-                      RemainingText(input), FitLine(NodeFields(input), 0));
+  line += fmt::format("; {}, {}; {}", RateText(input.records_per_second),
+                      RemainingText(RemainingSeconds(input)), FitLine(NodeFields(input), 0));
   return line;
 }
 

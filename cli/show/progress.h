@@ -45,6 +45,10 @@ struct Totals {
 };
 Totals TotalsOf(const JobStatus& status);
 
+/// What the job waits for, as sentences: topics that cannot be read, or that rejected records
+/// cannot be written to. Pure.
+std::vector<std::string> TroublesOf(const JobStatus& status);
+
 /// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.
 /// Pure.
 std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns);
@@ -53,6 +57,10 @@ std::string ProgressLine(const ProgressInput& input);
 
 /// "1:02:03", "2:03", "0:07".
 std::string DurationText(std::chrono::milliseconds duration);
+/// "12,345 records/s".
+std::string RateText(double records_per_second);
+/// "1:23 left"; "- left" when it is not known.
+std::string RemainingText(std::optional<double> seconds);
 /// "1,234,567".
 std::string CountText(uint64_t count);
 /// "0.35 s".

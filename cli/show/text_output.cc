@@ -165,16 +165,6 @@ std::string StreamsText(const JobStatus& status) {
         stream->topic, MillisecondsText(stream->delay->p50_ms),
         MillisecondsText(stream->delay->p99_ms), CountText(stream->delay->records, "record"));
   }
-  for (const StreamStatus* stream : streams) {
-    if (stream->trouble.empty()) continue;
-    text += fmt::format("topic {} cannot be looked at: {}\n", stream->topic,
-                        Printable(stream->trouble));
-  }
-  for (const StreamStatus* stream : streams) {
-    if (stream->dead_letter_trouble.empty()) continue;
-    text += fmt::format("topic {}: rejected records cannot be written: {}\n", stream->topic,
-                        Printable(stream->dead_letter_trouble));
-  }
   return text;
 }
 
@@ -187,6 +177,11 @@ std::string StatusText(const JobStatus& status, EpochsShown shown) {
   }
   text += "\n";
   if (!status.reason.empty()) text += fmt::format("  {}\n", status.reason);
+  for (const std::string& trouble : TroublesOf(status)) text += fmt::format("  {}\n", trouble);
+  if (status.progress.records_per_second.has_value() && !IsTerminal(status.state)) {
+    text += fmt::format("  {}, {}\n", RateText(*status.progress.records_per_second),
+                        RemainingText(status.progress.remaining_seconds));
+  }
   if (status.grace_period) text += "  the master was started again and collects leases\n";
   text += EpochsText(status, shown);
   text += TrendsText(status);

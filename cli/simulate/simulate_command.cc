@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "cli/run/scaler_settings.h"
+#include "cli/show/moment.h"
 #include "cli/simulate/described_file.h"
 #include "cli/simulate/simulate_output.h"
 #include "job/file/load_job.h"
@@ -112,25 +112,11 @@ absl::Status PlayDescribed(const SimulateOptions& options, const SimulationOptio
 
 absl::StatusOr<WallTime> ParseMoment(std::string_view text, WallTime begin) {
   if (const auto after = job_file::ParseDuration(text); after.ok()) return begin + *after;
-  int year = 0;
-  unsigned month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  int end = 0;
-  const std::string copy(text);
-  const int read = std::sscanf(copy.c_str(), "%4d-%2u-%2uT%2u:%2u:%9lfZ%n", &year, &month, &day,
-                               &hour, &minute, &second, &end);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  const bool valid = read == 6 && static_cast<size_t>(end) == copy.size() && date.ok() &&
-                     year >= 1970 && hour < 24 && minute < 60 && second >= 0 && second < 61;
-  if (!valid) {
-    return absl::InvalidArgumentError(
-        fmt::format("'{}' is no time: give a duration since the beginning (90s, 10m, 1h30m) or "
-                    "2026-01-31T12:34:56Z",
-                    copy.substr(0, 60)));
-  }
-  return WallTime(std::chrono::sys_days(date).time_since_epoch()) + std::chrono::hours(hour) +
-         std::chrono::minutes(minute) + WallTime(static_cast<int64_t>(second * 1e6));
+  if (const std::optional<WallTime> time = ParseWallTime(text)) return *time;
+  return absl::InvalidArgumentError(
+      fmt::format("'{}' is no time: give a duration since the beginning (90s, 10m, 1h30m) or "
+                  "2026-01-31T12:34:56Z",
+                  text.substr(0, 60)));
 }
 
 absl::StatusOr<SimulationOptions> SimulationOptionsOf(const SimulateOptions& options) {

@@ -57,6 +57,7 @@ bool Answers(AdminClient* client) {
 /// As ConnectToMaster, but of a job that runs it waits for an answer, or for its end. After
 /// kAwayMax the caller's own call will tell why there is none.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryOptions& options) {
+  if (options.no_wait) return ConnectToMaster(options);
   const SystemClock clock;
   const TimePoint began = clock.Now();
   bool told = false;
@@ -82,7 +83,11 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions&
 absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away) {
   absl::StatusOr<std::unique_ptr<AdminClient>> stored = OpenStoredJob(options.target);
   if (absl::IsNotFound(stored.status())) return away;
-  if (!stored.ok()) return Annotate(stored.status(), Message(away));
+  // That no job runs is no news where what is there cannot be read.
+  if (!stored.ok()) {
+    return absl::Status(stored.status().code(),
+                        fmt::format("{}; no job runs there", Message(stored.status())));
+  }
   return JobSource{*std::move(stored), false};
 }
 

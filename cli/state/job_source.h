@@ -15,6 +15,8 @@ struct QueryOptions {
   JobTarget target;
   /// Asks this master instead of the one that the state directory names.
   std::string master;
+  /// A question does not wait for a master that is away.
+  bool no_wait = false;
   OutputFormat output = OutputFormat::kText;
 };
 

@@ -186,7 +186,9 @@ int OrderCommand(const GivenOrder& given) {
 
 int DrainCommand(const DrainOptions& options) {
   if (options.node.empty() && (options.undo || options.wait || options.timeout_s > 0)) {
-    return PrintError("--undo, --wait and --timeout are for --node NODE", kExitUsage);
+    return PrintError(
+        "--undo, --wait and --timeout are for a node; name it, for example --node worker-1",
+        kExitUsage);
   }
   if (!options.node.empty()) return DrainOneNode(options);
   const absl::StatusOr<std::optional<Event>> event =
@@ -204,28 +206,6 @@ int DrainCommand(const DrainOptions& options) {
     PrintData(fmt::format(
         "draining: no new shards are handed out; `muster run` ends when all is committed{}\n",
         EventRemark(*event)));
-  }
-  return kExitSucceeded;
-}
-
-int CancelCommand(const CancelOptions& options) {
-  const std::string reason =
-      options.reason.empty() ? "cancelled by `muster cancel`" : options.reason;
-  const absl::StatusOr<std::optional<Event>> event =
-      TryOrder(options.query, {scaler::CancelJob{}, reason});
-  if (!event.ok()) return PrintRefusal(event.status());
-  if (!event->has_value()) {
-    absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options.query);
-    if (!client.ok()) return PrintError(client.status());
-    v1::CancelRequest request;
-    request.set_reason(reason);
-    const absl::Status status = (*client)->Cancel(request);
-    if (!status.ok()) return PrintError(status);
-  }
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJsonData(WithEvent({{"cancel", "asked"}}, *event));
-  } else {
-    PrintData(fmt::format("cancelled; what is committed stays{}\n", EventRemark(*event)));
   }
   return kExitSucceeded;
 }

@@ -38,12 +38,6 @@ struct DrainOptions {
 };
 int DrainCommand(const DrainOptions& options);
 
-struct CancelOptions {
-  QueryOptions query;
-  std::string reason;
-};
-int CancelCommand(const CancelOptions& options);
-
 struct RetryOptions {
   QueryOptions query;
   std::vector<std::string> ids;  // "dataset/epoch/index"; empty: all FAILED

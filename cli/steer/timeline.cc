@@ -4,10 +4,12 @@
 #include <charconv>
 #include <utility>
 
+#include "base/nearest.h"
 #include "base/status.h"
 #include "cli/show/json_output.h"
 #include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
+#include "proto/status/event_kinds.h"
 #include "scaler/model/model_json.h"
 
 namespace muster::steer {
@@ -58,6 +60,20 @@ nlohmann::json EntryToJson(const TimelineEntry& entry) {
     json["text"] = entry.master->text;
   }
   return json;
+}
+
+absl::Status CheckEventKind(const std::string& word) {
+  std::vector<std::string> known(scaler::rest::kEventKinds.begin(),
+                                 scaler::rest::kEventKinds.end());
+  const size_t of_scaler = known.size();
+  known.insert(known.end(), kMasterEventKinds.begin(), kMasterEventKinds.end());
+  if (std::ranges::find(known, word) != known.end()) return absl::OkStatus();
+  const std::string nearest = Nearest(word, known);
+  const auto master = known.begin() + static_cast<std::ptrdiff_t>(of_scaler);
+  return absl::InvalidArgumentError(fmt::format(
+      "there are no events of the kind '{}'.{} The scaler's kinds are {}; the master's are {}",
+      word, nearest.empty() ? "" : fmt::format(" Did you mean {}?", nearest),
+      fmt::join(known.begin(), master, ", "), fmt::join(master, known.end(), ", ")));
 }
 
 absl::StatusOr<uint64_t> ParseEventId(const std::string& text) {

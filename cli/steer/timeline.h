@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/status/job_status.h"
 #include "scaler/model/model.h"
@@ -51,6 +52,9 @@ std::string EntryText(const TimelineEntry& entry);
 /// {"source", "sequence", "id", "wall_us", "time", "kind", "node", "text", "event"}, for both
 /// sources: "sequence" is null for the scaler, "id" and "event" are null for the master.
 nlohmann::json EntryToJson(const TimelineEntry& entry);
+
+/// OK if master or scaler has events of this kind. InvalidArgument names the nearest, and all.
+absl::Status CheckEventKind(const std::string& word);
 
 /// "12" or "#12". InvalidArgument otherwise.
 absl::StatusOr<uint64_t> ParseEventId(const std::string& text);

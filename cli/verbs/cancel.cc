@@ -8,7 +8,15 @@ void AddCancel(CLI::App* app, Chosen* chosen, Command<steer::CancelOptions> comm
   CLI::App* verb = app->add_subcommand("cancel", "End the job now; committed work stays");
   AddTarget(verb, &options->query);
   AddReason(verb, &options->reason);
-  verb->footer("Example:\n  muster cancel job.yaml --reason 'wrong learning rate'");
+  verb->add_flag("--snapshot,!--no-snapshot", options->snapshot,
+                 "Commit first what is trained now (asked at a terminal; --no-snapshot elsewhere)");
+  verb->add_option("--timeout", options->timeout_s,
+                   "With --snapshot: if it takes longer than this many seconds, do not cancel (60)")
+      ->check(CLI::Range(1, 86'400));
+  verb->footer(
+      "Examples:\n"
+      "  muster cancel job.yaml --reason 'wrong learning rate'\n"
+      "  muster cancel job.yaml --snapshot       # shards in work are lost, trained ones are not");
   Choose(verb, chosen, options, std::move(command));
 }
 

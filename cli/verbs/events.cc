@@ -1,3 +1,5 @@
+#include "base/status.h"
+#include "cli/steer/timeline.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -7,17 +9,21 @@ void AddEvents(CLI::App* app, Chosen* chosen, Command<steer::EventsOptions> comm
   const auto options = std::make_shared<steer::EventsOptions>();
   CLI::App* verb =
       app->add_subcommand("events", "Show what happened and what was decided, oldest first");
-  AddTarget(verb, &options->query);
+  AddQuestion(verb, &options->query);
   verb->add_flag("-f,--follow", options->follow, "Show new events until the run ends");
   verb->add_option("-n,--last", options->last, "Show only the newest N");
   verb->add_option("--after", options->after,
                    "Show only what came after this event of the scaler (12)");
   verb->add_option("--kind", options->kinds,
                    "Show only these kinds: decision, outcome, exit, action, note (of the scaler), "
-                   "node-exited, shard-failed, ... (of the master)")
-      ->expected(1)
-      ->take_all();
-  verb->add_option("--node", options->node, "Show only events of this node");
+                   "node-exited, shard-failed, ... (of the master; a wrong one lists all)")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->check([](const std::string& word) {
+        const absl::Status known = steer::CheckEventKind(word);
+        return std::string(known.ok() ? "" : Message(known));
+      });
+  AddOptionalNode(verb, &options->node, &options->query, "Show only events of this node");
   verb->footer(
       "Examples:\n"
       "  muster events job.yaml -n 20\n"

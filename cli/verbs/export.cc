@@ -7,7 +7,7 @@ void AddExport(CLI::App* app, Chosen* chosen, Command<ExportCommandOptions> comm
   const auto options = std::make_shared<ExportCommandOptions>();
   CLI::App* verb =
       app->add_subcommand("export", "Write every table as NumPy files, during or after the run");
-  AddTarget(verb, &options->query);
+  AddQuestion(verb, &options->query);
   verb->add_option("--output-dir", options->output_directory,
                    "A folder that does not exist yet, or is empty")
       ->required();

@@ -7,7 +7,7 @@ void AddStatus(CLI::App* app, Chosen* chosen, Command<StatusOptions> command) {
   const auto options = std::make_shared<StatusOptions>();
   CLI::App* verb = app->add_subcommand(
       "status", "Show progress, metrics, nodes and counters, during or after the run");
-  AddTarget(verb, &options->query);
+  AddQuestion(verb, &options->query);
   verb->add_flag("--all-epochs", options->all_epochs,
                  "Show each epoch of a long job, not only the newest ones");
   verb->footer(

@@ -1,5 +1,8 @@
 #include "cli/verbs/verb_options.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +32,52 @@ bool IsPolicyName(const std::string& text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
 }
 
+/// A word that is no node is the job's file if it looks like a file or is one.
+bool IsJob(const std::string& word) {
+  return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word);
+}
+
+/// The one word that names a node goes to `node`, the other one to `job`.
+void TellApart(std::vector<std::string> words, std::string* node, std::string* job) {
+  std::erase(words, "");
+  auto found = std::ranges::find_if(words, IsNodeName);
+  if (found == words.end()) {
+    found = std::ranges::find_if(words, [](const std::string& word) { return !IsJob(word); });
+  }
+  if (found != words.end()) {
+    *node = *found;
+    words.erase(found);
+  }
+  if (words.size() > 1) {
+    throw CLI::ValidationError("job",
+                               "'" + words[0] + "' and '" + words[1] + "' are two job files");
+  }
+  *job = words.empty() ? "" : words.front();
+}
+
+/// The node as a word beside the job's, or as --node. `needed` is an example of a line, if the verb
+/// cannot do without a node.
+void AddNode(CLI::App* verb, std::string* node, QueryOptions* options, const std::string& help,
+             const std::string& needed) {
+  const auto word = std::make_shared<std::string>();
+  verb->add_option("node", *word, help + " (before or after the job, or as --node)");
+  verb->add_option("--node", *node, "The node, by its name");
+  verb->parse_complete_callback([word, node, options, needed] {
+    std::string named;
+    TellApart({*word, options->target.job_file}, &named, &options->target.job_file);
+    if (!named.empty() && !node->empty() && named != *node) {
+      throw CLI::ValidationError("node", "two nodes are named, " + named + " and " + *node);
+    }
+    if (node->empty()) *node = named;
+    if (!node->empty() || needed.empty()) return;
+    throw CLI::ValidationError("node", "the node is missing; write, for example, muster " + needed);
+  });
+}
+
+void AddStateDirectory(CLI::App* verb, QueryOptions* options) {
+  verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
+}
+
 }  // namespace
 
 void AddOutput(CLI::App* verb, OutputFormat* output) {
@@ -44,7 +93,7 @@ void AddOutput(CLI::App* verb, OutputFormat* output) {
 void AddJob(CLI::App* verb, QueryOptions* options) {
   verb->add_option("job", options->target.job_file,
                    "Job file (./job.yaml, unless --state-dir is given)");
-  verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
+  AddStateDirectory(verb, options);
 }
 
 void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value,
@@ -63,8 +112,35 @@ void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value
 
 void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
                    const std::string& examples) {
-  AddSubjectAndJob(verb, {"node", examples, verb->get_name() + " job.yaml worker-1", IsNodeName},
-                   node, options);
+  AddNode(verb, node, options, examples, verb->get_name() + " job.yaml worker-1");
+  AddJob(verb, options);
+}
+
+void AddOptionalNode(CLI::App* verb, std::string* node, QueryOptions* options,
+                     const std::string& help) {
+  AddNode(verb, node, options, help, "");
+}
+
+void AddNodesAndJob(CLI::App* verb, std::vector<std::string>* nodes, QueryOptions* options,
+                    const std::string& help) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  verb->add_option("nodes", *words, help + ", and the job file (./job.yaml), in any order");
+  verb->add_option("--node", *nodes, "A node; the same as its name alone")
+      ->take_all()
+      ->allow_extra_args(false);
+  AddStateDirectory(verb, options);
+  verb->parse_complete_callback([words, nodes, options] {
+    for (const std::string& word : *words) {
+      std::string* const job = &options->target.job_file;
+      if (IsNodeName(word) || !IsJob(word)) {
+        nodes->push_back(word);
+      } else if (job->empty()) {
+        *job = word;
+      } else {
+        throw CLI::ValidationError("nodes", "'" + *job + "' and '" + word + "' are two job files");
+      }
+    }
+  });
 }
 
 void AddEventAndJob(CLI::App* verb, std::string* event, QueryOptions* options) {
@@ -91,12 +167,27 @@ void AddTarget(CLI::App* verb, QueryOptions* options) {
   verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
 }
 
+void AddQuestion(CLI::App* verb, QueryOptions* options) {
+  AddTarget(verb, options);
+  verb->add_flag("--no-wait,!--wait", options->no_wait,
+                 "Do not wait a few seconds for a master that is away");
+}
+
 void AddReason(CLI::App* verb, std::string* reason) {
   verb->add_option("--reason", *reason, "Why; the event records it (at most 200 characters)");
 }
 
+void AddWaitFlag(CLI::App* verb, bool* wait, const std::string& help) {
+  verb->add_flag("--wait,!--no-wait", *wait, help + " (--no-wait, the default: do not)");
+}
+
+void AddPage(CLI::App* verb, uint32_t* limit, uint64_t* offset) {
+  verb->add_option("-n,--limit", *limit, "Show at most N (1000)")->check(CLI::Range(1, 10'000));
+  verb->add_option("--offset", *offset, "Leave out the first N");
+}
+
 void AddWait(CLI::App* verb, steer::OrderOptions* order) {
-  verb->add_flag("--wait", order->wait, "Wait until the outcome is known");
+  AddWaitFlag(verb, &order->wait, "Wait until the outcome is known");
   verb->add_option("--timeout", order->timeout_s,
                    "With --wait: wait at most this many seconds (300)")
       ->check(CLI::Range(1, 86'400));

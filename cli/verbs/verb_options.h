@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/ask/query_commands.h"
 #include "cli/steer/order_commands.h"
@@ -29,9 +30,16 @@ struct Subject {
 void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value,
                       QueryOptions* options);
 
-/// The node that a verb is about, and the job. `examples`: of nodes.
+/// The node that a verb is about, also as --node, and the job. `examples`: of nodes.
 void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
                    const std::string& examples);
+/// The node that a verb may be restricted to, as a word after the job or as --node; the job is
+/// added before.
+void AddOptionalNode(CLI::App* verb, std::string* node, QueryOptions* options,
+                     const std::string& help);
+/// The nodes that a verb is about, if any are named, and the job, in any order; or --node for each.
+void AddNodesAndJob(CLI::App* verb, std::vector<std::string>* nodes, QueryOptions* options,
+                    const std::string& help);
 /// The event, by its number, and the job.
 void AddEventAndJob(CLI::App* verb, std::string* event, QueryOptions* options);
 /// The policy, and the job.
@@ -43,10 +51,18 @@ void AddJobAndOutput(CLI::App* verb, QueryOptions* options);
 /// As above, and --master, for a verb that a master can answer by itself.
 void AddTarget(CLI::App* verb, QueryOptions* options);
 
+/// As above, and --no-wait, for a verb that asks and changes nothing.
+void AddQuestion(CLI::App* verb, QueryOptions* options);
+
 /// Why, for the record.
 void AddReason(CLI::App* verb, std::string* reason);
 
-/// --wait, for the outcome of an order.
+/// -n or --limit, and --offset, of a long list.
+void AddPage(CLI::App* verb, uint32_t* limit, uint64_t* offset);
+
+/// --wait and --no-wait, which is the default.
+void AddWaitFlag(CLI::App* verb, bool* wait, const std::string& help);
+/// The same for the outcome of an order, and --timeout.
 void AddWait(CLI::App* verb, steer::OrderOptions* order);
 
 /// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.

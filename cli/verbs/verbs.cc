@@ -13,6 +13,7 @@ void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddCompare(app, chosen);
   AddShards(app, chosen);
   AddLogs(app, chosen);
+  AddStacks(app, chosen);
   AddWait(app, chosen);
   AddEvents(app, chosen);
   AddDrain(app, chosen);

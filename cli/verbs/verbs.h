@@ -4,12 +4,13 @@
 #include <functional>
 
 #include "cli/ask/list_command.h"
+#include "cli/ask/logs_command.h"
 #include "cli/ask/query_commands.h"
-#include "cli/metrics/compare_command.h"
-#include "cli/metrics/tensorboard_command.h"
+#include "cli/ask/stacks_command.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
+#include "cli/steer/cancel_command.h"
 #include "cli/steer/dashboard_command.h"
 #include "cli/steer/event_commands.h"
 #include "cli/steer/order_commands.h"
@@ -51,6 +52,7 @@ void AddCompare(CLI::App* app, Chosen* chosen,
 void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command = ShardsCommand,
                Command<steer::RetryOptions> retry_command = steer::RetryCommand);
 void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command = LogsCommand);
+void AddStacks(CLI::App* app, Chosen* chosen, Command<StacksOptions> command = StacksCommand);
 void AddWait(CLI::App* app, Chosen* chosen,
              Command<steer::WaitOptions> command = steer::WaitCommand);
 

@@ -15,6 +15,7 @@
 #include "cli/verify/report.h"
 #include "cli/verify/storm.h"
 #include "cli/verify/verify_job.h"
+#include "host/processes/spawn.h"
 
 namespace muster::verify {
 namespace {
@@ -104,8 +105,7 @@ absl::StatusOr<std::string> FindWorker(const std::vector<std::string>& places) {
 
 int VerifyCommand(const VerifyOptions& options) {
   if (const absl::Status right = CheckOptions(options); !right.ok()) return PrintError(right);
-  std::error_code error;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const std::string program = OwnProgram();
   absl::StatusOr<std::string> trainer = TrainerOf(options, program);
   if (!trainer.ok()) return PrintError(Message(trainer.status()), kExitUsage);
 

@@ -158,6 +158,14 @@ absl::StatusOr<NodeUsage> LocalHost::Usage(const std::string& node) {
                    .memory_limit_bytes = life->memory_limit_bytes};
 }
 
+absl::StatusOr<NodeUsage> LocalHost::UsageOfProcess(uint64_t pid) {
+  MUSTER_ASSIGN_OR_RETURN(const TreeUsage usage, ReadProcessUsage(static_cast<pid_t>(pid)));
+  NodeUsage own;
+  own.cpu = usage.cpu;
+  own.memory_bytes = usage.memory_bytes;
+  return own;
+}
+
 void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   const NodeRole role = WorkerNumber(exit->node) ? NodeRole::kWorker : NodeRole::kServer;
   exit->slot = ReadSlot(options_.command_of(exit->node, role).slot_file);

@@ -60,6 +60,7 @@ class LocalHost final : public NodeHost {
   void Kill(const std::string& node) override { launcher_.Kill(node); }
   absl::Status SetLimits(const std::string& node, const Resources& limits) override;
   absl::StatusOr<NodeUsage> Usage(const std::string& node) override;
+  absl::StatusOr<NodeUsage> UsageOfProcess(uint64_t pid) override;
   absl::Status DumpStacks(const std::string& node) override { return launcher_.DumpStacks(node); }
   void Release(const std::string& node) override { launcher_.Release(node); }
   bool Has(const std::string& node) const override { return launcher_.Has(node); }

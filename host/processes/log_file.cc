@@ -36,6 +36,14 @@ void WriteLogBase(const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
+RotatingLog::RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes)
+    : path_(std::move(path)),
+      bytes_max_(bytes_max),
+      fd_(std::move(fd)),
+      base_(ReadLogBase(path_)),
+      bytes_(bytes),
+      times_(path_) {}
+
 absl::StatusOr<RotatingLog> RotatingLog::Open(std::string path, uint64_t bytes_max) {
   OwnedFd fd = OpenForAppending(path);
   if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("cannot open the log {}", path));
@@ -44,8 +52,9 @@ absl::StatusOr<RotatingLog> RotatingLog::Open(std::string path, uint64_t bytes_m
   return RotatingLog(std::move(path), bytes_max, std::move(fd), bytes);
 }
 
-void RotatingLog::Write(std::string_view bytes) {
+void RotatingLog::Write(std::string_view bytes, std::optional<WallTime> now) {
   if (bytes_ > 0 && bytes_ + bytes.size() > bytes_max_) Rotate();
+  if (now.has_value() && !bytes.empty()) times_.Note(base_ + bytes_, *now);
   while (!bytes.empty() && fd_.get() >= 0) {
     const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -57,9 +66,10 @@ void RotatingLog::Write(std::string_view bytes) {
 
 void RotatingLog::Rotate() {
   const std::string older = path_ + ".1";
-  const uint64_t base = ReadLogBase(path_);
   if (::rename(path_.c_str(), older.c_str()) != 0) return;
-  WriteLogBase(path_, base + bytes_);
+  times_.Rotate();
+  base_ += bytes_;
+  WriteLogBase(path_, base_);
   fd_ = OpenForAppending(path_);
   bytes_ = 0;
 }

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/descriptors.h"
+#include "host/processes/log_times.h"
 
 namespace muster {
 
@@ -24,18 +27,19 @@ class RotatingLog {
   static absl::StatusOr<RotatingLog> Open(std::string path, uint64_t bytes_max);
 
   /// Appends. Text that cannot be written (disk full) is dropped, because a log must not stop the
-  /// node.
-  void Write(std::string_view bytes);
+  /// node. `now`, if it is given, is noted as their time (log_times.h).
+  void Write(std::string_view bytes, std::optional<WallTime> now = std::nullopt);
 
  private:
-  RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes)
-      : path_(std::move(path)), bytes_max_(bytes_max), fd_(std::move(fd)), bytes_(bytes) {}
+  RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes);
   void Rotate();
 
   std::string path_;
   uint64_t bytes_max_ = 0;
   OwnedFd fd_;
-  uint64_t bytes_ = 0;
+  uint64_t base_ = 0;   // bytes of the node before this file
+  uint64_t bytes_ = 0;  // of this file
+  LogTimes times_;
 };
 
 /// How many bytes RotatingLog has noted that came before its present file; 0 when nothing is noted.

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "host/processes/log_file.h"
+#include "host/processes/log_times.h"
 
 namespace muster {
 namespace {
@@ -152,10 +153,6 @@ LogPiece ReadTail(const LogView& view, const LogQuestion& question) {
 
 }  // namespace
 
-LogFollower::LogFollower(std::string path) : path_(std::move(path)) {
-  position_ = OpenView(path_).end();
-}
-
 std::string LogFollower::Next(uint64_t bytes_max) {
   const LogView view = OpenView(path_);
   position_ = std::max(position_, view.oldest());
@@ -175,10 +172,28 @@ absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& que
 
 absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
                                           uint64_t bytes_max) {
+  MUSTER_ASSIGN_OR_RETURN(LogTail tail, ReadLogTail(path, lines, std::nullopt, bytes_max));
+  return std::move(tail.text);
+}
+
+absl::StatusOr<LogTail> ReadLogTail(const std::string& path, uint32_t lines,
+                                    std::optional<WallTime> since, uint64_t bytes_max) {
   const LogView view = OpenView(path);
   if (!view.exists()) return absl::NotFoundError(fmt::format("there is no log {}", path));
-  const std::string text = view.Read(view.end() - std::min(view.kept(), bytes_max), bytes_max);
-  return text.substr(LastLinesBegin(text, lines));
+  const uint64_t begin = view.end() - std::min(view.kept(), bytes_max);
+  std::string text = view.Read(begin, bytes_max);
+  if (since.has_value()) {
+    const std::optional<uint64_t> position = PositionSince(path, *since, view.end());
+    if (!position.has_value()) {
+      return absl::FailedPreconditionError(
+          fmt::format("nothing says when the lines of {} were written", path));
+    }
+    const size_t at = std::min<size_t>(*position - std::min(*position, begin), text.size());
+    // A line that had begun before is shown as a whole, one that was complete is not.
+    const size_t newline = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    text.erase(0, newline == std::string::npos ? 0 : newline + 1);
+  }
+  return LogTail{.text = text.substr(LastLinesBegin(text, lines)), .end = view.end()};
 }
 
 std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "host/node_host.h"
 
 namespace muster {
@@ -18,16 +20,26 @@ absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& que
 absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
                                           uint64_t bytes_max);
 
-/// As above, but only of the node's last process and without muster's own lines. Messages about a
-/// failed node quote it. "" if there is nothing.
+/// The end of a log, and the position after it, where a LogFollower goes on.
+struct LogTail {
+  std::string text;
+  uint64_t end = 0;
+};
+/// As ReadLastLines. With `since`: only lines that were not complete before that second.
+/// FailedPrecondition when no times are noted for the log (log_times.h).
+absl::StatusOr<LogTail> ReadLogTail(const std::string& path, uint32_t lines,
+                                    std::optional<WallTime> since, uint64_t bytes_max);
+
+/// As ReadLastLines, but only of the node's last process and without muster's own lines. Messages
+/// about a failed node quote it. "" if there is nothing.
 std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
 
 /// What is appended to a RotatingLog, unfinished lines too, over its rotation. Reads nothing twice.
 /// Not thread-safe.
 class LogFollower {
  public:
-  /// Begins at the log's end.
-  explicit LogFollower(std::string path);
+  /// Begins at `position` of all that the node ever wrote.
+  LogFollower(std::string path, uint64_t position) : path_(std::move(path)), position_(position) {}
   /// What was appended since the last call, at most `bytes_max` of it: the rest comes next time.
   std::string Next(uint64_t bytes_max);
 

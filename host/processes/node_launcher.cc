@@ -146,7 +146,7 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, const Life& life) {
   std::map<std::string, std::string> environment = command.environment;
   if (life.start > 0) environment["MUSTER_START"] = std::to_string(life.start);
   const absl::StatusOr<pid_t> pid =
-      Spawn(options_.program, arguments, SupervisorEnvironment(environment), inherited);
+      Spawn(ImageOf(options_.program), arguments, SupervisorEnvironment(environment), inherited);
   if (!pid.ok()) {
     if (sockets_.has_value()) sockets_->Remove(command.name, life.start);
     return Annotate(pid.status(), command.name);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/status.h"
@@ -32,6 +34,18 @@ bool IsAdded(std::string_view entry) {
 }
 
 }  // namespace
+
+std::string OwnProgram() {
+  constexpr std::string_view kReplaced = " (deleted)";  // as the kernel says it
+  std::error_code error;
+  std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (path.ends_with(kReplaced)) path.resize(path.size() - kReplaced.size());
+  return path;
+}
+
+std::string ImageOf(const std::string& program) {
+  return !program.empty() && program == OwnProgram() ? "/proc/self/exe" : program;
+}
 
 std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added) {
   std::vector<std::string> environment = OwnEnvironment();

@@ -26,6 +26,14 @@ struct NodeCommand {
   bool keep_descendants = false;
 };
 
+/// The path of this process's program, also when the file was replaced meanwhile; "" if the kernel
+/// does not say.
+std::string OwnProgram();
+
+/// The file to execute for `program`: the image of this process if `program` is its path, even if
+/// the file was replaced meanwhile (an upgrade): all processes of a run are of one version.
+std::string ImageOf(const std::string& program);
+
 /// The environment of a process that supervises a command: this process's environment, and `added`
 /// under names that have no meaning for it, as "NAME=value". Libraries that a user preloads into
 /// nodes, or settings of their allocator, must not affect the supervising process.

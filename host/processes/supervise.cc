@@ -86,7 +86,7 @@ struct ExecError {
     failed = {.number = errno, .what = ExecError::kFolder};
   }
   if (failed.number == 0) {
-    ::execvp(argv[0], argv.data());
+    ::execvp(ImageOf(options.command.front()).c_str(), argv.data());
     failed = {.number = errno, .what = ExecError::kCommand};
   }
   ignored = ::write(error_fd, &failed, sizeof(failed));
@@ -107,7 +107,7 @@ class Supervision {
   bool BecomeReaper();
   void OpenLog();
   void WriteLog(std::string_view text) {
-    if (log_.has_value()) log_->Write(text);
+    if (log_.has_value()) log_->Write(text, clock_.Wall());
   }
   absl::Status StartCommand();
   /// The command is not in its control groups.

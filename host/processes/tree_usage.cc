@@ -63,6 +63,12 @@ TreeUsage ReadTreeUsage(pid_t root, pid_t but) {
   return usage;
 }
 
+absl::StatusOr<TreeUsage> ReadProcessUsage(pid_t pid) {
+  const std::optional<ProcessStat> stat = ReadStat(pid);
+  if (!stat.has_value()) return absl::NotFoundError(fmt::format("there is no process {}", pid));
+  return TreeUsage{.cpu = stat->cpu, .memory_bytes = Resident(pid)};
+}
+
 uint64_t ReadTreeMemory(pid_t root, pid_t but) {
   const std::vector<pid_t> pids = ProcessesBut(root, but);
   uint64_t bytes = 0;

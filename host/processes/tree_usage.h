@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "absl/status/statusor.h"
+
 namespace muster {
 
 /// The usage of all processes below one, from /proc, for machines without control groups.
@@ -19,6 +21,9 @@ struct TreeUsage {
 /// `root` itself is left out. Costs a few file reads for each process and thread; none is stopped.
 /// What ends meanwhile is left out, and so is the process `but`.
 TreeUsage ReadTreeUsage(pid_t root, pid_t but = 0);
+
+/// The usage of this process alone. NotFound: there is none.
+absl::StatusOr<TreeUsage> ReadProcessUsage(pid_t pid);
 
 /// As memory_bytes, but a shared page counts once. Costs the more, the more memory they have.
 uint64_t ReadTreeMemory(pid_t root, pid_t but = 0);

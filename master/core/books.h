@@ -21,8 +21,8 @@ struct Books {
   Books& operator=(const Books&) = delete;
 
   /// Adds an event. `node` empty: it is the job's.
-  void Say(StepTime at, std::string kind, std::string node, std::string_view text) {
-    events.Add(at.wall, std::move(kind), std::move(node), text);
+  void Say(StepTime at, MasterEventKind kind, std::string node, std::string_view text) {
+    events.Add(at.wall, kind, std::move(node), text);
   }
   /// Says that the epoch is COMMITTED, if all its shards are and no further ones can come.
   void SayWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at);

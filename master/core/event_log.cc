@@ -10,12 +10,12 @@ namespace muster {
 EventLog::EventLog(std::map<uint64_t, EventRecord> events)
     : events_(std::move(events)), collected_(newest()) {}
 
-void EventLog::Add(WallTime wall, std::string kind, std::string node, std::string_view text) {
+void EventLog::Add(WallTime wall, MasterEventKind kind, std::string node, std::string_view text) {
   const uint64_t sequence = newest() + 1;
   // A number in the journal is never used for another event.
   MUSTER_CHECK(sequence > collected_);
   events_.emplace_hint(events_.end(), sequence,
-                       EventRecord{sequence, wall, std::move(kind), std::move(node),
+                       EventRecord{sequence, wall, std::string(kind.word()), std::move(node),
                                    ValidUtf8(text, kTextBytesMax)});
 }
 

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "master/core/durable_state.h"
+#include "proto/status/event_kinds.h"
 
 namespace muster {
 
 /// The kind of events for rejected records. If the job fails because of them, it names the last.
-inline constexpr std::string_view kRecordRejected = "record-rejected";
+inline constexpr MasterEventKind kRecordRejected = "record-rejected";
 
 /// The newest events of the job, numbered from 1 without gaps. Pure; not thread-safe.
 class EventLog {
@@ -21,7 +22,7 @@ class EventLog {
 
   explicit EventLog(std::map<uint64_t, EventRecord> events);
   /// `node` empty: the job's. Longer texts are cut.
-  void Add(WallTime wall, std::string kind, std::string node, std::string_view text);
+  void Add(WallTime wall, MasterEventKind kind, std::string node, std::string_view text);
   /// Events with sequence > after, oldest first.
   std::vector<EventRecord> After(uint64_t after, size_t limit) const;
   uint64_t newest() const { return events_.empty() ? 0 : events_.rbegin()->first; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "master/core/core_options.h"
+#include "proto/status/event_kinds.h"
 
 namespace muster {
 
@@ -17,7 +18,7 @@ class GrantGate {
   explicit GrantGate(const CoreLimits& limits) : limits_(limits) {}
 
   struct News {
-    std::string kind;
+    MasterEventKind kind;
     std::string text;
   };
   /// Takes the memory in use now. Returns the news for operators if the gate opens or closes.

@@ -111,7 +111,7 @@ void JobLife::CheckRejects(StepTime at) {
   if (over() || rejected <= rejected_max) return;
   const auto& events = books_->events.events();
   const auto sample = std::find_if(events.rbegin(), events.rend(), [](const auto& event) {
-    return event.second.kind == kRecordRejected;
+    return event.second.kind == kRecordRejected.word();
   });
   End(JobState::kFailed,
       fmt::format(
@@ -133,7 +133,7 @@ void JobLife::CheckLimits(StepTime at) {
   }
   if (over()) return;
   auto news = gate_.Look(books_->ledger.done_bytes(), books_->ledger.failure_bytes());
-  if (news.has_value()) books_->Say(at, std::move(news->kind), "", news->text);
+  if (news.has_value()) books_->Say(at, news->kind, "", news->text);
 }
 
 void JobLife::Drain(StepTime at) {

@@ -101,7 +101,7 @@ class GrpcMasterClient final : public MasterClient {
     if (status.error_code() == grpc::StatusCode::CANCELLED && !cancelled_) {
       return absl::UnavailableError("the master ended before it answered");
     }
-    return FromGrpcStatus(status);
+    return FromGrpcStatus(status, {.name = "the master", .deadline = kDeadline});
   }
 
   JobIdentity job_;  // of the thread that calls

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/fields/fields.h"
 #include "scaler/model/orders.h"
 
 /// The part of model.h that is about what was decided, why, and by which policies.
@@ -25,6 +26,9 @@ struct Evidence {
     f(0, "window_s", e.window_s, {"Seconds over which it was taken; 0: at one moment"});
   }
 };
+/// The kinds of the scaler's events.
+inline constexpr fields::Choices kEventKinds = {"decision", "outcome", "exit", "action", "note"};
+
 /// What happened and why. docs/rest.md has the meaning of each field.
 struct Event {
   static constexpr const char* kName = "Event";
@@ -44,7 +48,7 @@ struct Event {
   static void Fields(auto& f, auto& e) {
     f(0, "id", e.id, {"From 1, without gaps"});
     f(0, "wall_us", e.wall_us, {"Microseconds since the Unix epoch"});
-    f.Choice(0, "kind", e.kind, {"decision", "outcome", "exit", "action", "note"});
+    f.Choice(0, "kind", e.kind, kEventKinds);
     f(0, "policy", e.policy, {"Whose decision; empty: none, or a person's"});
     f(0, "target", e.target, {"A node, a policy, a dataset, or the job"});
     f(0, "action", e.action, {ActionsText()});

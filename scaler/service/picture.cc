@@ -70,7 +70,10 @@ Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const Jo
   std::map<std::string, rest::Node> nodes;
   if (input.status != nullptr) {
     picture.datasets.datasets = input.status->datasets;
-    for (const NodeStatus& status : input.status->nodes) nodes[status.name] = rest::Node{status};
+    for (const NodeStatus& status : input.status->nodes) {
+      rest::Node& node = nodes[status.name] = rest::Node{status};
+      if (input.own != nullptr) node.usage = input.own->UsageOf(status.name, status.pid);
+    }
   }
   for (const KeptNode& kept : input.kept) {
     rest::Node& node = nodes[kept.name];

@@ -11,6 +11,7 @@
 #include "scaler/rest/job_api.h"
 #include "scaler/sensor/job_sensor.h"
 #include "scaler/sensor/partition_heat.h"
+#include "scaler/sensor/process_meter.h"
 
 namespace muster::scaler {
 
@@ -34,6 +35,8 @@ struct PictureInput {
   uint64_t scaler_started_wall_us = 0;
   /// NodeHost::limits_remark().
   std::string limits_remark;
+  /// Of master and scaler; absent: not measured.
+  const ProcessMeter* own = nullptr;
 };
 
 /// `sensor` knows usage and rates, `shape` what the job file asks for. Policies are left empty.

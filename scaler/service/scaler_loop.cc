@@ -182,6 +182,22 @@ void ScalerLoop::Measure() {
   }
   sensor_.OnReading(std::move(readings), clock_->Now(), clock_->Wall());
   sensor_.OnMachine(host_->Idle(), clock_->Now());
+  MeasureOwn();
+}
+
+void ScalerLoop::MeasureOwn() {
+  if (!status_.has_value()) return;
+  for (const NodeStatus& node : status_->nodes) {
+    if (node.role != ToString(NodeRole::kMaster) && node.role != ToString(NodeRole::kScaler)) {
+      continue;
+    }
+    const absl::StatusOr<NodeUsage> usage = host_->UsageOfProcess(node.pid);
+    if (usage.ok()) {
+      own_.OnReading(node.name, node.pid, *usage, clock_->Now());
+    } else {
+      own_.Forget(node.name);
+    }
+  }
 }
 
 void ScalerLoop::Decide() {
@@ -210,7 +226,8 @@ void ScalerLoop::Draw() {
                                  .workers_wanted = keeper_.plan().workers,
                                  .last_event_id = log_->last_id(),
                                  .scaler_started_wall_us = started_wall_us_,
-                                 .limits_remark = host_->limits_remark()},
+                                 .limits_remark = host_->limits_remark(),
+                                 .own = &own_},
                                 sensor_, shape_);
   for (const PartitionRate& rate : heat_.Rates()) picture.partition_rates[rate.partition] = rate;
   picture.policies.policies = decider_.policies();

@@ -60,6 +60,7 @@ class ScalerLoop final : public OrderTaker {
   /// Once a second: measures, decides, draws.
   void Round();
   void Measure();
+  void MeasureOwn();
   void Decide();
   void CarryOrders(const std::vector<Ordered>& orders);
   void Draw();
@@ -91,6 +92,7 @@ class ScalerLoop final : public OrderTaker {
   NodeKeeper keeper_;
   const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
+  ProcessMeter own_{JobSensor::Options().figure_window};  // master and scaler
   Decider decider_;
   StatusWatch watch_;
   JobHistory history_;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "cli/show/output.h"
 #include "cli/state/state_directory.h"
-#include "cli/steer/order_commands.h"
+#include "cli/steer/cancel_command.h"
 #include "tests/admin/small_master.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"

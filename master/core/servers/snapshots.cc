@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/planted_bug.h"
 
@@ -77,10 +79,14 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
 
 void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry, TimePoint now) {
   const CoreOptions& options = books_->options;
+  const ShardQueue& queue = books_->ledger.queue();
+  const bool first = queue.committed_count() == 0 && !queue.done().empty();
+  const std::chrono::milliseconds interval =
+      first ? std::min(options.snapshot_interval, kFirstInterval) : options.snapshot_interval;
   books_->partitions.AskSnapshots(
       server, incarnation,
-      {books_->ledger.done_seq(), now, options.snapshot_interval, options.snapshot_timeout,
-       hurry.all, hurry.goal, leasing_->table().train_count() > 0});
+      {books_->ledger.done_seq(), now, interval, options.snapshot_timeout, hurry.all, hurry.goal,
+       leasing_->table().train_count() > 0});
 }
 
 }  // namespace muster

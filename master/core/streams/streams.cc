@@ -78,7 +78,10 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamTold* told, StepTim
   if (look.group_trouble.empty() != told->group_trouble.empty()) {
     told->group_trouble = look.group_trouble;
     books_->Say(
-        at, look.group_trouble.empty() ? "group-told" : "group-untold", "",
+        at,
+        look.group_trouble.empty() ? MasterEventKind("group-told")
+                                   : MasterEventKind("group-untold"),
+        "",
         look.group_trouble.empty()
             ? fmt::format("dataset '{}': its offsets are committed to the brokers again", plan.name)
             : fmt::format("dataset '{}': its offsets cannot be committed to the brokers: {}. Lag "
@@ -88,7 +91,10 @@ void Streams::TellSideTroubles(const StreamLook& look, StreamTold* told, StepTim
   if (look.dead_letter_trouble.empty() != told->dead_letter_trouble.empty()) {
     told->dead_letter_trouble = look.dead_letter_trouble;
     books_->Say(
-        at, look.dead_letter_trouble.empty() ? "dead-letters-writable" : "dead-letters-held", "",
+        at,
+        look.dead_letter_trouble.empty() ? MasterEventKind("dead-letters-writable")
+                                         : MasterEventKind("dead-letters-held"),
+        "",
         look.dead_letter_trouble.empty()
             ? fmt::format("dataset '{}': the topic for rejected records can be written again",
                           plan.name)
@@ -248,7 +254,7 @@ void Streams::LoseRanges(DatasetId dataset, StepTime at) {
     books_->ledger.FailLost(shard, reason);
     failures_->Settle(shard);
     const bool failed = state == ShardState::kFailed;
-    books_->Say(at, failed ? "shard-lost" : "shard-failed", "",
+    books_->Say(at, failed ? MasterEventKind("shard-lost") : MasterEventKind("shard-failed"), "",
                 fmt::format("shard {} of dataset '{}' is FAILED{}: {}", ToString(shard), plan.name,
                             failed ? " already" : "", reason));
   }

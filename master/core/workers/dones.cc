@@ -58,7 +58,7 @@ void Dones::TellRejects(const DoneReport& done, const WorkerKey& worker, StepTim
     if (rejects_told_ == kRejectsToldMax) return;
     ++rejects_told_;
     const bool last = rejects_told_ == kRejectsToldMax;
-    books_->Say(at, std::string(kRecordRejected), worker.name,
+    books_->Say(at, kRecordRejected, worker.name,
                 last ? sample + " (more rejected records are only counted)" : sample);
   }
 }

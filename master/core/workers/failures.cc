@@ -16,7 +16,8 @@ void Failures::Charge(LeaseToken token, const Run& run, std::string_view reason,
   if (failed) Settle(shard);
   const FailureRecord* record = books_->ledger.FindFailure(shard);
   MUSTER_CHECK(record != nullptr);
-  books_->Say(at, failed ? "shard-failed" : "shard-failure", worker.name,
+  books_->Say(at, failed ? MasterEventKind("shard-failed") : MasterEventKind("shard-failure"),
+              worker.name,
               fmt::format("shard {} of dataset '{}': failure {} of {}{}: {}", ToString(shard),
                           books_->NameOf(shard.dataset), record->failures, failures_max,
                           failed ? ", the shard is FAILED" : "", reason));

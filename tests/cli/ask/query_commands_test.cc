@@ -21,23 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(QueryCommandsTest, ALogAsJsonIsAnObjectALine) {
-  testing::TempDir folder;
-  const StateDirectory state(folder.path());
-  ASSERT_THAT(state.Create(), testing::IsOk());
-  ASSERT_THAT(WriteFileAtomically(state.LogOf("ps-0"), "one \"quoted\"\ntwo \xff\nthree"),
-              testing::IsOk());
-  const LogsOptions options{
-      .query = {.target = {.state_directory = folder.path()}, .output = OutputFormat::kJson},
-      .node = "ps-0"};
-  ::testing::internal::CaptureStdout();
-  EXPECT_EQ(LogsCommand(options), kExitSucceeded);
-  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
-            "{\"line\":\"one \\\"quoted\\\"\",\"node\":\"ps-0\"}\n"
-            "{\"line\":\"two ?\",\"node\":\"ps-0\"}\n"
-            "{\"line\":\"three\",\"node\":\"ps-0\"}\n");
-}
-
 /// Somebody at a port of 127.0.0.1 who hangs up on the first caller, for ever.
 class NoMaster {
  public:

@@ -21,6 +21,29 @@ TEST(TextOutputTest, SaysForHowLongTheJobHasRun) {
   EXPECT_THAT(StatusText(status), ::testing::StartsWith("demo: succeeded after 1:02:03\n"));
 }
 
+TEST(TextOutputTest, WhatTheJobWaitsForComesFirst) {
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kRunning;
+  status.datasets = {{.name = "clicks", .stream = StreamStatus{.topic = "t", .trouble = "gone"}}};
+  EXPECT_THAT(StatusText(status),
+              ::testing::StartsWith("demo: running\n  topic t cannot be looked at: gone\n"));
+  status.state = JobState::kDrained;
+  EXPECT_THAT(StatusText(status), ::testing::Not(HasSubstr("cannot be looked at")));
+}
+
+TEST(TextOutputTest, RateAndRemainingTimeAreShownWhereTheyAreKnown) {
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kRunning;
+  status.progress.records_per_second = 12'345.6;
+  EXPECT_THAT(StatusText(status), HasSubstr("\n  12,345 records/s, - left\n"));
+  status.progress.remaining_seconds = 83.4;
+  EXPECT_THAT(StatusText(status), HasSubstr("\n  12,345 records/s, 1:23 left\n"));
+  status.state = JobState::kSucceeded;
+  EXPECT_THAT(StatusText(status), ::testing::Not(HasSubstr("records/s")));
+}
+
 TEST(TextOutputTest, ALongJobShowsTheNewestEpochsAndTotals) {
   JobStatus status;
   DatasetStatus& dataset = status.datasets.emplace_back(DatasetStatus{.name = "train"});

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/steer/cancel_command.h"
 #include "tests/cli/steer/steer_fixture.h"
 
 namespace muster::steer {

@@ -10,7 +10,10 @@ namespace {
 
 using muster::testing::StatusIs;
 using ::testing::_;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 MasterEvent OfMaster(uint64_t sequence, uint64_t wall_us, const std::string& kind,
                      const std::string& node) {
@@ -82,6 +85,19 @@ TEST(TimelineTest, JsonOfBothHasOneShape) {
                                     {"node", "ps-0"},
                                     {"text", "drain"},
                                     {"event", ToJson(event)}}));
+}
+
+TEST(CheckEventKindTest, ThoseOfMasterAndScalerAndNoOthers) {
+  for (const char* known : {"decision", "note", "node-exited", "worker-joined"}) {
+    EXPECT_TRUE(CheckEventKind(known).ok()) << known;
+  }
+  const absl::Status unknown = CheckEventKind("node-exit");
+  EXPECT_THAT(unknown, StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("Did you mean node-exited?"),
+                                      HasSubstr("scaler's kinds are decision, outcome"),
+                                      HasSubstr("stream-gone"))));
+  EXPECT_THAT(CheckEventKind("bogus"),
+              StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("Did you mean"))));
 }
 
 TEST(ParseEventIdTest, WithAndWithoutItsMark) {

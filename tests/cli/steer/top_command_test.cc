@@ -31,6 +31,18 @@ TEST_F(TopCommandTest, OnceAndInPlainText) {
   EXPECT_EQ(json["events"][0]["id"], 1);
 }
 
+TEST_F(TopCommandTest, StatusHasTheRateThatTheScalerMeasures) {
+  StartMaster();
+  EXPECT_EQ(Call([&] { return StatusCommand({.query = Query()}); }), kExitSucceeded);
+  EXPECT_THAT(out_, ::testing::Not(HasSubstr("records/s"))) << "nobody measures it";
+  StartScaler();
+  EXPECT_EQ(Call([&] { return StatusCommand({.query = Query()}); }), kExitSucceeded);
+  EXPECT_THAT(out_, HasSubstr("197 records/s, 1:21 left"));
+  StopScaler();
+  EXPECT_EQ(Call([&] { return StatusCommand({.query = Query()}); }), kExitSucceeded);
+  EXPECT_EQ(err_, "") << "the master has answered";
+}
+
 TEST_F(TopCommandTest, EndsWithTheJob) {
   StartScaler();
   ASSERT_THAT(job_.Give({scaler::CancelJob{}, "enough"}), muster::testing::IsOk());

@@ -48,7 +48,7 @@ class CompletionScriptTest : public ::testing::Test {
 };
 
 TEST_F(CompletionScriptTest, BashCompletesVerbs) {
-  EXPECT_EQ(Offered("sta"), "status\n");
+  EXPECT_EQ(Offered("stat"), "status\n");
   EXPECT_THAT(Offered("s"),
               AllOf(HasSubstr("shards"), HasSubstr("scale"), Not(HasSubstr("scaler"))));
 }

@@ -17,7 +17,15 @@ TEST(EventsVerbTest, ArgumentsFindTheirPlaces) {
   EXPECT_EQ(options->after, "12");
   EXPECT_EQ(options->last, 3u);
   EXPECT_TRUE(options->follow);
+  const auto word = Parsed<steer::EventsOptions>(AddEvents, "events worker-1 job.yaml --no-wait");
+  ASSERT_TRUE(word.has_value());
+  EXPECT_EQ(word->node, "worker-1");
+  EXPECT_EQ(word->query.target.job_file, "job.yaml");
+  EXPECT_TRUE(word->query.no_wait);
+  EXPECT_FALSE(options->query.no_wait);
   EXPECT_FALSE(Parsed<steer::EventsOptions>(AddEvents, "events --output xml").has_value());
+  EXPECT_FALSE(Parsed<steer::EventsOptions>(AddEvents, "events --kind bogus").has_value());
+  EXPECT_TRUE(Parsed<steer::EventsOptions>(AddEvents, "events --kind node-exited").has_value());
 }
 
 }  // namespace

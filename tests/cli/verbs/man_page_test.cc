@@ -46,9 +46,9 @@ TEST_F(ManPageTest, EveryListedVerbHasOneAndTheMainPageNamesIt) {
 TEST_F(ManPageTest, APageHasWhatHelpHas) {
   EXPECT_THAT(
       pages_["muster-restart.1"],
-      AllOf(HasSubstr("\\fBmuster restart\\fR [\\fIoption\\fR]... \\fInode\\fR [\\fIjob\\fR]\n"),
+      AllOf(HasSubstr("\\fBmuster restart\\fR [\\fIoption\\fR]... [\\fInode\\fR] [\\fIjob\\fR]\n"),
             HasSubstr(".TP\n\\fB\\-\\-reason\\fR TEXT\nWhy; the event records it"),
-            HasSubstr(".TP\n\\fB\\-\\-wait\\fR\nWait until"),
+            HasSubstr(".TP\n\\fB\\-\\-wait\\fR, \\fB\\-\\-no\\-wait\\fR\nWait until"),
             HasSubstr(".SH EXAMPLES\n.nf\nmuster restart job.yaml worker\\-1")));
   EXPECT_THAT(pages_["muster-policies.1"],
               AllOf(HasSubstr("\\fBmuster policies pause\\fR [\\fIoption\\fR]... \\fIpolicy\\fR"),

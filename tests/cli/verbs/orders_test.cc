@@ -47,6 +47,19 @@ TEST(OrderVerbsTest, NodeAndJobChangePlacesWhenOnlyTheSecondIsANode) {
   EXPECT_EQ(resize->options.query.target.job_file, "jobfile");
 }
 
+TEST(OrderVerbsTest, TheNodeMayBeAnOption) {
+  for (const char* line : {"restart job.yaml --node ps-0", "restart --node ps-0 job.yaml",
+                           "restart ps-0 --node ps-0 job.yaml --no-wait"}) {
+    const auto restart = Ordered(line);
+    ASSERT_TRUE(restart.has_value()) << line;
+    EXPECT_EQ(std::get<RestartNode>(*restart->order).node, "ps-0");
+    EXPECT_EQ(restart->options.query.target.job_file, "job.yaml");
+    EXPECT_FALSE(restart->options.wait);
+  }
+  EXPECT_FALSE(Ordered("restart ps-1 --node ps-0").has_value());
+  EXPECT_FALSE(Ordered("restart a.yaml b.yaml --node ps-0").has_value());
+}
+
 TEST(OrderVerbsTest, ResizeReadsAmountsAsJobFilesHaveThem) {
   const auto both = Ordered("resize ps-0 --state-dir state --memory 1.5Gi --cpus 500m");
   ASSERT_TRUE(both.has_value());

@@ -85,7 +85,7 @@ TEST_F(LogReaderTest, AFollowerReadsWhatIsAppendedAndNothingElse) {
   ASSERT_THAT(WriteFileAtomically(path_, "old\n"), IsOk());
   // It is so large that a second read of everything would fail.
   std::filesystem::resize_file(path_, uint64_t{1} << 40);
-  LogFollower follower(path_);
+  LogFollower follower(path_, uint64_t{1} << 40);
   EXPECT_EQ(follower.Next(100), "");
   MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, uint64_t{1} << 41));
   log.Write("new\nunfin");
@@ -98,7 +98,7 @@ TEST_F(LogReaderTest, AFollowerReadsWhatIsAppendedAndNothingElse) {
 TEST_F(LogReaderTest, AFollowerGoesOnOverARotation) {
   MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path_, 20));
   log.Write("line 01\n");
-  LogFollower follower(path_);
+  LogFollower follower(path_, 8);
   std::string seen;
   for (int i = 2; i < 12; ++i) {
     log.Write(Line(i) + "\n");

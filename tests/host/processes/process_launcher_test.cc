@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "host/processes/process_tree.h"
+#include "host/processes/spawn.h"
 #include "tests/host/processes/held_process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -61,6 +62,13 @@ class ProcessLauncherTest : public ::testing::Test {
 
   TempDir folder_;
 };
+
+TEST(ImageOfTest, TheOwnProgramIsTheImageThatRuns) {
+  EXPECT_THAT(OwnProgram(), ::testing::StartsWith("/"));
+  EXPECT_EQ(ImageOf(OwnProgram()), "/proc/self/exe");
+  EXPECT_EQ(ImageOf("/bin/sh"), "/bin/sh");
+  EXPECT_EQ(ImageOf("sh"), "sh");
+}
 
 TEST_F(ProcessLauncherTest, ReportsStartAndExit) {
   NodeLauncher launcher = MakeLauncher();

@@ -52,6 +52,15 @@ class TreeUsageTest : public ::testing::Test {
   pid_t child_ = -1;
 };
 
+TEST_F(TreeUsageTest, OneProcessAlone) {
+  const absl::StatusOr<TreeUsage> usage = ReadProcessUsage(child_);
+  ASSERT_TRUE(usage.ok());
+  EXPECT_GE(usage->memory_bytes, 64 * kMebibyte);
+  EXPECT_LT(usage->memory_bytes, 2 * 64 * kMebibyte) << "without its children";
+  EXPECT_GE(usage->cpu, std::chrono::milliseconds(40)) << "in ticks of 10 ms";
+  EXPECT_TRUE(absl::IsNotFound(ReadProcessUsage(-1).status()));
+}
+
 TEST_F(TreeUsageTest, SharedPagesCountOnceWhenItMatters) {
   EXPECT_EQ(ProcessesBelow(::getpid()).size(), 3u);
   const TreeUsage usage = ReadTreeUsage(::getpid());

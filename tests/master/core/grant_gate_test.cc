@@ -14,7 +14,7 @@ TEST(GrantGateTest, ClosesAtALimitAndOpensWellBelowIt) {
   EXPECT_TRUE(gate.open());
   const auto closed = gate.Look(1'000, 0);
   ASSERT_TRUE(closed.has_value());
-  EXPECT_EQ(closed->kind, "granting-stopped");
+  EXPECT_EQ(closed->kind.word(), "granting-stopped");
   EXPECT_THAT(closed->text, HasSubstr("DONE shards have 1000 bytes, but the limit is 1000"));
   EXPECT_TRUE(gate.too_much_done());
   EXPECT_FALSE(gate.Look(2'000, 0).has_value()) << "told once";
@@ -22,7 +22,7 @@ TEST(GrantGateTest, ClosesAtALimitAndOpensWellBelowIt) {
   EXPECT_FALSE(gate.open()) << "it does not flutter";
   const auto opened = gate.Look(749, 0);
   ASSERT_TRUE(opened.has_value());
-  EXPECT_EQ(opened->kind, "granting-resumed");
+  EXPECT_EQ(opened->kind.word(), "granting-resumed");
   EXPECT_TRUE(gate.open());
 }
 

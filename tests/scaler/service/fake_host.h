@@ -44,6 +44,7 @@ class FakeHost final : public NodeHost {
   /// "start worker-0 2", "release worker-0", ...
   std::vector<std::string> did;
   std::map<std::string, Life> nodes;
+  std::map<uint64_t, NodeUsage> own_usage;  // by pid
 
   void Exit(NodeExited exit) {
     Life& life = nodes.at(exit.node);
@@ -91,6 +92,11 @@ class FakeHost final : public NodeHost {
   absl::StatusOr<NodeUsage> Usage(const std::string& node) override {
     if (!Has(node) || nodes.at(node).over) return absl::NotFoundError(node);
     return nodes.at(node).usage;
+  }
+  absl::StatusOr<NodeUsage> UsageOfProcess(uint64_t pid) override {
+    const auto own = own_usage.find(pid);
+    if (own == own_usage.end()) return absl::NotFoundError("no process");
+    return own->second;
   }
   absl::Status DumpStacks(const std::string& node) override {
     Note("dump", node);

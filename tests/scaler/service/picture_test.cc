@@ -67,6 +67,25 @@ TEST_F(PictureTest, WhatTheMasterSaysIsShownAsItIs) {
   EXPECT_EQ(rest::FindNode(picture, "ps-0").value()->server->counters.rows, 9u);
 }
 
+TEST_F(PictureTest, TheUsageOfTheMasterIsThatOfItsProcess) {
+  NodeStatus& master = status_.nodes.back();
+  ASSERT_EQ(master.name, "master");
+  master.pid = 40;
+  ProcessMeter meter(std::chrono::seconds(3));
+  NodeUsage used;
+  used.memory_bytes = 5 << 20;
+  meter.OnReading("master", 40, used, TimePoint());
+  const auto usage = [&] {
+    const PictureInput input{.status = &status_, .own = &meter};
+    const Picture picture = DrawPicture(input, JobSensor(shape_), shape_);
+    return rest::FindNode(picture, "master").value()->usage;
+  };
+  ASSERT_TRUE(usage().has_value());
+  EXPECT_EQ(usage()->memory_bytes, 5u << 20);
+  master.pid = 41;
+  EXPECT_FALSE(usage().has_value()) << "that was another process";
+}
+
 TEST_F(PictureTest, FiguresOfAnEarlierLifeAreNotShown) {
   kept_.starts = 3;  // its pid is the same: pids come again
   const rest::Node node = Draw();

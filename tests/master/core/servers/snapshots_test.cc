@@ -56,6 +56,17 @@ TEST_F(SnapshotsTest, WhatEveryPartitionHasIsCommittedByTheLastOfThem) {
   EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 10u);
 }
 
+TEST_F(SnapshotsTest, UntilTheFirstCommitTurnsComeSooner) {
+  ASSERT_GT(options.snapshot_interval, Snapshots::kFirstInterval);
+  Serve();
+  TrainOne();
+  Pass(Snapshots::kFirstInterval);
+  snapshots().Ask(kSlot, kOwner, {}, now);
+  ServerExchangeReply reply;
+  books().partitions.FillCommands(kSlot, kOwner, &reply);
+  EXPECT_THAT(reply.snapshots, SizeIs(2)) << "every partition had its turn";
+}
+
 TEST_F(SnapshotsTest, AFewShardsAreCommittedAtOnceAndTheOthersLater) {
   options.limits.commits_at_once = 2;
   Serve();

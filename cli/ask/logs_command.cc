@@ -1,0 +1,169 @@
+#include "cli/ask/logs_command.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/show/moment.h"
+#include "cli/show/output.h"
+#include "host/processes/log_reader.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::milliseconds kFollowInterval{300};
+constexpr uint64_t kLogBytesMax = 64 << 20;
+
+std::set<std::string> NodesWithLogs(const StateDirectory& state) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state.logs(), error)) {
+    if (entry.path().extension() == ".log") names.insert(entry.path().stem().string());
+  }
+  return names;
+}
+
+std::string JoinNames(const StateDirectory& state) {
+  const std::set<std::string> names = NodesWithLogs(state);
+  return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+enum class LineForm : uint8_t { kAsItIs, kWithNode, kJson };
+
+/// The log of one node as it is, with the node before each line, or as one JSON object a line. In
+/// the last two forms, a line that is not yet whole waits for its rest.
+class LogPrinter {
+ public:
+  LogPrinter(std::string node, LineForm form) : node_(std::move(node)), form_(form) {}
+
+  void Print(const std::string& text) {
+    if (form_ == LineForm::kAsItIs) return PrintData(text);
+    rest_ += text;
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      PrintLine(rest_.substr(begin, end - begin));
+    }
+    rest_.erase(0, begin);
+  }
+  void Finish() {
+    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
+  }
+
+ private:
+  void PrintLine(const std::string& line) const {
+    PrintData(form_ == LineForm::kWithNode
+                  ? fmt::format("[{}] {}\n", node_, line)
+                  : nlohmann::json{{"node", node_}, {"line", ValidUtf8(line)}}.dump() + "\n");
+  }
+
+  std::string node_;
+  LineForm form_;
+  std::string rest_;
+};
+
+struct FollowedLog {
+  LogPrinter printer;
+  LogFollower follower;
+};
+
+/// The logs that are shown. A node that gets its first log meanwhile joins when all are shown.
+class ShownLogs {
+ public:
+  ShownLogs(const LogsOptions& options, StateDirectory state, std::optional<WallTime> since)
+      : options_(options), state_(std::move(state)), since_(since) {
+    form_ = options.nodes.size() == 1 ? LineForm::kAsItIs : LineForm::kWithNode;
+    if (options.query.output == OutputFormat::kJson) form_ = LineForm::kJson;
+  }
+
+  /// NotFound: a node that was named has no log, and nothing was printed.
+  absl::Status PrintEnds() {
+    for (const std::string& node : options_.nodes) {
+      const bool is_name = node.find('/') == std::string::npos;
+      if (is_name && ReadLastLines(state_.LogOf(node), 0, 1).ok()) continue;
+      return absl::NotFoundError(fmt::format("there is no log of node '{}'; nodes with a log: {}",
+                                             node, JoinNames(state_)));
+    }
+    std::set<std::string> nodes(options_.nodes.begin(), options_.nodes.end());
+    if (nodes.empty()) nodes = NodesWithLogs(state_);
+    if (nodes.empty()) return absl::NotFoundError("no node of the job has a log yet");
+    for (const std::string& node : nodes) MUSTER_RETURN_IF_ERROR(Begin(node, since_));
+    return absl::OkStatus();
+  }
+
+  void PrintNews() {
+    if (options_.nodes.empty()) {
+      for (const std::string& node : NodesWithLogs(state_)) {
+        if (logs_.contains(node)) continue;
+        logs_.emplace(node, FollowedLog{{node, form_}, {state_.LogOf(node), 0}});
+      }
+    }
+    for (auto& [node, log] : logs_) log.printer.Print(log.follower.Next(kLogBytesMax));
+  }
+
+  void Finish() {
+    for (auto& [node, log] : logs_) log.printer.Finish();
+  }
+
+ private:
+  absl::Status Begin(const std::string& node, std::optional<WallTime> since) {
+    const std::string path = state_.LogOf(node);
+    absl::StatusOr<LogTail> tail = ReadLogTail(path, LinesOfEach(options_), since, kLogBytesMax);
+    if (since.has_value() && absl::IsFailedPrecondition(tail.status())) {
+      PrintNote(fmt::format("{}; all of it is shown", Message(tail.status())));
+      return Begin(node, std::nullopt);
+    }
+    if (!tail.ok()) return tail.status();
+    const auto log = logs_.emplace(node, FollowedLog{{node, form_}, {path, tail->end}}).first;
+    log->second.printer.Print(tail->text);
+    return absl::OkStatus();
+  }
+
+  const LogsOptions& options_;
+  StateDirectory state_;
+  std::optional<WallTime> since_;
+  LineForm form_ = LineForm::kAsItIs;
+  std::map<std::string, FollowedLog> logs_;
+};
+
+}  // namespace
+
+uint32_t LinesOfEach(const LogsOptions& options) {
+  constexpr int64_t kAll = UINT32_MAX;
+  if (options.lines.has_value()) {
+    return static_cast<uint32_t>(*options.lines < 0 ? kAll : std::min(*options.lines, kAll));
+  }
+  if (!options.since.empty()) return kAll;
+  return options.nodes.size() == 1 ? LogsOptions::kLinesOfOne : LogsOptions::kLinesOfEach;
+}
+
+int LogsCommand(const LogsOptions& options) {
+  std::optional<WallTime> since;
+  if (!options.since.empty()) {
+    const absl::StatusOr<WallTime> time = ParseSince(options.since, SystemClock().Wall());
+    if (!time.ok()) return PrintError(Annotate(time.status(), "--since"));
+    since = *time;
+  }
+  absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
+  if (!state.ok()) return PrintError(state.status());
+  ShownLogs logs(options, *state, since);
+  if (const absl::Status status = logs.PrintEnds(); !status.ok()) {
+    return PrintError(Message(status), kExitUsage);
+  }
+  while (options.follow) {
+    const bool running = state->ReadEndpoint().ok();
+    logs.PrintNews();
+    if (!running) break;
+    SleepFor(kFollowInterval);
+  }
+  logs.Finish();
+  return kExitSucceeded;
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "host/resources.h"
+#include "scaler/model/model.h"
+
+namespace muster::scaler {
+
+/// The usage of the job's own processes, master and scaler, which no host of nodes has started.
+/// Pure; not thread-safe.
+class ProcessMeter {
+ public:
+  /// `window`: the processors in use are the mean over it.
+  explicit ProcessMeter(std::chrono::seconds window) : window_(window) {}
+
+  /// A process with another pid begins anew.
+  void OnReading(const std::string& name, uint64_t pid, const NodeUsage& usage, TimePoint now);
+  /// It cannot be measured any more.
+  void Forget(const std::string& name) { processes_.erase(name); }
+  /// Nothing: not measured, or another process than `pid` was.
+  std::optional<rest::Usage> UsageOf(const std::string& name, uint64_t pid) const;
+
+ private:
+  struct Process {
+    uint64_t pid = 0;
+    NodeUsage newest;
+    /// Readings of the processor time within the window, and one from before it.
+    std::deque<std::pair<TimePoint, std::chrono::microseconds>> cpu;
+  };
+
+  std::chrono::seconds window_;
+  std::map<std::string, Process> processes_;
+};
+
+}  // namespace muster::scaler
