@@ -7,6 +7,8 @@
 #include "cli/ask/logs_command.h"
 #include "cli/ask/query_commands.h"
 #include "cli/ask/stacks_command.h"
+#include "cli/metrics/compare_command.h"
+#include "cli/metrics/tensorboard_command.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
