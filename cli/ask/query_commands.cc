@@ -70,9 +70,10 @@ class LogPrinter {
   std::string rest_;
 };
 
-absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
-  return source.client->GetManifest();
+absl::StatusOr<v1::GetManifestResponse> FindManifest(const ExportCommandOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestRequest request, ManifestRequestFor(options.epoch));
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options.query));
+  return source.client->GetManifest(request);
 }
 
 }  // namespace
@@ -165,7 +166,7 @@ int ExportCommand(const ExportCommandOptions& options) {
   absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
   const absl::StatusOr<v1::GetManifestResponse> manifest =
-      ExportWhileItRuns({.fetch = [&] { return FindManifest(options.query); },
+      ExportWhileItRuns({.fetch = [&] { return FindManifest(options); },
                          .write =
                              [&](const v1::GetManifestResponse& newest) {
                                return WriteExportOf(newest, *state, options.output_directory);

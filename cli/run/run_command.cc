@@ -24,6 +24,7 @@
 #include "cli/run/summary.h"
 #include "cli/state/job_target.h"
 #include "job/file/load_job.h"
+#include "master/service/epoch_end_options.h"
 
 namespace muster {
 namespace {
@@ -167,6 +168,8 @@ int RunCommand(const RunOptions& options) {
   std::optional<EndsAtOnce> at_once(std::in_place);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
   if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
+  const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
+  if (!epochs.ok()) return PrintError(Message(epochs), kExitUsage);
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);

@@ -64,6 +64,8 @@ struct MetaRecord {
   WallTime run_began{0};
   /// For how long the runs before it ran, together.
   std::chrono::milliseconds earlier_runs{0};
+  /// Epochs that have ended, of a job that keeps weights of epochs or may stop early.
+  uint32_t epochs_ended = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
     f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
@@ -76,6 +78,7 @@ struct MetaRecord {
     f(10, "totals", s.totals);
     f(11, "snapshot_directory", s.snapshot_directory);
     f(12, "run_began_us", s.run_began), f(13, "earlier_runs_ms", s.earlier_runs);
+    f(14, "epochs_ended", s.epochs_ended);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };
@@ -144,6 +147,20 @@ struct PartitionRecord {
     f(2, "entry", s.entry);
     f(3, "manifest", s.manifest);
   }
+};
+
+/// The snapshot of a partition at the end of an epoch whose weights are kept.
+struct KeptRecord {
+  EpochIndex epoch;
+  PartitionId partition;
+  Manifest manifest;
+  static void Fields(auto& f, auto& s) {
+    f(1, "epoch", s.epoch), f(2, "partition", s.partition), f(3, "manifest", s.manifest);
+  }
+};
+/// The weights of the epoch are kept no longer.
+struct EraseKept {
+  EpochIndex epoch;
 };
 
 /// How journals before told_start said it.
@@ -267,10 +284,10 @@ struct EraseStreamRange {
   ShardId shard;
 };
 
-using Mutation =
-    std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
-                 PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
-                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange, EraseNode>;
+using Mutation = std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord,
+                              EraseFailure, PartitionRecord, TableSpec, NodeRecord, EventRecord,
+                              EraseEvents, StreamRecord, StreamPositionRecord, StreamRangeRecord,
+                              EraseStreamRange, EraseNode, KeptRecord, EraseKept>;
 
 struct DurableState {
   /// None: a new journal.
@@ -285,6 +302,7 @@ struct DurableState {
   std::map<DatasetId, StreamRecord> streams;
   std::map<std::pair<DatasetId, TopicPartition>, StreamPosition> stream_positions;
   std::map<ShardId, StreamRange> stream_ranges;
+  std::map<EpochIndex, std::map<PartitionId, Manifest>> kept;
 };
 
 /// What the mutation means: the definition that every journal must agree with.

@@ -322,6 +322,12 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.progress = ProgressOf(status.datasets);
   facts.metrics = MetricsOf(core.ledger(), status.datasets);
   status.counters = CountersOf(core);
+  for (const auto& [epoch, manifests] : core.kept().epochs()) {
+    if (status.kept_epochs.size() == kKeptEpochsMax) break;
+    status.kept_epochs.push_back({.epoch = epoch.value(),
+                                  .best = core.epoch_ends().best() == epoch,
+                                  .value = core.epoch_ends().ValueOf(epoch)});
+  }
   status.events_newest = core.events().newest();
   status.uptime_ms = Millis(at.now - core.started_at());
   status.running_ms = static_cast<uint64_t>(core.RunningFor(at).count());
@@ -439,6 +445,39 @@ void Trim(MasterEvents* page) {
 }
 void Trim(PartitionList* page) {
   TrimList(&page->partitions);
+}
+
+namespace {
+
+/// The epoch whose kept weights are asked for.
+absl::StatusOr<EpochIndex> KeptEpochOf(const MasterCore& core,
+                                       const v1::GetManifestRequest& request) {
+  std::string kept;
+  for (const auto& [epoch, manifests] : core.kept().epochs()) {
+    kept += fmt::format("{}{}", kept.empty() ? "" : ", ", epoch.value() + 1);
+  }
+  const std::optional<EpochIndex> best = core.epoch_ends().best();
+  if (request.best() && !best.has_value()) {
+    return absl::NotFoundError(
+        "no epoch is known to be the best: spec.training.keep.best names no metric, or no epoch "
+        "has "
+        "ended with it");
+  }
+  const EpochIndex epoch = request.best() ? *best : EpochIndex(request.epoch());
+  if (core.kept().epochs().contains(epoch)) return epoch;
+  return absl::NotFoundError(fmt::format("the weights after epoch {} are not kept; kept are {}",
+                                         epoch.value() + 1, kept.empty() ? "none" : kept));
+}
+
+}  // namespace
+
+absl::StatusOr<ManifestFacts> KeptManifestOf(const MasterCore& core,
+                                             const v1::GetManifestRequest& request) {
+  if (!request.best() && !request.has_epoch()) return ManifestFactsOf(core);
+  MUSTER_ASSIGN_OR_RETURN(const EpochIndex epoch, KeptEpochOf(core, request));
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  facts.partitions = core.kept().epochs().at(epoch);
+  return facts;
 }
 
 ManifestFacts ManifestFactsOf(const MasterCore& core) {

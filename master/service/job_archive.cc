@@ -77,8 +77,12 @@ absl::StatusOr<PartitionList> JobArchive::Partitions(
   return page;
 }
 
-void JobArchive::FillManifest(v1::GetManifestResponse* to) const {
-  muster::FillManifest(ManifestFactsOf(*core_), snapshot_directory_, to);
+absl::StatusOr<v1::GetManifestResponse> JobArchive::ManifestOf(
+    const v1::GetManifestRequest& request) const {
+  MUSTER_ASSIGN_OR_RETURN(const ManifestFacts facts, KeptManifestOf(*core_, request));
+  v1::GetManifestResponse response;
+  FillManifest(facts, snapshot_directory_, &response);
+  return response;
 }
 
 }  // namespace muster

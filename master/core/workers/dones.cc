@@ -38,27 +38,14 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
-  const bool evaluate = lease->evaluate;
   // The worker has heard of a restore by the map, and has asked by itself.
-  if (!evaluate && done.restore_epoch > lease->restore_epoch) ++books_->totals.reverified_runs;
+  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch)
+    ++books_->totals.reverified_runs;
   leasing_->Finish(done.token, at.now);
-  if (evaluate) {
-    CommitEvaluation(done, worker, at);
-  } else {
-    books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
-  }
+  books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
   TellRejects(done, worker, at);
   verdict.code = DoneCode::kAccepted;
   return verdict;
-}
-
-void Dones::CommitEvaluation(const DoneReport& done, const WorkerKey& worker, StepTime at) {
-  books_->ledger.MarkEvaluated(done.shard, done.metrics);
-  books_->SayWhenCommitted(done.shard.dataset, done.shard.epoch, at);
-  Node* const node = books_->nodes.Find(worker.name);
-  if (node == nullptr) return;
-  node->record.records_committed += books_->ledger.RecordsOf(done.shard);
-  books_->nodes.Touch(*node);
 }
 
 void Dones::TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at) {

@@ -24,7 +24,6 @@ class Dones {
   bool IsDoubtful(RestoreEpoch restore_epoch) const;
   /// True if a shard of this lease has pushed anything that a restore can undo.
   static bool NeedsReverify(const Lease& lease);
-  void CommitEvaluation(const DoneReport& done, const WorkerKey& worker, StepTime at);
   /// An event for each of the first rejected records of this start: file, line, why.
   void TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at);
 

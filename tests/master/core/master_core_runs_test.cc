@@ -221,6 +221,8 @@ TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
   EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 40u);
   EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'train': 4 shards, 40 records");
   Done(Want(1).grants);
+  EXPECT_EQ(committed(), 40u) << "an evaluation is final when its training is";
+  Snapshot();
   EXPECT_EQ(committed(), 50u);
   EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'test': 1 shards, 10 records");
   EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 50u);

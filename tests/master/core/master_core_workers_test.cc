@@ -269,7 +269,7 @@ TEST_F(WorkersTest, ReverifiesAfterARestoreAndOnlyThen) {
   EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kAccepted));
 }
 
-TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
+TEST_F(WorkersTest, EvaluateShardsAreNeverReverified) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   Start();
   Register(1);
@@ -283,8 +283,27 @@ TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
   Register(2);  // R grows, but nothing of the training is replayed
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted)) << "the answer was lost";
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0)), nullptr);
+  ASSERT_EQ(Snapshot(), 2u);
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
   EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
+}
+
+TEST_F(WorkersTest, WhatWasMeasuredOnWeightsThatAreLostIsMeasuredAgain) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
+  Start();
+  Register(1);
+  Done(Want(5).grants);
+  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
+  Register(2);  // nothing was snapshotted: everything is replayed
+  EXPECT_THAT(EventOf("partitions-restored"), HasSubstr("5 DONE shards run again"));
+  const auto train = Want(5).grants;
+  EXPECT_THAT(train, SizeIs(4)) << "the evaluation waits for the replay";
+  Done(train);
+  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
+  Snapshot();
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
 }
 
 TEST_F(WorkersTest, AnEvaluationDuringWhichItsTrainingIsReplayedBeginsAgain) {
@@ -305,6 +324,7 @@ TEST_F(WorkersTest, AnEvaluationDuringWhichItsTrainingIsReplayedBeginsAgain) {
   const auto again = Want(5).grants;
   EXPECT_THAT(again, SizeIs(2));
   EXPECT_THAT(Done(again), ElementsAre(DoneCode::kAccepted, DoneCode::kAccepted));
+  Snapshot();
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 20u);
 }
 
