@@ -43,8 +43,8 @@ constexpr char kHelp[] =
     "  --at-sigterm leave|die  leave: finish what is in the loops and hand back the rest, as at "
     "an\n"
     "                          eviction; die unless said\n"
-    "  --best-after RECORDS    an evaluation reports a loss: how far the number of trained records\n"
-    "                          is from this one\n\n"
+    "  --best-after RECORDS    an evaluation reports a loss: how far the number of trained\n"
+    "                          records is from this one\n\n"
     "Example, in a job file: command: [./verify_worker, --slow-us, \"20000\"]\n";
 
 constexpr int64_t kSlowMaxUs = 1'000'000'000;

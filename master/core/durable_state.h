@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/interval_set.h"
 #include "base/words/types.h"
+#include "master/core/kept_record.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
@@ -147,20 +148,6 @@ struct PartitionRecord {
     f(2, "entry", s.entry);
     f(3, "manifest", s.manifest);
   }
-};
-
-/// The snapshot of a partition at the end of an epoch whose weights are kept.
-struct KeptRecord {
-  EpochIndex epoch;
-  PartitionId partition;
-  Manifest manifest;
-  static void Fields(auto& f, auto& s) {
-    f(1, "epoch", s.epoch), f(2, "partition", s.partition), f(3, "manifest", s.manifest);
-  }
-};
-/// The weights of the epoch are kept no longer.
-struct EraseKept {
-  EpochIndex epoch;
 };
 
 /// How journals before told_start said it.

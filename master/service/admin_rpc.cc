@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "master/service/admin_answers.h"
+#include "master/service/manifest_answers.h"
 #include "master/service/master_rpc.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/fields/generated.h"

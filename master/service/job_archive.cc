@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/admin_answers.h"
+#include "master/service/manifest_answers.h"
 #include "master/service/master_main.h"
 #include "proto/messages/node_state.h"
 

@@ -289,23 +289,6 @@ TEST_F(WorkersTest, EvaluateShardsAreNeverReverified) {
   EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
 }
 
-TEST_F(WorkersTest, WhatWasMeasuredOnWeightsThatAreLostIsMeasuredAgain) {
-  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
-  Start();
-  Register(1);
-  Done(Want(5).grants);
-  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
-  Register(2);  // nothing was snapshotted: everything is replayed
-  EXPECT_THAT(EventOf("partitions-restored"), HasSubstr("5 DONE shards run again"));
-  const auto train = Want(5).grants;
-  EXPECT_THAT(train, SizeIs(4)) << "the evaluation waits for the replay";
-  Done(train);
-  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
-  Snapshot();
-  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
-  EXPECT_EQ(core->state(), JobState::kSucceeded);
-}
-
 TEST_F(WorkersTest, AnEvaluationDuringWhichItsTrainingIsReplayedBeginsAgain) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 2));
   Start();
