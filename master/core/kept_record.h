@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/words/types.h"
-#include "proto/messages/partition_map.h"
+#include "proto/messages/server_control.h"
 
 /// Records of durable_state.h.
 namespace muster {
