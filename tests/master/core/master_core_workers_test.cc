@@ -283,7 +283,7 @@ TEST_F(WorkersTest, EvaluateShardsAreNeverReverified) {
   Register(2);  // R grows, but nothing of the training is replayed
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted)) << "the answer was lost";
-  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0)), nullptr);
+  EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 0u);
   ASSERT_EQ(Snapshot(), 2u);
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
   EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
