@@ -79,9 +79,9 @@ class GrpcAdminClient final : public AdminClient {
   absl::Status Cancel(const v1::CancelRequest& request) override {
     return Call<v1::CancelResponse>(&Stub::Cancel, request, deadline_).status();
   }
-  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
-    return Call<v1::GetManifestResponse>(&Stub::GetManifest, v1::GetManifestRequest(),
-                                         deadline_ * 10);
+  absl::StatusOr<v1::GetManifestResponse> GetManifest(
+      const v1::GetManifestRequest& request) override {
+    return Call<v1::GetManifestResponse>(&Stub::GetManifest, request, deadline_ * 10);
   }
 
  private:

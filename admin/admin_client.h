@@ -34,7 +34,8 @@ class AdminClient {
   virtual absl::StatusOr<PartitionList> ListPartitions(
       const v1::ListPartitionsRequest& request) = 0;
   virtual absl::Status Cancel(const v1::CancelRequest& request) = 0;
-  virtual absl::StatusOr<v1::GetManifestResponse> GetManifest() = 0;
+  virtual absl::StatusOr<v1::GetManifestResponse> GetManifest(
+      const v1::GetManifestRequest& request) = 0;
 };
 
 /// What a call does while the master cannot be reached.

@@ -141,6 +141,8 @@
     "after a restart of the master nothing in the map counts as changed before it")                \
   X(kChangesOnAnyMap, "changes-on-any-map", "section 5", kLateNews, 200,                           \
     "a worker applies changes of the map though it lacks some before them")                        \
+  X(kEpochEndsWhenDone, "epoch-ends-when-done", "section 10", kNone, 40,                           \
+    "an epoch ends when its shards are DONE")                                                      \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
     "that retention took a range is forgotten, its failure is not")
 

@@ -92,6 +92,13 @@ struct JobSpec {
     uint32_t shards_ahead = 2;
     std::string wire_encoding = "float32";  // or float16, bfloat16
     uint64_t rejected_records_max = 0;      // the job fails beyond
+    /// Metrics as the file writes them: metric_choice.h; empty: none.
+    std::string keep_best;
+    uint32_t keep_every = 0;  // 0: no epoch for its number
+    uint32_t keep_last = 5;
+    std::string stop_early_metric;
+    uint32_t stop_early_patience = 3;
+    double stop_early_min_delta = 0;
   } training;
 
   struct Restarts {

@@ -45,6 +45,19 @@ void ShardQueue::Close(DatasetId dataset) {
   --open_count_;
 }
 
+void ShardQueue::EndAfter(uint32_t epochs) {
+  MUSTER_CHECK(epochs > 0);
+  for (uint32_t i = 0; i < datasets_.size(); ++i) {
+    QueueDataset& dataset = datasets_[i];
+    if (dataset.epochs <= epochs) continue;
+    for (uint32_t e = epochs; e < epochs_[i].size(); ++e) MUSTER_CHECK(epochs_[i][e].cursor == 0);
+    if (epochs_[i].size() > epochs) epochs_[i].resize(epochs);
+    shard_count_ -= (dataset.epochs - epochs) * dataset.shards;
+    dataset.epochs = epochs;
+  }
+  epochs_max_ = std::min(epochs_max_, epochs);
+}
+
 bool ShardQueue::ValidEpoch(DatasetId dataset, EpochIndex epoch) const {
   return dataset.value() < datasets_.size() && epoch.value() < datasets_[dataset.value()].epochs;
 }
@@ -152,7 +165,9 @@ bool ShardQueue::MayEvaluate(uint32_t pass) const {
 }
 
 std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) {
-  for (uint32_t epoch = *frontier; epoch < epochs_max_; ++epoch) {
+  const uint32_t end =
+      mode == DatasetMode::kTrain ? std::min(epochs_max_, epochs_open_) : epochs_max_;
+  for (uint32_t epoch = *frontier; epoch < end; ++epoch) {
     for (uint32_t i = 0; i < datasets_.size(); ++i) {
       if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
       std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
@@ -230,14 +245,6 @@ void ShardQueue::SetDone(const DoneShard& done) {
   done_.Add(done);
   ++At(done.shard.dataset, done.shard.epoch).done;
   CheckEpoch(done.shard.dataset, done.shard.epoch);
-}
-
-void ShardQueue::CommitLeased(const ShardId& shard) {
-  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
-  Release();
-  At(shard.dataset, shard.epoch).committed.Add(shard.index.value());
-  ++committed_count_;
-  CheckEpoch(shard.dataset, shard.epoch);
 }
 
 std::vector<ShardQueue::Run> ShardQueue::RunsOf(const std::vector<DoneShard>& shards) {

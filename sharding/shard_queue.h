@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -49,10 +50,11 @@ struct ShardSpan {
 /// committed intervals; and the shards that are DONE or FAILED. A leased shard is one below the
 /// cursor that is in no other state (the leases themselves are kept by the master's core).
 ///
-/// Training epochs have no barrier: epoch e+1 is leased when nothing of e is TODO. Pass e of an
-/// evaluate dataset becomes leasable when no shard of the epochs up to e of any train dataset (of
-/// all, if it has fewer) is TODO or leased, and none is open; it goes before training shards.
-/// FAILED shards count as finished there, else one failure would hide all metrics.
+/// Training epochs have no barrier unless OpenEpochs() sets one: epoch e+1 is leased when nothing
+/// of e is TODO. Pass e of an evaluate dataset becomes leasable when no shard of the epochs up to e
+/// of any train dataset (of all, if it has fewer) is TODO or leased, and none is open; it goes
+/// before training shards. FAILED shards count as finished there, else one failure would hide all
+/// metrics.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
@@ -75,6 +77,12 @@ class ShardQueue {
   bool IsOpen(DatasetId dataset) const { return datasets_[dataset.value()].open; }
   bool AnyOpen() const { return open_count_ > 0; }
 
+  /// Only the first `epochs` training epochs are leased from now on; at the beginning, all are.
+  void OpenEpochs(uint32_t epochs) { epochs_open_ = epochs; }
+  /// The job has no epochs and passes after the first `epochs` (at least one). Requires that
+  /// nothing of the others has begun.
+  void EndAfter(uint32_t epochs);
+
   /// Whether the job has this shard; ids from the network must be asked first.
   bool Valid(const ShardId& shard) const;
   bool ValidEpoch(DatasetId dataset, EpochIndex epoch) const;
@@ -93,8 +101,6 @@ class ShardQueue {
   void Return(const ShardId& shard);
   /// leased -> DONE. `done.seq` is larger than every one before.
   void SetDone(const DoneShard& done);
-  /// leased -> COMMITTED (evaluate shards).
-  void CommitLeased(const ShardId& shard);
   /// DONE with seq <= `last` -> COMMITTED, `most` of them at most; returns them in the order of
   /// seq.
   std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
@@ -115,6 +121,8 @@ class ShardQueue {
   uint64_t leased_count() const { return leased_count_; }
   const DoneShards& done() const { return done_; }
   size_t dataset_count() const { return datasets_.size(); }
+  /// The most epochs of any train dataset; at least one.
+  uint32_t epochs_max() const { return epochs_max_; }
   /// Epochs of a dataset; passes of an evaluate one.
   uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
   EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
@@ -171,6 +179,7 @@ class ShardQueue {
   uint32_t train_frontier_ = 0;
   uint32_t evaluate_frontier_ = 0;
   uint32_t epochs_max_ = 0;
+  uint32_t epochs_open_ = std::numeric_limits<uint32_t>::max();
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "cli/ask/export_command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/status.h"
@@ -25,6 +26,23 @@ bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestRespo
 }
 
 }  // namespace
+
+absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch) {
+  v1::GetManifestRequest request;
+  if (epoch.empty()) return request;
+  if (epoch == "best") {
+    request.set_best(true);
+    return request;
+  }
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(epoch.data(), epoch.data() + epoch.size(), number);
+  if (error != std::errc() || end != epoch.data() + epoch.size() || number == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("--epoch: expected best or a number from 1, got '{}'", epoch));
+  }
+  request.set_epoch(number - 1);
+  return request;
+}
 
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory) {

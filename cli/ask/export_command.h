@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,10 @@ namespace muster {
 /// seed and partitions come from the copy of its job file in the state directory.
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory);
+
+/// The request for the weights of `epoch`: "best", or a number from 1; empty: the newest weights.
+/// kInvalidArgument for anything else.
+absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch);
 
 /// How to fetch a manifest, and how to write its export.
 struct ExportSteps {

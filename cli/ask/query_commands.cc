@@ -44,9 +44,37 @@ void AddRate(const QueryOptions& options, JobStatus* status) {
   status->progress.remaining_seconds = job->progress.remaining_seconds;
 }
 
-absl::StatusOr<v1::GetManifestResponse> FindManifest(const QueryOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options));
-  return source.client->GetManifest();
+/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
+class LogPrinter {
+ public:
+  explicit LogPrinter(const LogsOptions& options) : options_(options) {}
+
+  void Print(const std::string& text) {
+    if (options_.query.output == OutputFormat::kText) return PrintData(text);
+    rest_ += text;
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      PrintLine(rest_.substr(begin, end - begin));
+    }
+    rest_.erase(0, begin);
+  }
+  void Finish() {
+    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
+  }
+
+ private:
+  void PrintLine(const std::string& line) const {
+    PrintData(nlohmann::json{{"node", options_.node}, {"line", ValidUtf8(line)}}.dump() + "\n");
+  }
+
+  const LogsOptions& options_;
+  std::string rest_;
+};
+
+absl::StatusOr<v1::GetManifestResponse> FindManifest(const ExportCommandOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestRequest request, ManifestRequestFor(options.epoch));
+  MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options.query));
+  return source.client->GetManifest(request);
 }
 
 }  // namespace
@@ -112,7 +140,7 @@ int ExportCommand(const ExportCommandOptions& options) {
   absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
   const absl::StatusOr<v1::GetManifestResponse> manifest =
-      ExportWhileItRuns({.fetch = [&] { return FindManifest(options.query); },
+      ExportWhileItRuns({.fetch = [&] { return FindManifest(options); },
                          .write =
                              [&](const v1::GetManifestResponse& newest) {
                                return WriteExportOf(newest, *state, options.output_directory);

@@ -35,6 +35,8 @@ int PartitionsCommand(const PartitionsOptions& options);
 struct ExportCommandOptions {
   QueryOptions query;
   std::string output_directory;
+  /// As the manifest request understands it (ManifestRequestFor); empty: the newest weights.
+  std::string epoch;
 };
 /// Works without a running job as well.
 int ExportCommand(const ExportCommandOptions& options);

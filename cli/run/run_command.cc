@@ -25,6 +25,7 @@
 #include "cli/state/job_target.h"
 #include "host/processes/spawn.h"
 #include "job/file/load_job.h"
+#include "master/service/epoch_end_options.h"
 
 namespace muster {
 namespace {
@@ -168,7 +169,10 @@ int RunCommand(const RunOptions& options) {
   std::optional<EndsAtOnce> at_once(std::in_place);
   absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
   if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
-  const std::string self = OwnProgram();
+  const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
+  if (!epochs.ok()) return PrintError(Message(epochs), kExitUsage);
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {

@@ -107,6 +107,7 @@ nlohmann::json SummaryToJson(const SummaryInput& input) {
       {"datasets", JsonFields::Value(status.datasets)},
       {"metrics", nlohmann::json::object()},
       {"metric_trends", JsonFields::Value(status.metric_trends)},
+      {"kept_epochs", JsonFields::Value(status.kept_epochs)},
       {"restarts",
        {{"master", input.master_restarts},
         {"scaler", input.scaler_restarts},
@@ -158,6 +159,7 @@ std::string SummaryText(const SummaryInput& input) {
   for (const MetricTrend& trend : status.metric_trends) {
     if (!trend.remark.empty()) text += fmt::format("  {}\n", Printable(trend.remark));
   }
+  if (const std::string kept = KeptText(status.kept_epochs); !kept.empty()) text += "  " + kept;
   if (together) text += "  each epoch by itself: muster status --all-epochs\n";
   const Waiting waiting = WaitingOf(status);
   text += fmt::format(

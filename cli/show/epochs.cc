@@ -98,6 +98,16 @@ std::string EpochText(const MetricTrend& trend) {
   return fmt::format("{}{}", trend.epoch + 1, trend.epoch_over ? "" : " so far");
 }
 
+std::string KeptText(const std::vector<KeptEpoch>& kept) {
+  std::string text;
+  for (const KeptEpoch& one : kept) {
+    text += fmt::format("{}{}", text.empty() ? "weights kept of epoch " : ", ", one.epoch + 1);
+    if (one.best)
+      text += one.value ? fmt::format(" (best: {})", MetricText(*one.value)) : " (best)";
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 std::string TrendLine(const std::vector<MetricTrend>& trends, const std::string& dataset,
                       const std::string& prefix, size_t columns) {
   std::vector<LineField> fields;

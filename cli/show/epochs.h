@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "proto/status/dataset_status.h"
+#include "proto/status/job_status.h"
 #include "proto/status/metric_trend.h"
 
 /// Epochs and their metrics for people: the newest epochs one by one, the others together. Pure.
@@ -43,6 +44,8 @@ std::string LatestText(const MetricTrend& trend);
 std::string EarlierText(const MetricTrend& trend);
 /// "80", or "80 so far" of one that is not over.
 std::string EpochText(const MetricTrend& trend);
+/// Whose weights are kept, a line; empty: none.
+std::string KeptText(const std::vector<KeptEpoch>& kept);
 
 /// Of one dataset, "epoch 80: auc 0.711 (before 0.712, best 0.816 in epoch 3), loss 0.92" in
 /// `columns` (0: any number); empty when it has no metrics yet. Beyond four metrics the others are

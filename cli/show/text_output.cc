@@ -185,6 +185,7 @@ std::string StatusText(const JobStatus& status, EpochsShown shown) {
   if (status.grace_period) text += "  the master was started again and collects leases\n";
   text += EpochsText(status, shown);
   text += TrendsText(status);
+  text += KeptText(status.kept_epochs);
   text += StreamsText(status);
   const JobCounters& counters = status.counters;
   text += fmt::format(

@@ -28,10 +28,9 @@ class StoredJobClient final : public AdminClient {
   absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest& request) override {
     return archive_->Partitions(request);
   }
-  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
-    v1::GetManifestResponse manifest;
-    archive_->FillManifest(&manifest);
-    return manifest;
+  absl::StatusOr<v1::GetManifestResponse> GetManifest(
+      const v1::GetManifestRequest& request) override {
+    return archive_->ManifestOf(request);
   }
   absl::StatusOr<v1::RetryShardsResponse> RetryShards(const v1::RetryShardsRequest&) override {
     return NotRunning();

@@ -11,6 +11,9 @@ void AddExport(CLI::App* app, Chosen* chosen, Command<ExportCommandOptions> comm
   verb->add_option("--output-dir", options->output_directory,
                    "A folder that does not exist yet, or is empty")
       ->required();
+  verb->add_option("--epoch", options->epoch,
+                   "The weights kept of an epoch: `best`, or its number from 1 "
+                   "(spec.training.keep). Default: the newest weights");
   verb->footer("Example:\n  muster export job.yaml --output-dir weights   # docs/export.md");
   Choose(verb, chosen, options, std::move(command));
 }

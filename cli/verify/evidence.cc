@@ -77,7 +77,7 @@ absl::Status Export(const VerifyJob& job) {
   const StateDirectory state = job.state();
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<AdminClient> stored,
                           OpenStoredJob({.job_file = "", .state_directory = state.path()}));
-  MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestResponse manifest, stored->GetManifest());
+  MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestResponse manifest, stored->GetManifest({}));
   return WriteExportOf(manifest, state, job.export_folder());
 }
 

@@ -31,7 +31,8 @@ namespace {
 
 constexpr char kHelp[] =
     "Usage: verify_worker [--slow-us MICROSECONDS] [--slow-while FILE] [--threads N]\n"
-    "                     [--warm-start FOLDER] [--history FOLDER] [--at-sigterm leave|die]\n\n"
+    "                     [--warm-start FOLDER] [--history FOLDER] [--at-sigterm leave|die]\n"
+    "                     [--best-after RECORDS]\n\n"
     "The worker of `muster verify`; a job of whole numbers can also be run with it by hand.\n\n"
     "  --slow-us MICROSECONDS  every minibatch takes that much longer: time to kill something\n"
     "  --slow-while FILE       only while that file exists: remove it, and the job runs to its\n"
@@ -41,7 +42,9 @@ constexpr char kHelp[] =
     "  --history FOLDER        a file in it has a line for every minibatch, before it is pushed\n"
     "  --at-sigterm leave|die  leave: finish what is in the loops and hand back the rest, as at "
     "an\n"
-    "                          eviction; die unless said\n\n"
+    "                          eviction; die unless said\n"
+    "  --best-after RECORDS    an evaluation reports a loss: how far the number of trained\n"
+    "                          records is from this one\n\n"
     "Example, in a job file: command: [./verify_worker, --slow-us, \"20000\"]\n";
 
 constexpr int64_t kSlowMaxUs = 1'000'000'000;
@@ -53,6 +56,7 @@ struct Options {
   std::string warm_start;
   std::string history;
   bool leave_at_sigterm = false;
+  std::optional<int64_t> best_after;
 };
 
 /// A whole number from `low` to `high`; nothing when the text is not that.
@@ -78,6 +82,9 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
       options.history = value;
     } else if (name == "--at-sigterm" && (value == "leave" || value == "die")) {
       options.leave_at_sigterm = value == "leave";
+    } else if (name == "--best-after") {
+      options.best_after = ParseNumber(value, 0, kSlowMaxUs);
+      if (!options.best_after.has_value()) return std::nullopt;
     } else if (name == "--threads") {
       const auto number = ParseNumber(value, 1, 64);
       if (!number.has_value()) return std::nullopt;
@@ -208,12 +215,16 @@ bool AllWhole(Rows rows) {
 
 /// What is known of the records beforehand: their mean number, of whole numbers, hence exact; and
 /// of an evaluate dataset the mean of their rows of `ids`, 0 when no training record has their
-/// number.
-void ReportMetrics(Minibatch& batch, const Tables& tables, const Gradients& gradients) {
+/// number. The first of the totals counts the records that were trained.
+void ReportMetrics(Minibatch& batch, const Tables& tables, const Gradients& gradients,
+                   const Options& options) {
   for (const uint64_t id : gradients.ids_keys) batch.Metric("id", static_cast<double>(id), 1);
   if (!batch.evaluate()) return;
   const Rows rows = batch.Pull(tables.ids, gradients.ids_keys);
   for (const float value : rows.values()) batch.Metric("ids_row", value, 1);
+  if (!options.best_after.has_value()) return;
+  const double trained = batch.Pull(tables.totals).values()[0];
+  batch.Metric("loss", std::abs(trained - static_cast<double>(*options.best_after)), 1);
 }
 
 void Run(Shard& shard, const Tables& tables, const Options& options, HistoryFile& history) {
@@ -252,7 +263,7 @@ void Run(Shard& shard, const Tables& tables, const Options& options, HistoryFile
       batch.Push(tables.wide, gradients.wide_keys, gradients.wide);
       batch.Push(tables.totals, gradients.totals);
     }
-    ReportMetrics(batch, tables, gradients);
+    ReportMetrics(batch, tables, gradients, options);
     batch.Commit();
   }
   if (shard.evaluate()) return;

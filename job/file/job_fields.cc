@@ -206,6 +206,36 @@ void AddProtocol(std::vector<Field>* fields) {
                          "Threads per server, each with its own partitions."));
 }
 
+void AddEpochEnds(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  using Training = JobSpec::Training;
+  fields->push_back(Default(
+      Make("spec.training.keep.best", Form::kText, {}, kAny,
+           Job(&JobSpec::training, &Training::keep_best),
+           "Keeps the weights of the epoch in which this metric was best so far. METRIC, or "
+           "DATASET/METRIC if there are several evaluate datasets. Its name must say which values "
+           "are better (`auc`, `loss`). With this, `every` or `stopEarly`, an epoch begins only "
+           "when the one before is committed and evaluated."),
+      "none"));
+  fields->push_back(Make("spec.training.keep.every", Form::kWhole, {0, 1'000'000}, kAny,
+                         Job(&JobSpec::training, &Training::keep_every),
+                         "Keeps the weights of every Nth epoch. 0: none."));
+  fields->push_back(Make("spec.training.keep.last", Form::kWhole, {1, 100}, kAny,
+                         Job(&JobSpec::training, &Training::keep_last),
+                         "How many of the epochs of `every` are kept, the newest ones."));
+  fields->push_back(
+      Default(Make("spec.training.stopEarly.metric", Form::kText, {}, kAny,
+                   Job(&JobSpec::training, &Training::stop_early_metric),
+                   "The job succeeds early when this metric gets no better. As in `keep.best`."),
+              "none"));
+  fields->push_back(Make("spec.training.stopEarly.patience", Form::kWhole, {1, 1'000'000}, kAny,
+                         Job(&JobSpec::training, &Training::stop_early_patience),
+                         "Evaluations in a row without a better value, until the job ends."));
+  fields->push_back(Make("spec.training.stopEarly.minDelta", Form::kNumber, {0, 1'000'000'000},
+                         kAny, Job(&JobSpec::training, &Training::stop_early_min_delta),
+                         "A value that is better by no more than this does not count."));
+}
+
 void AddTraining(std::vector<Field>* fields) {
   constexpr OnResume kAny = OnResume::kMayChange;
   using Training = JobSpec::Training;
@@ -237,6 +267,7 @@ void AddTraining(std::vector<Field>* fields) {
       kAny, Job(&JobSpec::training, &Training::rejected_records_max),
       "If trainers reject more records than this in all epochs together, the job "
       "fails."));
+  AddEpochEnds(fields);
   fields->push_back(
       Make("spec.restarts.crashLoopExits", Form::kWhole, {1, 1000}, kAny,
            Job(&JobSpec::restarts, &Restarts::crash_loop_exits),

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/status.h"
 #include "job/file/scalars.h"
+#include "job/metric_choice.h"
 
 namespace muster::job_file {
 namespace {
@@ -38,6 +40,27 @@ void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
   }
   if (!trains && !job.datasets.empty()) {
     broken->push_back({{"spec.datasets"}, "no dataset has mode train; a job needs at least one"});
+  }
+}
+
+void CheckEpochEnds(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const JobSpec::Training& training = job.training;
+  const auto check = [&](const std::string& path, const std::string& metric) {
+    if (metric.empty()) return;
+    const auto choice = ChooseMetric(job, metric);
+    if (!choice.ok()) broken->push_back({{path}, std::string(choice.status().message())});
+  };
+  check("spec.training.keep.best", training.keep_best);
+  check("spec.training.stopEarly.metric", training.stop_early_metric);
+  const bool streams = std::ranges::any_of(job.datasets, [](const DatasetSpec& dataset) {
+    return std::holds_alternative<TopicSpec>(dataset.source);
+  });
+  if (!streams) return;
+  if (!training.keep_best.empty() || training.keep_every > 0) {
+    broken->push_back({{"spec.training.keep"}, "a dataset is a topic, which has no epochs"});
+  }
+  if (!training.stop_early_metric.empty()) {
+    broken->push_back({{"spec.training.stopEarly"}, "a dataset is a topic, which has no epochs"});
   }
 }
 
@@ -174,6 +197,7 @@ void CheckPolicies(const PolicyOptions& policies, std::vector<BrokenRule>* broke
 std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   std::vector<BrokenRule> broken;
   CheckDatasets(job, &broken);
+  CheckEpochEnds(job, &broken);
   CheckTimes(job, &broken);
   CheckResources("ps", job.ps, &broken);
   CheckResources("worker", job.worker, &broken);

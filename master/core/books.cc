@@ -13,6 +13,7 @@ Books::Books(CoreOptions job, MasterIncarnation own, DurableState* state, TimePo
       incarnation(own),
       ledger(options.datasets, *state, options.limits.metric_names),
       partitions(options.partitions, incarnation, *state, now),
+      kept(state->kept, options.partitions),
       nodes(std::move(state->nodes), options.limits.nodes),
       events(std::move(state->events)) {
   if (state->meta.has_value()) totals = state->meta->totals;

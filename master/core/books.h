@@ -6,6 +6,7 @@
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/event_log.h"
+#include "master/core/kept_epochs.h"
 #include "master/core/ledger.h"
 #include "master/core/nodes/node_table.h"
 #include "master/core/servers/partition_table.h"
@@ -34,6 +35,7 @@ struct Books {
   const MasterIncarnation incarnation;
   Ledger ledger;
   PartitionTable partitions;
+  KeptEpochs kept;
   NodeTable nodes;
   EventLog events;
   JobTotals totals;

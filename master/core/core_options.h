@@ -11,6 +11,7 @@
 #include "base/failpoint_config.h"
 #include "base/words/limits.h"
 #include "job/job_spec.h"
+#include "proto/status/metric_trend.h"
 #include "sharding/stream/stream_cutter.h"
 
 namespace muster {
@@ -41,6 +42,32 @@ struct DatasetPlan {
   std::function<uint32_t(EpochIndex, ShardIndex)> records_of;
   /// Shards come while the topic grows; `shards` and `records` are 0, `epochs` is 1.
   std::optional<StreamPlan> stream;
+};
+
+/// A metric of an evaluate dataset that decides something.
+struct DecidingMetric {
+  DatasetId dataset;
+  std::string name;
+  Better better = Better::kHigher;
+};
+
+/// What happens at the end of an epoch: which weights are kept, and whether it is the last one.
+struct EpochEndOptions {
+  std::optional<DecidingMetric> keep_best;
+  /// Keeps every Nth epoch, the newest `keep_last` of them; 0: none.
+  uint32_t keep_every = 0;
+  uint32_t keep_last = 5;
+  struct StopEarly {
+    DecidingMetric metric;
+    /// The job ends after this many evaluations in a row that were not better than the best before
+    /// them by more than `min_delta`.
+    uint32_t patience = 3;
+    double min_delta = 0;
+  };
+  std::optional<StopEarly> stop_early;
+  bool keeps() const { return keep_best.has_value() || keep_every > 0; }
+  /// Whether an epoch begins only when the one before has ended.
+  bool any() const { return keeps() || stop_early.has_value(); }
 };
 
 /// Rules that tests of real processes and tests/sim can remove, to show that their checks can fail.
@@ -99,6 +126,7 @@ struct CoreOptions {
   std::chrono::milliseconds drain_timeout{30'000};
   /// The job fails when more records than this were rejected.
   uint64_t rejected_records_max = 0;
+  EpochEndOptions epoch_ends;
   CoreLimits limits;
   PlantedBugs planted_bugs;
 };

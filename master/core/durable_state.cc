@@ -29,6 +29,10 @@ struct Applier {
     state->stream_ranges[record.shard] = record.range;
   }
   void operator()(const EraseStreamRange& erase) { state->stream_ranges.erase(erase.shard); }
+  void operator()(const KeptRecord& record) {
+    state->kept[record.epoch][record.partition] = record.manifest;
+  }
+  void operator()(const EraseKept& erase) { state->kept.erase(erase.epoch); }
   void operator()(const EraseEvents& erase) {
     state->events.erase(state->events.begin(), state->events.upper_bound(erase.last));
   }

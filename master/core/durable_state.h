@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/interval_set.h"
 #include "base/words/types.h"
+#include "master/core/kept_record.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
@@ -64,6 +65,8 @@ struct MetaRecord {
   WallTime run_began{0};
   /// For how long the runs before it ran, together.
   std::chrono::milliseconds earlier_runs{0};
+  /// Epochs that have ended, of a job that keeps weights of epochs or may stop early.
+  uint32_t epochs_ended = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
     f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
@@ -76,6 +79,7 @@ struct MetaRecord {
     f(10, "totals", s.totals);
     f(11, "snapshot_directory", s.snapshot_directory);
     f(12, "run_began_us", s.run_began), f(13, "earlier_runs_ms", s.earlier_runs);
+    f(14, "epochs_ended", s.epochs_ended);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };
@@ -267,10 +271,10 @@ struct EraseStreamRange {
   ShardId shard;
 };
 
-using Mutation =
-    std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
-                 PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
-                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange, EraseNode>;
+using Mutation = std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord,
+                              EraseFailure, PartitionRecord, TableSpec, NodeRecord, EventRecord,
+                              EraseEvents, StreamRecord, StreamPositionRecord, StreamRangeRecord,
+                              EraseStreamRange, EraseNode, KeptRecord, EraseKept>;
 
 struct DurableState {
   /// None: a new journal.
@@ -285,6 +289,7 @@ struct DurableState {
   std::map<DatasetId, StreamRecord> streams;
   std::map<std::pair<DatasetId, TopicPartition>, StreamPosition> stream_positions;
   std::map<ShardId, StreamRange> stream_ranges;
+  std::map<EpochIndex, std::map<PartitionId, Manifest>> kept;
 };
 
 /// What the mutation means: the definition that every journal must agree with.

@@ -20,8 +20,8 @@ bool DoneIsTheEnd() {
 
 }  // namespace
 
-JobLife::JobLife(Books* books, Leasing* leasing)
-    : books_(books), leasing_(leasing), gate_(books->options.limits) {}
+JobLife::JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends)
+    : books_(books), leasing_(leasing), epoch_ends_(epoch_ends), gate_(books->options.limits) {}
 
 void JobLife::Resume(const MetaRecord& meta, TimePoint now) {
   state_ = meta.state;
@@ -75,9 +75,10 @@ bool JobLife::AllSettled() const {
 
 void JobLife::CheckEnd(StepTime at) {
   if (over()) return;
+  epoch_ends_->Check(at);
   const ShardQueue& queue = books_->ledger.queue();
   if (AllSettled()) {
-    if (queue.failed_count() == 0) return End(JobState::kSucceeded, "", at);
+    if (queue.failed_count() == 0) return End(JobState::kSucceeded, epoch_ends_->stop_text(), at);
     return End(JobState::kFailed, FailedText(), at);
   }
   const bool idle =

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "master/core/books.h"
+#include "master/core/epoch_ends.h"
 #include "master/core/grant_gate.h"
 #include "master/core/workers/leasing.h"
 
@@ -18,8 +19,8 @@ namespace muster {
 /// snapshots are requested at once; no shard is leased when the job is over. Pure; not thread-safe.
 class JobLife {
  public:
-  /// Both outlive it.
-  JobLife(Books* books, Leasing* leasing);
+  /// All of them outlive it.
+  JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends);
 
   /// The run continues from the journal's state, or shows it.
   void Resume(const MetaRecord& meta, TimePoint now);
@@ -36,8 +37,8 @@ class JobLife {
   /// Ends the job and every lease at once, so later parts of the same step find no lease. Requires
   /// that the job is not over.
   void End(JobState state, std::string_view reason, StepTime at);
-  /// Ends the job if it waits for nothing more. Call it after every step that may end the last
-  /// thing that the job waits for.
+  /// Ends the epochs that are over, and the job if it waits for nothing more. Call it after every
+  /// step that may end the last thing that the job waits for.
   void CheckEnd(StepTime at);
   /// Ends the job if too many records were rejected.
   void CheckRejects(StepTime at);
@@ -64,6 +65,7 @@ class JobLife {
 
   Books* const books_;
   Leasing* const leasing_;
+  EpochEnds* const epoch_ends_;
   GrantGate gate_;
   JobState state_ = JobState::kRunning;
   std::string reason_;

@@ -219,7 +219,6 @@ Ledger::Moment Ledger::MergesAt(const ShardId& shard) const {
 
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& metrics) {
-  MUSTER_CHECK(!IsEvaluate(shard));
   const DoneShard done{SeqFor(shard), shard, token};
   // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.
   MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
@@ -232,13 +231,6 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   details_.Add(worker, records, metrics);
   MUSTER_CHECK(details_.size() == queue_.done().size());
   if (MergesAt(shard) == Moment::kDone) MergeNamed(shard, metrics);
-}
-
-void Ledger::MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics) {
-  MUSTER_CHECK(IsEvaluate(shard));
-  queue_.CommitLeased(shard);
-  rejected_ += metrics.rejected_records;
-  MergeCommitted(shard, metrics, RecordsOf(shard));
 }
 
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {

@@ -49,8 +49,6 @@ class Ledger {
   /// leased -> DONE under the next done_seq.
   void MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                 const ShardMetrics& metrics);
-  /// leased -> COMMITTED: an evaluate shard's done.
-  void MarkEvaluated(const ShardId& shard, const ShardMetrics& metrics);
   struct Committed {
     std::set<std::pair<DatasetId, EpochIndex>> epochs;
     /// For each worker that ran any of them.

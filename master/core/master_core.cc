@@ -56,7 +56,8 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       failures_(&books_),
       leasing_(&books_, &failures_, CommittedTraining(books_.options, state)),
       dones_(&books_, &leasing_),
-      life_(&books_, &leasing_),
+      epoch_ends_(&books_, state.meta.has_value() ? state.meta->epochs_ended : 0),
+      life_(&books_, &leasing_, &epoch_ends_),
       snapshots_(&books_, &leasing_, &life_),
       drains_(&books_, &leasing_, &life_),
       streams_(&books_, &failures_, &leasing_, &life_),
@@ -282,6 +283,7 @@ MetaRecord MasterCore::Meta() const {
   meta.run_id = books_.options.run_id;
   meta.totals = books_.totals;
   meta.snapshot_directory = books_.options.snapshot_directory;
+  meta.epochs_ended = epoch_ends_.ended();
   run_clock_.Save(&meta);
   return meta;
 }
@@ -292,6 +294,7 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
   if (!collected_.has_value()) return;
   MUSTER_CHECK(collected_->done_seq <= meta.done_seq);
   MUSTER_CHECK(collected_->commit_seq <= meta.commit_seq);
+  MUSTER_CHECK(collected_->epochs_ended <= meta.epochs_ended);
   MUSTER_CHECK(collected_->map_version <= meta.map_version);
   MUSTER_CHECK(collected_->restore_epoch <= meta.restore_epoch);
   MUSTER_CHECK(collected_->newest_server_incarnation <= meta.newest_server_incarnation);
@@ -300,10 +303,17 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
                collected_->incarnation < meta.incarnation);
 }
 
+std::vector<std::string> MasterCore::TakeUnusedFiles() {
+  std::vector<std::string> files = snapshots_.TakeUnusedFiles();
+  for (std::string& file : epoch_ends_.TakeUnusedFiles()) files.push_back(std::move(file));
+  return files;
+}
+
 std::vector<Mutation> MasterCore::TakeMutations() {
   std::vector<Mutation> mutations;
   books_.ledger.Collect(&mutations);
   books_.partitions.Collect(&mutations);
+  books_.kept.Collect(&mutations);
   books_.nodes.Collect(&mutations);
   tables_.Collect(&mutations);
   books_.events.Collect(&mutations);

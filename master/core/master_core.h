@@ -14,6 +14,7 @@
 #include "master/core/books.h"
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
+#include "master/core/epoch_ends.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
@@ -112,7 +113,7 @@ class MasterCore {
   /// The mutations that must be in the journal before an answer of the steps so far is sent.
   std::vector<Mutation> TakeMutations();
   /// Snapshot files (relative names) that no manifest names any more; delete them after the sync.
-  std::vector<std::string> TakeUnusedFiles() { return snapshots_.TakeUnusedFiles(); }
+  std::vector<std::string> TakeUnusedFiles();
 
   // Views; every one is valid until the next step.
   MasterIncarnation incarnation() const { return books_.incarnation; }
@@ -124,6 +125,8 @@ class MasterCore {
   const Ledger& ledger() const { return books_.ledger; }
   const LeaseTable& leases() const { return leasing_.table(); }
   const PartitionTable& partitions() const { return books_.partitions; }
+  const KeptEpochs& kept() const { return books_.kept; }
+  const EpochEnds& epoch_ends() const { return epoch_ends_; }
   const NodeTable& nodes() const { return books_.nodes; }
   const EventLog& events() const { return books_.events; }
   const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
@@ -156,6 +159,7 @@ class MasterCore {
   Failures failures_;
   Leasing leasing_;
   Dones dones_;
+  EpochEnds epoch_ends_;
   JobLife life_;
   Snapshots snapshots_;
   Drains drains_;

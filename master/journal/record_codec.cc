@@ -33,7 +33,7 @@ std::string ShardKey(const ShardId& shard, char kind) {
   AppendBigEndian(shard.index.value(), 8, &key);
   return key;
 }
-constexpr char kFailureKind = 'f', kRangeKind = 'r';
+constexpr char kFailureKind = 'f', kRangeKind = 'r', kKeptKind = 'k';
 
 /// The key of a record.
 struct KeyOf {
@@ -64,7 +64,13 @@ struct KeyOf {
   std::string operator()(const StreamRangeRecord& record) const {
     return ShardKey(record.shard, kRangeKind);
   }
+  std::string operator()(const KeptRecord& record) const {
+    std::string key = Key(kKeptKind, record.epoch.value(), 4);
+    AppendBigEndian(record.partition.value(), 4, &key);
+    return key;
+  }
   /// No record.
+  std::string operator()(const EraseKept&) const { return ""; }
   std::string operator()(const EraseStreamRange&) const { return ""; }
   std::string operator()(const EraseDone&) const { return ""; }
   std::string operator()(const EraseFailure&) const { return ""; }
@@ -75,7 +81,8 @@ struct KeyOf {
 /// Values that also come from peers are checked on disk by the same rules.
 template <typename Record>
 constexpr fields::Side kSideOf =
-    std::is_same_v<Record, TableSpec> || std::is_same_v<Record, PartitionRecord>
+    std::is_same_v<Record, TableSpec> || std::is_same_v<Record, PartitionRecord> ||
+            std::is_same_v<Record, KeptRecord>
         ? fields::Side::kPeer
         : fields::Side::kOwnDisk;
 
@@ -89,6 +96,10 @@ struct Encoder {
   }
   StoreChange operator()(const EraseFailure& erase) const {
     return {ShardKey(erase.shard, kFailureKind), std::nullopt, ""};
+  }
+  StoreChange operator()(const EraseKept& erase) const {
+    return {Key(kKeptKind, erase.epoch.value(), 4), std::nullopt,
+            Key(kKeptKind, uint64_t{erase.epoch.value()} + 1, 4)};
   }
   StoreChange operator()(const EraseNode& erase) const {
     return {"n" + erase.name, std::nullopt, ""};
@@ -139,6 +150,8 @@ absl::StatusOr<Mutation> DecodeValue(char kind, std::string_view value) {
       return As<StreamRecord>(value);
     case 'o':
       return As<StreamPositionRecord>(value);
+    case kKeptKind:
+      return As<KeptRecord>(value);
     case kRangeKind:
       return As<StreamRangeRecord>(value);
     default:

@@ -12,7 +12,8 @@
 /// The journal's keys and values. A key is one letter and big-endian numbers, so that records of a
 /// kind lie together in the order of their ids:
 ///   h header, m meta, d<seq> done, e<dataset><epoch> epoch, f<dataset><epoch><index> failure,
-///   n<name> node, p<partition> partition, t<id> table, v<sequence> event
+///   k<epoch><partition> kept weights, n<name> node, p<partition> partition, t<id> table,
+///   v<sequence> event
 namespace muster {
 
 /// Oldest and newest format this program reads; it writes the newest.

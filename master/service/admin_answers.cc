@@ -322,6 +322,12 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.progress = ProgressOf(status.datasets);
   facts.metrics = MetricsOf(core.ledger(), status.datasets);
   status.counters = CountersOf(core);
+  for (const auto& [epoch, manifests] : core.kept().epochs()) {
+    if (status.kept_epochs.size() == kKeptEpochsMax) break;
+    status.kept_epochs.push_back({.epoch = epoch.value(),
+                                  .best = core.epoch_ends().best() == epoch,
+                                  .value = core.epoch_ends().ValueOf(epoch)});
+  }
   status.events_newest = core.events().newest();
   status.uptime_ms = Millis(at.now - core.started_at());
   status.running_ms = static_cast<uint64_t>(core.RunningFor(at).count());
@@ -439,28 +445,6 @@ void Trim(MasterEvents* page) {
 }
 void Trim(PartitionList* page) {
   TrimList(&page->partitions);
-}
-
-ManifestFacts ManifestFactsOf(const MasterCore& core) {
-  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
-  facts.partitions.reserve(core.partitions().size());
-  for (uint32_t i = 0; i < core.partitions().size(); ++i) {
-    facts.partitions.push_back(core.partitions().manifest(PartitionId(i)));
-  }
-  return facts;
-}
-
-void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
-                  v1::GetManifestResponse* to) {
-  for (uint32_t i = 0; i < facts.partitions.size(); ++i) {
-    v1::PartitionManifest* partition = to->add_partitions();
-    partition->set_partition(i);
-    ToProto(facts.partitions[i], partition->mutable_manifest());
-  }
-  for (const auto& [id, table] : facts.tables) ToProto(table, to->add_tables());
-  to->set_snapshot_directory(snapshot_directory);
-  to->set_commit_seq(facts.commit_seq.value());
-  to->set_state(static_cast<uint32_t>(facts.state));
 }
 
 }  // namespace muster

@@ -53,15 +53,4 @@ absl::StatusOr<PartitionList> PartitionsOf(const MasterCore& core, TimePoint now
 void Trim(ShardPage* page);
 void Trim(MasterEvents* page);
 void Trim(PartitionList* page);
-/// What a manifest is made of.
-struct ManifestFacts {
-  std::vector<Manifest> partitions;
-  std::map<TableId, TableSpec> tables;
-  DoneSeq commit_seq;
-  JobState state = JobState::kUnknown;
-};
-ManifestFacts ManifestFactsOf(const MasterCore& core);
-void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
-                  v1::GetManifestResponse* to);
-
 }  // namespace muster

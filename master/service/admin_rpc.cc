@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "master/service/admin_answers.h"
+#include "master/service/manifest_answers.h"
 #include "master/service/master_rpc.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/fields/generated.h"
@@ -179,13 +180,10 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     });
   }
   grpc::ServerUnaryReactor* GetManifest(grpc::CallbackServerContext* call,
-                                        const v1::GetManifestRequest*,
+                                        const v1::GetManifestRequest* request,
                                         v1::GetManifestResponse* response) override {
     return Run(
-        call,
-        [](MasterCore& core, StepTime) -> absl::StatusOr<ManifestFacts> {
-          return ManifestFactsOf(core);
-        },
+        call, [request](MasterCore& core, StepTime) { return KeptManifestOf(core, *request); },
         [this, response](const ManifestFacts& facts) {
           FillManifest(facts, context_.job->snapshot_directory, response);
         });

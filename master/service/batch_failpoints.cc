@@ -19,14 +19,12 @@ BatchFailpoints::BatchFailpoints(const MasterCore& core)
 }
 
 void BatchFailpoints::Look(const Mutation& mutation) {
-  says_.done |= std::holds_alternative<DoneRecord>(mutation);
+  if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
+    (core_.ledger().IsEvaluate(done->done.shard) ? says_.evaluate : says_.done) = true;
+  }
+  says_.commit |= std::holds_alternative<EpochRecord>(mutation);
   says_.table |= std::holds_alternative<TableSpec>(mutation);
   says_.node |= std::holds_alternative<NodeRecord>(mutation);
-  if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
-    const bool evaluate =
-        core_.ledger().plan()[epoch->dataset.value()].mode == DatasetMode::kEvaluate;
-    (evaluate ? says_.evaluate : says_.commit) = true;
-  }
   if (const auto* failure = std::get_if<FailureRecord>(&mutation)) {
     says_.failure |= failure->failures > 0;
   }

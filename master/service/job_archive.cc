@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "master/journal/rocksdb_journal.h"
 #include "master/service/admin_answers.h"
+#include "master/service/manifest_answers.h"
 #include "master/service/master_main.h"
 #include "proto/messages/node_state.h"
 
@@ -77,8 +78,12 @@ absl::StatusOr<PartitionList> JobArchive::Partitions(
   return page;
 }
 
-void JobArchive::FillManifest(v1::GetManifestResponse* to) const {
-  muster::FillManifest(ManifestFactsOf(*core_), snapshot_directory_, to);
+absl::StatusOr<v1::GetManifestResponse> JobArchive::ManifestOf(
+    const v1::GetManifestRequest& request) const {
+  MUSTER_ASSIGN_OR_RETURN(const ManifestFacts facts, KeptManifestOf(*core_, request));
+  v1::GetManifestResponse response;
+  FillManifest(facts, snapshot_directory_, &response);
+  return response;
 }
 
 }  // namespace muster

@@ -33,7 +33,8 @@ class JobArchive {
   absl::StatusOr<ShardMap> MapOfShards(const v1::GetShardMapRequest& request) const;
   absl::StatusOr<MasterEvents> Events(const v1::ListEventsRequest& request) const;
   absl::StatusOr<PartitionList> Partitions(const v1::ListPartitionsRequest& request) const;
-  void FillManifest(v1::GetManifestResponse* to) const;
+  /// kNotFound if the weights of the epoch are not kept.
+  absl::StatusOr<v1::GetManifestResponse> ManifestOf(const v1::GetManifestRequest& request) const;
 
  private:
   JobArchive(std::string job, std::string snapshot_directory,

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "master/journal/rocksdb_journal.h"
+#include "master/service/epoch_end_options.h"
 #include "master/service/master_server.h"
 #include "master/service/snapshot_owner.h"
 #include "master/sources/source_catalog.h"
@@ -71,6 +72,8 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.server_times = job.servers;
   core.drain_timeout = job.drain_timeout;
   core.rejected_records_max = job.training.rejected_records_max;
+  // It was checked before anything was started; a view of an old job shows the rest.
+  core.epoch_ends = EpochEndOptionsOf(job).value_or(EpochEndOptions());
   core.planted_bugs = options.planted_bugs;
   return core;
 }
@@ -79,6 +82,7 @@ absl::Status RunMaster(const MasterOptions& options) {
   const JobSpec& job = options.job;
   MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
+  MUSTER_RETURN_IF_ERROR(EpochEndOptionsOf(job).status());
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
                           SourceCatalog::Open(job, ShowProgress));
   // Not earlier, because indexing may take long, and a kill during it costs nothing.

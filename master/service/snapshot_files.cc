@@ -57,6 +57,11 @@ std::set<std::string> NamedSnapshots(const DurableState& state) {
   for (const auto& [id, partition] : state.partitions) {
     for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
   }
+  for (const auto& [epoch, manifests] : state.kept) {
+    for (const auto& [partition, manifest] : manifests) {
+      for (const SnapshotFile& file : manifest.files) named.insert(file.name);
+    }
+  }
   return named;
 }
 

@@ -62,6 +62,21 @@ struct JobCounters {
   }
 };
 
+/// An epoch whose weights are kept, for export.
+struct KeptEpoch {
+  static constexpr const char* kName = "KeptEpoch";
+  uint32_t epoch = 0;
+  bool best = false;
+  std::optional<double> value;
+  static void Fields(auto& f, auto& k) {
+    f(1, "epoch", k.epoch, {"From 0"});
+    f(2, "best", k.best, {"It had the best value of the metric of spec.training.keep.best so far"});
+    f(3, "value", k.value, {"Of that metric; null: not defined"});
+  }
+};
+/// The best one, and those of spec.training.keep.every.
+inline constexpr size_t kKeptEpochsMax = 200;
+
 /// The job without its datasets and nodes.
 struct JobSummary {
   static constexpr const char* kName = "JobSummary";
@@ -80,6 +95,7 @@ struct JobSummary {
   std::string last_event;
   std::vector<MetricTrend> metric_trends;
   uint64_t running_ms = 0;
+  std::vector<KeptEpoch> kept_epochs;
   static void Fields(auto& f, auto& j) {
     f(1, "name", j.name);
     f(2, "state", j.state, {.most = 7});
@@ -108,6 +124,8 @@ struct JobSummary {
     f(17, "running_ms", j.running_ms,
       {"For how long the job has run, all its runs and masters together, without the time between "
        "runs"});
+    f(18, "kept_epochs", j.kept_epochs,
+      {.says = "Whose weights `muster export --epoch` can write", .most = kKeptEpochsMax});
   }
 };
 

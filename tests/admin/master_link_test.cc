@@ -72,7 +72,7 @@ class FakeAdminClient final : public AdminClient {
   absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest&) override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<v1::GetManifestResponse> GetManifest() override {
+  absl::StatusOr<v1::GetManifestResponse> GetManifest(const v1::GetManifestRequest&) override {
     return absl::UnimplementedError("");
   }
 

@@ -36,7 +36,7 @@ spec:
   datasets:
     - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
-  training: {{wireEncoding: {encoding}}}
+  training: {training}
   leases: {{duration: {silence}, gracePeriod: 1s, heartbeatInterval: 100ms, failuresMax: {failures_max}}}
   servers: {{timeout: {silence}, heartbeatInterval: 100ms}}
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
@@ -81,8 +81,8 @@ class CounterJob:
         self.silence = f"{LEASE_SECONDS * 1000:.0f}ms"
         # Of the trainer, after which a shard is FAILED.
         self.failures_max = 3
-        # What else the job file says of servers, of workers, and in `spec`.
-        self.ps, self.worker, self.spec = {}, {}, {}
+        # What else the job file says of servers, of workers, of the training, and in `spec`.
+        self.ps, self.worker, self.training, self.spec = {}, {}, {}, {}
         self.snapshots = {"interval": "700ms"}
         # What `muster run` is run by.
         self.wrapper = []
@@ -123,7 +123,8 @@ class CounterJob:
         worker = {"replicas": 2, "command": self.command, "env": self.worker_environment} | self.worker
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
-                                  evaluate=EVALUATE if self.evaluate_records else "", encoding=self.encoding,
+                                  evaluate=EVALUATE if self.evaluate_records else "",
+                                  training=json.dumps({"wireEncoding": self.encoding} | self.training),
                                   silence=self.silence, failures_max=self.failures_max,
                                   snapshots=json.dumps(self.snapshots), ps=json.dumps({"replicas": 2} | self.ps), worker=json.dumps(worker),
                                   more="\n".join(f"  {name}: {json.dumps(value)}" for name, value in self.spec.items())))

@@ -42,8 +42,10 @@ TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
   EXPECT_EQ(queue.TakeNext(), std::nullopt);
-  queue.CommitLeased(Shard(1, 0, 0));
-  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kCommitted);
+  queue.SetDone(Done(2, Shard(1, 0, 0)));
+  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kDone);
+  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(2));
+  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kTodo) << "it runs again with its training";
 }
 
 TEST(ShardQueue, AnEvaluateShardThatComesBackGoesFirstAgain) {
@@ -94,12 +96,13 @@ TEST(ShardQueue, EvaluatePassWaitsForTheReplayOfAnEarlierEpoch) {
   queue.Take(Shard(0, 0, 0));
   queue.SetDone(Done(1, Shard(0, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.CommitLeased(Shard(1, 0, 0));
+  queue.SetDone(Done(2, Shard(1, 0, 0)));
   queue.Take(Shard(0, 1, 0));
-  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(1));
-  queue.SetDone(Done(2, Shard(0, 1, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "not the second pass";
-  queue.SetDone(Done(3, Shard(0, 0, 0)));
+  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(2));
+  queue.SetDone(Done(3, Shard(0, 1, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "neither pass";
+  queue.SetDone(Done(4, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 1, 0)));
 }
 
@@ -123,7 +126,8 @@ TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {
   queue.Close(DatasetId(0));
   EXPECT_FALSE(queue.AnyOpen());
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.CommitLeased(Shard(1, 0, 0));
+  queue.SetDone(Done(4, Shard(1, 0, 0)));
+  queue.CommitUpTo(DoneSeq(4), 1000);
   EXPECT_TRUE(queue.Finished());
 }
 
@@ -163,7 +167,8 @@ TEST(ShardQueue, EvaluatesOnceWhenNothingIsTrained) {
   ShardQueue queue({{DatasetMode::kEvaluate, 0, 1}});
   EXPECT_EQ(queue.epochs(DatasetId(0)), 1u);
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  queue.CommitLeased(Shard(0, 0, 0));
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  queue.CommitUpTo(DoneSeq(1), 1000);
   EXPECT_TRUE(queue.Finished());
 }
 

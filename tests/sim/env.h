@@ -50,6 +50,8 @@ struct Knobs {
   bool busy_grace = false;
   /// The job has a dataset that is a topic.
   bool stream = false;
+  /// The job keeps the weights of its epochs; each begins when the one before has ended.
+  bool keeps_epochs = false;
   bool losses = false;  // retention of the topic strikes before what is COMMITTED
   JobSpec::Leases leases;
   JobSpec::Servers server_times;

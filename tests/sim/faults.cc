@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
-                   kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210;
+                   kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210,
+                   kKeptEpochs = 211;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -271,6 +272,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   if (Rng rng_of_commits(HashWords(seed, kCommits)); rng_of_commits.Below(2) == 0) {
     knobs.commits_at_once = 1 + rng_of_commits.Below(3);
   }
+  knobs.keeps_epochs = !knobs.stream && Rng(HashWords(seed, kKeptEpochs)).Below(3) == 0;
   knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));

@@ -39,6 +39,7 @@ void Oracle::OnPart(const ps::Partition& partition, const ShardId& shard, Miniba
 }
 
 PartSet Oracle::PartsOf(const ShardId& shard) {
+  if (Workload::IsEvaluate(shard)) return {};
   if (!Workload::IsStream(shard)) return workload_->PartsOf(shard);
   const auto range = ranges_.find(shard);
   if (range != ranges_.end()) return workload_->PartsOf(range->second);
@@ -131,7 +132,7 @@ void Oracle::CheckEpoch(const EpochRecord& record) {
   for (const auto& [begin, end] : before.intervals()) {
     for (uint64_t index = begin; index < end; ++index) {
       const ShardId shard{record.dataset, record.epoch, ShardIndex(index)};
-      if (!Workload::IsEvaluate(shard)) committed_ |= PartsOf(shard);
+      committed_ |= PartsOf(shard);
     }
   }
 }
@@ -171,6 +172,22 @@ void Oracle::CheckPartition(const PartitionRecord& record) {
   const SimDisk::Marks marks = disk_->MarksOf(chain.manifest.files);
   chain.parts = marks.parts;
   if (!marks.broken.empty()) Fail("manifest", marks.broken);
+}
+
+void Oracle::CheckKept(const KeptRecord& record) {
+  const SimDisk::Marks marks = disk_->MarksOf(record.manifest.files);
+  if (!marks.broken.empty()) Fail("manifest", marks.broken);
+  PartSet until, after;
+  for (const TrainBatch& batch : workload_->batches()) {
+    (batch.shard.epoch <= record.epoch ? until : after) |= batch.parts;
+  }
+  const PartSet lacking = until & workload_->PartsIn(record.partition) & ~marks.parts;
+  const PartSet wrong = (failed_.empty() ? lacking : PartSet()) | (after & marks.parts);
+  if (wrong.none()) return;
+  Fail("kept", fmt::format("{}: the weights kept of partition {} are not those at the end of epoch "
+                           "{}",
+                           workload_->NameOf(static_cast<uint32_t>(wrong._Find_first())),
+                           record.partition.value(), record.epoch.value()));
 }
 
 void Oracle::CheckMissing(const PartSet& missing, PartitionId partition, const std::string& what) {
@@ -216,27 +233,24 @@ void Oracle::CheckFailures(const FailureRecord& record) {
   }
 }
 
-void Oracle::OnEvaluated(const ShardId& shard, const ShardQueue& queue) {
-  for (uint32_t i = 0; i < queue.dataset_count(); ++i) {
-    const DatasetId dataset(i);
-    if (Workload::IsEvaluate({dataset, EpochIndex(0), ShardIndex(0)})) continue;
-    for (uint32_t e = 0; e < queue.epochs(dataset) && e <= shard.epoch.value(); ++e) {
-      const EpochCounts counts = queue.Counts(dataset, EpochIndex(e));
-      // What was FAILED when it began may be tried again meanwhile.
-      if (counts.done + counts.committed == counts.shards ||
-          failed_epochs_.contains(EpochIndex(e))) {
-        continue;
-      }
-      Fail("evaluate",
-           fmt::format("evaluate shard {} is final, of epoch {} of dataset {} only {} "
-                       "of {} shards are DONE",
-                       ToString(shard), e, i, counts.done + counts.committed, counts.shards));
+void Oracle::CheckEvaluated(EpochIndex pass) {
+  const std::vector<DatasetPlan> plan = workload_->plan();
+  for (uint32_t i = 0; i < plan.size(); ++i) {
+    if (plan[i].mode == DatasetMode::kEvaluate || plan[i].stream.has_value()) continue;
+    for (uint32_t e = 0; e < plan[i].epochs && e <= pass.value(); ++e) {
+      // What was FAILED when the pass began may be tried again meanwhile.
+      const uint64_t committed = committed_shards_[{DatasetId(i), EpochIndex(e)}].count();
+      if (committed == plan[i].shards || failed_epochs_.contains(EpochIndex(e))) continue;
+      Fail("evaluate", fmt::format("a shard of pass {} is COMMITTED, but of epoch {} of dataset {} "
+                                   "only {} of {} shards are",
+                                   pass.value(), e, i, committed, plan[i].shards));
     }
   }
 }
 
 void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& state) {
   bool committed = false;
+  std::set<EpochIndex> evaluated;
   std::set<PartitionId> changed;
   for (const Mutation& mutation : mutations) {
     if (const auto* range = std::get_if<StreamRangeRecord>(&mutation)) CheckRange(*range);
@@ -244,12 +258,14 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
     if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
       CheckEpoch(*epoch);
       committed = true;
+      if (Workload::IsEvaluate({epoch->dataset, {}, {}})) evaluated.insert(epoch->epoch);
     }
     if (const auto* partition = std::get_if<PartitionRecord>(&mutation)) {
       CheckPartition(*partition);
       changed.insert(partition->partition);
     }
     if (const auto* failure = std::get_if<FailureRecord>(&mutation)) CheckFailures(*failure);
+    if (const auto* kept = std::get_if<KeptRecord>(&mutation)) CheckKept(*kept);
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
       if (done->done.seq <= newest_done_) {
         Fail("shrank", fmt::format("shard {} is DONE {}, after {}", ToString(done->done.shard),
@@ -258,6 +274,7 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
       newest_done_ = std::max(newest_done_, done->done.seq);
     }
   }
+  for (const EpochIndex pass : evaluated) CheckEvaluated(pass);
   for (uint32_t p = 0; p < workload_->partitions(); ++p) {
     if (committed || changed.contains(PartitionId(p))) CheckCovered(PartitionId(p), state);
   }
@@ -430,6 +447,16 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
                     : images.status();
     if (!status.ok()) return Fail("end-manifest", std::string(status.message()));
     CheckRows(restored, "in its snapshots");
+  }
+  // The evaluation says the same of every epoch: the first is the best one, and the last a
+  // multiple. Shards that were FAILED at an epoch's end may have said something else.
+  const bool keeps = core.options().epoch_ends.any() && failed_epochs_.empty();
+  for (uint32_t epoch = 0; keeps && epoch < Workload::kEpochs; ++epoch) {
+    const auto kept = state.kept.find(EpochIndex(epoch));
+    if (kept == state.kept.end() || kept->second.size() != workload_->partitions()) {
+      return Fail("kept", fmt::format("the weights of epoch {} are not kept", epoch));
+    }
+    for (const auto& [id, manifest] : kept->second) CheckKept({EpochIndex(epoch), id, manifest});
   }
 }
 

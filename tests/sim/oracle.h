@@ -68,8 +68,6 @@ class Oracle {
   void OnTrainerFailed(const ShardId& shard, LeaseToken token) { failures_[shard].insert(token); }
   /// A trainer left its shard before the end here.
   void OnTrainerLeft(const ShardId& shard, LeaseToken token) { left_[shard].insert(token); }
-  /// An evaluate shard becomes COMMITTED now; its training is as `queue` has it.
-  void OnEvaluated(const ShardId& shard, const ShardQueue& queue);
 
   /// The master reports that everything before `offset` is COMMITTED.
   void OnStreamCommitted(TopicPartition partition, uint64_t offset);
@@ -100,8 +98,12 @@ class Oracle {
   void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
   void CheckMeta(const MetaRecord& meta);
   void CheckEpoch(const EpochRecord& record);
+  /// Shards of an evaluation pass are COMMITTED: so is all that it judges.
+  void CheckEvaluated(EpochIndex pass);
   void CheckPartition(const PartitionRecord& record);
   void CheckFailures(const FailureRecord& record);
+  /// Weights that are kept have exactly what the epochs up to theirs have pushed.
+  void CheckKept(const KeptRecord& record);
   void CheckCovered(PartitionId partition, const DurableState& state);
   void CheckMissing(const PartSet& missing, PartitionId partition, const std::string& what);
   void CheckRows(const ps::Partition& partition, const std::string& what);

@@ -70,6 +70,7 @@
   X(kFailedShard, "failed-shard", "FAILED after too many failures")                   \
   X(kRetriedShard, "retried-shard", "FAILED and tried again")                         \
   X(kLateTable, "late-table", "a table registered after the first push")              \
+  X(kKeptEpoch, "kept-epoch", "the weights of an epoch kept")                         \
   X(kEvaluateAgain, "evaluate-again", "an evaluate shard run again")                  \
   X(kLostWork, "lost-work", "a loop that found its lease gone")                       \
   X(kServerZombie, "server-zombie", "two processes of one server, both registered")   \

@@ -26,12 +26,22 @@ StepTime SimMaster::At() const {
   return {process_->Local(env_->scheduler.now()), WallTime(wall)};
 }
 
-void SimMaster::Start() {
-  DurableState state = env_->journal.state();
+std::set<std::string> SimMaster::NamedFiles(const DurableState& state) {
   std::set<std::string> named;
   for (const auto& [id, partition] : state.partitions) {
     for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
   }
+  for (const auto& [epoch, manifests] : state.kept) {
+    for (const auto& [id, manifest] : manifests) {
+      for (const SnapshotFile& file : manifest.files) named.insert(file.name);
+    }
+  }
+  return named;
+}
+
+void SimMaster::Start() {
+  DurableState state = env_->journal.state();
+  const std::set<std::string> named = NamedFiles(state);
   if (const absl::Status fits = MasterCore::CheckFits(options_, state); !fits.ok()) {
     return env_->oracle.Fail("start", fits.ToString());
   }
@@ -84,13 +94,11 @@ void SimMaster::RunBatch() {
 }
 
 void SimMaster::Delete(const std::vector<std::string>& unused) {
+  if (unused.empty()) return;
+  const std::set<std::string> named = NamedFiles(env_->journal.state());
   for (const std::string& name : unused) {
     env_->Say(*process_, "deletes {}", name);
-    for (const auto& [id, partition] : env_->journal.state().partitions) {
-      for (const SnapshotFile& file : partition.manifest.files) {
-        if (file.name == name) env_->oracle.Fail("manifest", name + " is deleted, and is named");
-      }
-    }
+    if (named.contains(name)) env_->oracle.Fail("manifest", name + " is deleted, and is named");
   }
   env_->disk.Delete(unused);
 }
@@ -126,6 +134,7 @@ void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
         env_->probes.Hit(Probe::kPartialRange);
       }
     }
+    env_->probes.Hit(Probe::kKeptEpoch, std::holds_alternative<KeptRecord>(mutation));
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
       // DONE and to be run again within one batch, so no worker knows of it.
       if (!core_->ledger().queue().done().Contains(done->done.seq)) continue;

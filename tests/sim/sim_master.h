@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ class SimMaster {
   const ps::Partition* Current(PartitionId id) const;
 
  private:
+  /// Files of snapshots that count, or that are kept.
+  static std::set<std::string> NamedFiles(const DurableState& state);
   StepTime At() const;
   void Kick();
   void Tick();

@@ -124,12 +124,6 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
   if (request.sequence <= newest) probes.Hit(Probe::kOvertakenWorker);
   newest = std::max(newest, request.sequence);
   const std::map<LeaseToken, Lease> before = core.leases().leases();
-  std::vector<ShardId> evaluated;
-  for (const DoneReport& done : request.done) {
-    const bool news = Workload::IsEvaluate(done.shard) &&
-                      core.ledger().queue().StateOf(done.shard) != ShardState::kCommitted;
-    if (news) evaluated.push_back(done.shard);
-  }
   absl::StatusOr<WorkerExchangeReply> reply = core.ExchangeWorker(request, at);
   if (!reply.ok()) {
     probes.Hit(Probe::kSupersededWorker);
@@ -139,10 +133,6 @@ absl::StatusOr<WorkerExchangeReply> SimWorker::Serve(Env* env, const WorkerExcha
     reply->map = news->as_reply().map;
     reply->map_changes = news->as_reply().map_changes;
     probes.Hit(Probe::kMapChanges, reply->map_changes.has_value());
-  }
-  for (const ShardId& shard : evaluated) {
-    const ShardQueue& queue = core.ledger().queue();
-    if (queue.StateOf(shard) == ShardState::kCommitted) env->oracle.OnEvaluated(shard, queue);
   }
   for (ShardGrant& grant : reply->grants) {
     // The master's shell fills in what is to be read.

@@ -107,6 +107,11 @@ void Supervisor::StartMaster(ProcessRef process) {
   options.server_times = env_->knobs.server_times;
   options.drain_timeout = milliseconds(2'000);
   options.rejected_records_max = 1'000;
+  if (env_->knobs.keeps_epochs) {
+    options.epoch_ends.keep_best = DecidingMetric{kEvaluateDataset, "loss", Better::kLower};
+    options.epoch_ends.keep_every = 2;
+    options.epoch_ends.keep_last = 1;
+  }
   options.limits.commits_at_once = env_->knobs.commits_at_once;
   options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);
   masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options)));

@@ -18,7 +18,7 @@
 namespace muster::sim {
 
 inline constexpr uint64_t kJobSeed = 7;
-inline constexpr DatasetId kStreamDataset{3};
+inline constexpr DatasetId kEvaluateDataset{2}, kStreamDataset{3};
 inline constexpr TableId kMarks{1}, kSparse{2}, kDense{3}, kLate{4};
 /// Room for one bit per part: minibatches times partitions.
 inline constexpr size_t kPartsMax = 640;
@@ -58,7 +58,7 @@ class Workload {
   /// Epochs of a dataset that the job has.
   static uint32_t EpochsOf(DatasetId dataset) { return dataset == kStreamDataset ? 1 : kEpochs; }
 
-  static bool IsEvaluate(const ShardId& shard) { return shard.dataset.value() == 2; }
+  static bool IsEvaluate(const ShardId& shard) { return shard.dataset == kEvaluateDataset; }
   static bool IsStream(const ShardId& shard) { return shard.dataset == kStreamDataset; }
   // Of shards of files:
   static uint32_t MinibatchesOf(const ShardId& shard);

@@ -26,6 +26,8 @@ void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
       accepted = true;
     }
   }
+  std::erase_if(unused_files_,
+                [this](const std::string& file) { return books_->kept.Names(file); });
   if (accepted) Commit(at);
 }
 
@@ -35,7 +37,10 @@ void Snapshots::Commit(StepTime at) {
   MUSTER_CHECK(books_->partitions.AllHold(cut));
   const Ledger::Committed committed =
       books_->ledger.CommitUpTo(cut, books_->options.limits.commits_at_once);
-  for (const ShardId& shard : committed.shards) leasing_->forgetting().OnCommitted(shard);
+  for (const ShardId& shard : committed.shards) {
+    // Partitions have nothing of an evaluation.
+    if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnCommitted(shard);
+  }
   for (const auto& [worker, records] : committed.records) {
     if (Node* node = books_->nodes.Find(worker)) {
       node->record.records_committed += records;

@@ -38,16 +38,11 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     verdict.code = DoneCode::kReverify;
     return verdict;
   }
-  const bool evaluate = lease->evaluate;
   // The worker has heard of a restore by the map, and has asked by itself.
-  if (!evaluate && done.restore_epoch > lease->restore_epoch) ++books_->totals.reverified_runs;
+  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch)
+    ++books_->totals.reverified_runs;
   leasing_->Finish(done.token, at.now);
-  if (evaluate) {
-    books_->ledger.MarkEvaluated(done.shard, done.metrics);
-    books_->SayWhenCommitted(done.shard.dataset, done.shard.epoch, at);
-  } else {
-    books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
-  }
+  books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
   TellRejects(done, worker, at);
   verdict.code = DoneCode::kAccepted;
   return verdict;

@@ -51,11 +51,6 @@ std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
   return InOrder(std::move(tokens));
 }
 
-/// Whether evaluations under way judge weights that lack something now.
-bool OutdatesEvaluations(const std::vector<DoneShard>& replayed) {
-  return !replayed.empty() && !MUSTER_PLANTED(kEvaluateRolledBack);
-}
-
 }  // namespace
 
 Leasing::Leasing(Books* books, Failures* failures, Forgetting::Shards committed)
@@ -346,14 +341,21 @@ void Leasing::Close() {
   closed_ = true;
 }
 
+bool Leasing::OutdatesEvaluations(const DoneShard& replayed) const {
+  return !books_->ledger.IsEvaluate(replayed.shard) && !MUSTER_PLANTED(kEvaluateRolledBack);
+}
+
 size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
-  if (!OutdatesEvaluations(replayed)) return 0;
-  const EpochIndex first = std::ranges::min(replayed, {}, [](const DoneShard& done) {
-                             return done.shard.epoch;
-                           }).shard.epoch;
+  std::optional<EpochIndex> first;
+  for (const DoneShard& done : replayed) {
+    if (!OutdatesEvaluations(done)) continue;
+    first = std::min(first.value_or(done.shard.epoch), done.shard.epoch);
+  }
   std::vector<LeaseToken> outdated;
   for (const auto& [token, lease] : table_.leases()) {
-    if (lease.evaluate && lease.shard.epoch >= first) outdated.push_back(token);
+    if (lease.evaluate && first.has_value() && lease.shard.epoch >= *first) {
+      outdated.push_back(token);
+    }
   }
   for (const LeaseToken token : outdated) End(token, EndCause::kDropped);
   return outdated.size();

@@ -123,6 +123,8 @@ class Leasing {
   bool MayFinish(const HeldLease& held) const;
   /// True if a lease of this master that has ended continues.
   bool IsRevivable(const HeldLease& held) const;
+  /// Whether evaluations under way judge weights that lack something now.
+  bool OutdatesEvaluations(const DoneShard& replayed) const;
   /// Whether leases end because they make no progress.
   static bool AgesOut();
   /// The floor that partitions may use; none: it does not change now.

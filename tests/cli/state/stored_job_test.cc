@@ -149,7 +149,7 @@ TEST_F(StoredJobTest, ExportTakesTheManifestFromTheJournal) {
 TEST_F(StoredJobTest, WhereTheSnapshotsLie) {
   Run();
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto stored, OpenStoredJob(by_directory_.target));
-  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestResponse manifest, stored->GetManifest());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestResponse manifest, stored->GetManifest({}));
   EXPECT_EQ(manifest.snapshot_directory(), folder_.File("state/snapshots"));
   EXPECT_THAT(stored->Drain(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no job runs")));

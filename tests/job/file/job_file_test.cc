@@ -266,6 +266,24 @@ TEST(JobFileTest, PathsAreResolvedAndTheFolderIsNoPattern) {
   EXPECT_EQ(job.worker.command[0], "/jobs/[1]/x/flights_trainer");
 }
 
+TEST(JobFileTest, WeightsOfEpochsAreKeptByAMetricOfAnEvaluateDataset) {
+  const std::string training = "training: {wireEncoding: bfloat16, ";
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const JobSpec job,
+      Parse(With(training, training + "keep: {best: test/auc, every: 2}, "
+                                      "stopEarly: {metric: auc, patience: 4, minDelta: 0.001}, ")));
+  EXPECT_EQ(job.training.keep_best, "test/auc");
+  EXPECT_EQ(job.training.keep_every, 2u);
+  EXPECT_EQ(job.training.keep_last, 5u);
+  EXPECT_EQ(job.training.stop_early_metric, "auc");
+  EXPECT_EQ(job.training.stop_early_patience, 4u);
+  EXPECT_DOUBLE_EQ(job.training.stop_early_min_delta, 0.001);
+  std::string unjudged = With(training, training + "keep: {best: auc}, ");
+  unjudged.erase(unjudged.find("      mode: evaluate\n"), 21);
+  EXPECT_THAT(Parse(unjudged), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        HasSubstr("there is no dataset of mode evaluate")));
+}
+
 TEST(JobFileTest, OversizedAndEmptyFilesAreRefused) {
   EXPECT_THAT(
       Parse(std::string(kJobFileBytesMax + 1, '#')),

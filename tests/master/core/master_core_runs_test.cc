@@ -207,6 +207,23 @@ TEST_F(RunsTest, AReplayEndsTheEvaluationsOfItsEpochsAndNoEarlierOnes) {
   EXPECT_THAT(Want(0, held).lost, ElementsAre(held[3].token, held[4].token, held[5].token));
 }
 
+TEST_F(RunsTest, WhatWasMeasuredOnWeightsThatAreLostIsMeasuredAgain) {
+  options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
+  Start();
+  Register(1);
+  Done(Want(5).grants);
+  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
+  Register(2);  // nothing was snapshotted: everything is replayed
+  EXPECT_THAT(EventOf("partitions-restored"), HasSubstr("5 DONE shards run again"));
+  const auto train = Want(5).grants;
+  EXPECT_THAT(train, SizeIs(4)) << "the evaluation waits for the replay";
+  Done(train);
+  EXPECT_THAT(Done(Want(5).grants), ElementsAre(DoneCode::kAccepted));
+  Snapshot();
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+}
+
 TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   StartServed();
@@ -221,7 +238,9 @@ TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
   EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 40u);
   EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'train': 4 shards, 40 records");
   Done(Want(1).grants);
-  EXPECT_EQ(committed(), 40u) << "only training counts, as in the job's progress";
+  EXPECT_EQ(committed(), 40u) << "an evaluation is final when its training is";
+  Snapshot();
+  EXPECT_EQ(committed(), 50u);
   EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'test': 1 shards, 10 records");
   EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 40u);
   EXPECT_EQ(core->state(), JobState::kSucceeded);

@@ -131,6 +131,8 @@ TEST_F(StreamsTest, AtItsEndTheJobSucceeds) {
   ASSERT_THAT(evaluate, SizeIs(1));
   EXPECT_FALSE(evaluate[0].work.stream.has_value()) << "a file is the shell's";
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  Commit();
   EXPECT_EQ(core->state(), JobState::kSucceeded);
 }
 

@@ -269,7 +269,7 @@ TEST_F(WorkersTest, ReverifiesAfterARestoreAndOnlyThen) {
   EXPECT_THAT(Done({grants[0]}), ElementsAre(DoneCode::kAccepted));
 }
 
-TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
+TEST_F(WorkersTest, EvaluateShardsAreNeverReverified) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   Start();
   Register(1);
@@ -283,6 +283,8 @@ TEST_F(WorkersTest, EvaluateShardsAreCommittedAtOnceAndNeverReverified) {
   Register(2);  // R grows, but nothing of the training is replayed
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted));
   EXPECT_THAT(Done(evaluate), ElementsAre(DoneCode::kAccepted)) << "the answer was lost";
+  EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 0u);
+  ASSERT_EQ(Snapshot(), 2u);
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 10u);
   EXPECT_EQ(core->ledger().RecordsCommitted(DatasetId(1), EpochIndex(0)), 10u);
 }
@@ -305,6 +307,7 @@ TEST_F(WorkersTest, AnEvaluationDuringWhichItsTrainingIsReplayedBeginsAgain) {
   const auto again = Want(5).grants;
   EXPECT_THAT(again, SizeIs(2));
   EXPECT_THAT(Done(again), ElementsAre(DoneCode::kAccepted, DoneCode::kAccepted));
+  Snapshot();
   EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records, 20u);
 }
 

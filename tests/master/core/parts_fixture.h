@@ -148,7 +148,8 @@ class PartsFixture {
           failures(&books),
           leasing(&books, &failures, {}),
           dones(&books, &leasing),
-          life(&books, &leasing),
+          epoch_ends(&books, 0),
+          life(&books, &leasing, &epoch_ends),
           snapshots(&books, &leasing, &life),
           drains(&books, &leasing, &life),
           streams(&books, &failures, &leasing, &life),
@@ -160,6 +161,7 @@ class PartsFixture {
     Failures failures;
     Leasing leasing;
     Dones dones;
+    EpochEnds epoch_ends;
     JobLife life;
     Snapshots snapshots;
     Drains drains;

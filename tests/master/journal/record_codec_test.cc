@@ -81,15 +81,14 @@ struct Pair {
   using S = Struct;
   static const google::protobuf::Descriptor& descriptor() { return *Proto::descriptor(); }
 };
-using Records =
-    ::testing::Types<Pair<MetaRecord, v1::JournalMeta>, Pair<DoneRecord, v1::JournalDone>,
-                     Pair<EpochRecord, v1::JournalEpoch>, Pair<FailureRecord, v1::JournalFailure>,
-                     Pair<PartitionRecord, v1::JournalPartition>, Pair<TableSpec, v1::Table>,
-                     Pair<NodeRecord, v1::JournalNode>, Pair<EventRecord, v1::JournalEvent>,
-                     Pair<StreamRecord, v1::JournalStream>,
-                     Pair<StreamPositionRecord, v1::JournalStreamPosition>,
-                     Pair<StreamRangeRecord, v1::JournalStreamRange>>;
-/// Records that only older journals have.
+using Records = ::testing::Types<
+    Pair<MetaRecord, v1::JournalMeta>, Pair<DoneRecord, v1::JournalDone>,
+    Pair<EpochRecord, v1::JournalEpoch>, Pair<FailureRecord, v1::JournalFailure>,
+    Pair<PartitionRecord, v1::JournalPartition>, Pair<TableSpec, v1::Table>,
+    Pair<NodeRecord, v1::JournalNode>, Pair<EventRecord, v1::JournalEvent>,
+    Pair<StreamRecord, v1::JournalStream>, Pair<StreamPositionRecord, v1::JournalStreamPosition>,
+    Pair<StreamRangeRecord, v1::JournalStreamRange>, Pair<KeptRecord, v1::JournalKept>>;
+/// What only older journals have.
 const std::set<std::string> kOld = {"restarts"};
 
 template <typename Record>

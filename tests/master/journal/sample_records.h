@@ -88,6 +88,7 @@ inline std::vector<Mutation> SampleRecords() {
       node,
       EventRecord{1, WallTime(5), "kind", "node", "text \xff"},
       EventRecord{2, WallTime(6), "kind", "node", "text"}};
+  records.push_back(KeptRecord{EpochIndex(3), PartitionId(8), partition.manifest});
   for (const Mutation& record : SampleStreamRecords()) records.push_back(record);
   return records;
 }
@@ -112,6 +113,9 @@ inline std::vector<std::pair<std::string, std::string>> Stored(const DurableStat
     add(StreamPositionRecord{key.first, position});
   }
   for (const auto& [shard, range] : state.stream_ranges) add(StreamRangeRecord{shard, range});
+  for (const auto& [epoch, manifests] : state.kept) {
+    for (const auto& [id, manifest] : manifests) add(KeptRecord{epoch, id, manifest});
+  }
   return stored;
 }
 

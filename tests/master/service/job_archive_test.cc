@@ -113,8 +113,7 @@ TEST_F(JobArchiveTest, TellsEventsAndManifestAndChangesNothing) {
     ASSERT_GE(events.events.size(), 2u);
     EXPECT_EQ(events.events[0].kind, "run-started");
     EXPECT_EQ(events.events.rbegin()->kind, "shard-failed");
-    v1::GetManifestResponse manifest;
-    archive->FillManifest(&manifest);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestResponse manifest, archive->ManifestOf({}));
     EXPECT_EQ(manifest.partitions_size(), 2);
     EXPECT_EQ(manifest.snapshot_directory(), snapshots) << "as journaled";
   }

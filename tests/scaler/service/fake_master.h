@@ -99,7 +99,9 @@ class FakeMaster::Client : public AdminClient {
   absl::StatusOr<PartitionList> ListPartitions(const v1::ListPartitionsRequest&) override {
     return No();
   }
-  absl::StatusOr<v1::GetManifestResponse> GetManifest() override { return No(); }
+  absl::StatusOr<v1::GetManifestResponse> GetManifest(const v1::GetManifestRequest&) override {
+    return No();
+  }
 
  private:
   static absl::Status No() { return absl::UnimplementedError("not of this master"); }

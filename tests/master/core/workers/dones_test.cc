@@ -47,20 +47,16 @@ TEST_F(DonesTest, WhoHasLookedAgainByItselfIsNotAsked) {
   EXPECT_EQ(books().totals.reverified_runs, 1u) << "it ran again all the same";
 }
 
-TEST_F(DonesTest, AnEvaluationIsCommittedUnderAnyR) {
+TEST_F(DonesTest, AnEvaluationIsDoneUnderAnyR) {
   options.datasets[0].shards = 1;
   options.datasets[0].records = 10;
   Start();
-  books().nodes.FindOrAdd(kWorker.name, NodeRole::kWorker, leasing().table());
   TrainOne();
   const ShardGrant check = Grant(1).at(0);
   ASSERT_EQ(check.shard.dataset, kCheckSet);
   Restore();
   EXPECT_EQ(Take(check, check.restore_epoch), DoneCode::kAccepted);
-  EXPECT_THAT(Events("epoch-committed"),
-              ElementsAre(": epoch 1 of dataset 'check': 1 shards, 10 records"));
-  EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 0u)
-      << "only training counts, as in the job's progress";
+  EXPECT_EQ(books().ledger.queue().StateOf(check.shard), ShardState::kDone);
 }
 
 TEST_F(DonesTest, WhatNobodyHasOnLeaseIsRefusedAndCounted) {

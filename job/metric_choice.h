@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "job/job_spec.h"
+
+namespace muster {
+
+/// A metric of an evaluate dataset of the job.
+struct MetricChoice {
+  /// Position in JobSpec::datasets.
+  size_t dataset = 0;
+  std::string metric;
+};
+
+/// What the job file means by `text`: METRIC, or DATASET/METRIC if the job has several evaluate
+/// datasets. kInvalidArgument if it does not say which dataset is meant. Pure.
+absl::StatusOr<MetricChoice> ChooseMetric(const JobSpec& job, const std::string& text);
+
+}  // namespace muster

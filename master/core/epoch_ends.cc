@@ -1,0 +1,159 @@
+#include "master/core/epoch_ends.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster {
+namespace {
+
+/// Snapshots of all partitions hold it for good.
+bool DoneIsCommitted() {
+  return MUSTER_PLANTED(kEpochEndsWhenDone);
+}
+
+bool IsBetter(Better better, double value, double than, double min_delta) {
+  return better == Better::kHigher ? value > than + min_delta : value < than - min_delta;
+}
+
+}  // namespace
+
+MetricCourse CourseOf(std::span<const std::optional<double>> values, Better better,
+                      double min_delta) {
+  MetricCourse course;
+  for (uint32_t epoch = 0; epoch < values.size(); ++epoch) {
+    const std::optional<double>& value = values[epoch];
+    const bool gains = value.has_value() && (!course.best_epoch.has_value() ||
+                                             IsBetter(better, *value, course.best, min_delta));
+    if (!gains) {
+      ++course.without_gain;
+      continue;
+    }
+    course = {EpochIndex(epoch), *value, 0};
+  }
+  return course;
+}
+
+EpochEnds::EpochEnds(Books* books, uint32_t ended)
+    : books_(books), options_(books->options.epoch_ends), ended_(ended) {
+  if (!options_.any()) return;
+  for (uint32_t e = ended_ + 1; e < books_->ledger.queue().epochs_max(); ++e) {
+    if (HasBegun(EpochIndex(e))) ended_ = e;
+  }
+  if (options_.keep_best) kept_course_ = CourseOf(*options_.keep_best, 0);
+  Decide();
+}
+
+bool EpochEnds::HasBegun(EpochIndex epoch) const {
+  const ShardQueue& queue = books_->ledger.queue();
+  for (uint32_t i = 0; i < queue.dataset_count(); ++i) {
+    if (!queue.ValidEpoch(DatasetId(i), epoch)) continue;
+    const EpochCounts counts = queue.Counts(DatasetId(i), epoch);
+    if (counts.done + counts.committed + counts.failed > 0) return true;
+  }
+  return false;
+}
+
+bool EpochEnds::IsSettled(DatasetId dataset, EpochIndex epoch) const {
+  const ShardQueue& queue = books_->ledger.queue();
+  if (!queue.ValidEpoch(dataset, epoch)) return true;
+  const EpochCounts counts = queue.Counts(dataset, epoch);
+  const uint64_t settled = counts.committed + counts.failed + (DoneIsCommitted() ? counts.done : 0);
+  return settled == counts.shards && !queue.IsOpen(dataset);
+}
+
+bool EpochEnds::IsOver(EpochIndex epoch) const {
+  const size_t datasets = books_->ledger.queue().dataset_count();
+  // The newest first: usually it says no. FAILED shards of earlier ones may be tried again.
+  for (uint32_t e = epoch.value() + 1; e-- > 0;) {
+    for (uint32_t i = 0; i < datasets; ++i) {
+      if (!IsSettled(DatasetId(i), EpochIndex(e))) return false;
+    }
+  }
+  return true;
+}
+
+void EpochEnds::Check(StepTime at) {
+  if (!options_.any()) return;
+  while (ended_ < books_->ledger.queue().epochs_max() && IsOver(EpochIndex(ended_))) End(at);
+}
+
+void EpochEnds::End(StepTime at) {
+  const EpochIndex epoch(ended_++);
+  if (options_.keep_best) kept_course_ = CourseOf(*options_.keep_best, 0);
+  if (options_.keeps()) KeepWeights(epoch, at);
+  Decide();
+  if (!stop_text_.empty()) books_->Say(at, "stopped-early", "", stop_text_);
+}
+
+void EpochEnds::Decide() {
+  ShardQueue& queue = books_->ledger.queue();
+  queue.OpenEpochs(ended_ + 1);
+  if (!options_.stop_early || ended_ == 0 || ended_ >= queue.epochs_max()) return;
+  if (HasBegun(EpochIndex(ended_))) return;
+  const EpochEndOptions::StopEarly& stop = *options_.stop_early;
+  const MetricCourse course = CourseOf(stop.metric, stop.min_delta);
+  if (course.without_gain < stop.patience) return;
+  stop_text_ = fmt::format(
+      "stopped early after epoch {} of {}: {} of dataset '{}' got no better in {} evaluations in a "
+      "row (spec.training.stopEarly)",
+      ended_, queue.epochs_max(), stop.metric.name, books_->NameOf(stop.metric.dataset),
+      course.without_gain);
+  if (course.best_epoch.has_value()) {
+    stop_text_ += fmt::format("; the best was {:.6g} after epoch {}", course.best,
+                              course.best_epoch->value() + 1);
+  }
+  queue.EndAfter(ended_);
+}
+
+std::optional<double> EpochEnds::ValueOf(const DecidingMetric& metric, EpochIndex epoch) const {
+  const auto metrics = books_->ledger.Metrics(metric.dataset, epoch);
+  if (metrics == nullptr) return std::nullopt;
+  const std::optional<double> value = MetricOf(*metrics, metric.name);
+  return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
+}
+
+std::optional<double> EpochEnds::ValueOf(EpochIndex epoch) const {
+  return options_.keep_best ? ValueOf(*options_.keep_best, epoch) : std::nullopt;
+}
+
+MetricCourse EpochEnds::CourseOf(const DecidingMetric& metric, double min_delta) const {
+  std::vector<std::optional<double>> values;
+  for (uint32_t e = 0; e < ended_; ++e) values.push_back(ValueOf(metric, EpochIndex(e)));
+  return muster::CourseOf(values, metric.better, min_delta);
+}
+
+bool EpochEnds::IsEveryNth(EpochIndex epoch) const {
+  return options_.keep_every > 0 && (epoch.value() + 1) % options_.keep_every == 0;
+}
+
+void EpochEnds::KeepWeights(EpochIndex epoch, StepTime at) {
+  const bool is_best = best() == epoch;
+  if (!is_best && !IsEveryNth(epoch)) return;
+  books_->kept.Keep(epoch, books_->partitions);
+  books_->Say(at, "weights-kept", "",
+              fmt::format("the weights after epoch {} are kept{}", epoch.value() + 1,
+                          is_best ? fmt::format(": the best {} so far, {:.6g}",
+                                                options_.keep_best->name, kept_course_.best)
+                                  : ""));
+  DropWeights();
+}
+
+void EpochEnds::DropWeights() {
+  std::vector<EpochIndex> dropped;
+  uint32_t nths = 0;
+  const auto& epochs = books_->kept.epochs();
+  for (auto kept = epochs.rbegin(); kept != epochs.rend(); ++kept) {
+    const bool nth = IsEveryNth(kept->first) && ++nths <= options_.keep_last;
+    if (!nth && best() != kept->first) dropped.push_back(kept->first);
+  }
+  for (const EpochIndex epoch : dropped) {
+    books_->kept.Drop(epoch, books_->partitions, &unused_files_);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/core/books.h"
+#include "proto/status/metric_trend.h"
+
+namespace muster {
+
+/// How a metric went over the epochs that have ended.
+struct MetricCourse {
+  /// The first epoch that had the best value; none: no epoch has a value.
+  std::optional<EpochIndex> best_epoch;
+  double best = 0;
+  /// How many of the newest epochs, in a row, were not better.
+  uint32_t without_gain = 0;
+  friend bool operator==(const MetricCourse&, const MetricCourse&) = default;
+};
+/// `values`: of each epoch, from the first on; none: the metric was not defined, which is not
+/// better. Better by no more than `min_delta` does not count.
+MetricCourse CourseOf(std::span<const std::optional<double>> values, Better better,
+                      double min_delta);
+
+/// Ends the epochs of a job that keeps weights of epochs or may stop early (EpochEndOptions), one
+/// after the other. Nothing happens in other jobs.
+///
+/// An epoch ends when every shard of it, trained and evaluated, is COMMITTED or FAILED. Nothing of
+/// the next epoch is leased before. So the snapshots that count at that moment are the weights that
+/// the evaluation has judged, exactly, and no restore undoes either. In this step the weights are
+/// kept, and it is decided from the COMMITTED metrics whether the next epoch begins. The journal
+/// gets all of it in one batch, before any shard of the next epoch is granted.
+///
+/// Weights of an epoch with FAILED shards may have a part of what these pushed. Pure; not
+/// thread-safe.
+class EpochEnds {
+ public:
+  /// `books` outlives it. `ended`: epochs that have ended, by the journal. Those before the newest
+  /// one that has begun count as ended, too: the job did not wait for their ends then.
+  EpochEnds(Books* books, uint32_t ended);
+
+  /// Ends every epoch that is over.
+  void Check(StepTime at);
+  uint32_t ended() const { return ended_; }
+  /// Why the job stops early; empty: it does not.
+  const std::string& stop_text() const { return stop_text_; }
+  /// The epoch with the best value of EpochEndOptions::keep_best so far.
+  std::optional<EpochIndex> best() const { return kept_course_.best_epoch; }
+  /// The value by which weights are kept; none: it is not defined.
+  std::optional<double> ValueOf(EpochIndex epoch) const;
+  /// Snapshot files that nothing names any more.
+  std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
+
+ private:
+  bool HasBegun(EpochIndex epoch) const;
+  /// Nothing of the epoch, or of those before it, is to be done any more.
+  bool IsOver(EpochIndex epoch) const;
+  bool IsSettled(DatasetId dataset, EpochIndex epoch) const;
+  std::optional<double> ValueOf(const DecidingMetric& metric, EpochIndex epoch) const;
+  MetricCourse CourseOf(const DecidingMetric& metric, double min_delta) const;
+  void End(StepTime at);
+  void KeepWeights(EpochIndex epoch, StepTime at);
+  void DropWeights();
+  bool IsEveryNth(EpochIndex epoch) const;
+  /// Stops the job if the metric says so, or lets the next epoch begin.
+  void Decide();
+
+  Books* const books_;
+  const EpochEndOptions& options_;
+  uint32_t ended_;
+  MetricCourse kept_course_;
+  std::string stop_text_;
+  std::vector<std::string> unused_files_;
+};
+
+}  // namespace muster

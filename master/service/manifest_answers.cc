@@ -1,0 +1,67 @@
+#include "master/service/manifest_answers.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "proto/fields/generated.h"
+
+namespace muster {
+namespace {
+
+/// The epoch whose kept weights are asked for.
+absl::StatusOr<EpochIndex> KeptEpochOf(const MasterCore& core,
+                                       const v1::GetManifestRequest& request) {
+  std::string kept;
+  for (const auto& [epoch, manifests] : core.kept().epochs()) {
+    kept += fmt::format("{}{}", kept.empty() ? "" : ", ", epoch.value() + 1);
+  }
+  const std::optional<EpochIndex> best = core.epoch_ends().best();
+  if (request.best() && !best.has_value()) {
+    return absl::NotFoundError(
+        "no epoch is known to be the best: spec.training.keep.best names no metric, or no epoch "
+        "has "
+        "ended with it");
+  }
+  const EpochIndex epoch = request.best() ? *best : EpochIndex(request.epoch());
+  if (core.kept().epochs().contains(epoch)) return epoch;
+  return absl::NotFoundError(fmt::format("the weights after epoch {} are not kept; kept are {}",
+                                         epoch.value() + 1, kept.empty() ? "none" : kept));
+}
+
+}  // namespace
+
+absl::StatusOr<ManifestFacts> KeptManifestOf(const MasterCore& core,
+                                             const v1::GetManifestRequest& request) {
+  if (!request.best() && !request.has_epoch()) return ManifestFactsOf(core);
+  MUSTER_ASSIGN_OR_RETURN(const EpochIndex epoch, KeptEpochOf(core, request));
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  facts.partitions = core.kept().epochs().at(epoch);
+  return facts;
+}
+
+ManifestFacts ManifestFactsOf(const MasterCore& core) {
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  facts.partitions.reserve(core.partitions().size());
+  for (uint32_t i = 0; i < core.partitions().size(); ++i) {
+    facts.partitions.push_back(core.partitions().manifest(PartitionId(i)));
+  }
+  return facts;
+}
+
+void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
+                  v1::GetManifestResponse* to) {
+  for (uint32_t i = 0; i < facts.partitions.size(); ++i) {
+    v1::PartitionManifest* partition = to->add_partitions();
+    partition->set_partition(i);
+    ToProto(facts.partitions[i], partition->mutable_manifest());
+  }
+  for (const auto& [id, table] : facts.tables) ToProto(table, to->add_tables());
+  to->set_snapshot_directory(snapshot_directory);
+  to->set_commit_seq(facts.commit_seq.value());
+  to->set_state(static_cast<uint32_t>(facts.state));
+}
+
+}  // namespace muster

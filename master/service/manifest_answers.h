@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "master/core/master_core.h"
+#include "proto/admin.pb.h"
+
+namespace muster {
+
+/// What a manifest is made of.
+struct ManifestFacts {
+  std::vector<Manifest> partitions;
+  std::map<TableId, TableSpec> tables;
+  DoneSeq commit_seq;
+  JobState state = JobState::kUnknown;
+};
+/// Of the snapshots that count now.
+ManifestFacts ManifestFactsOf(const MasterCore& core);
+/// Of what is asked for. kNotFound if the weights of the epoch are not kept.
+absl::StatusOr<ManifestFacts> KeptManifestOf(const MasterCore& core,
+                                             const v1::GetManifestRequest& request);
+void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
+                  v1::GetManifestResponse* to);
+
+}  // namespace muster

@@ -1,0 +1,193 @@
+#include "master/core/epoch_ends.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/master/core/core_fixture.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(MetricCourseTest, TheFirstOfTheBestEpochsIsTheBest) {
+  const std::vector<std::optional<double>> values = {0.5, 0.7, 0.6, 0.7, std::nullopt};
+  EXPECT_EQ(CourseOf(values, Better::kHigher, 0), (MetricCourse{EpochIndex(1), 0.7, 3}));
+  EXPECT_EQ(CourseOf(values, Better::kLower, 0), (MetricCourse{EpochIndex(0), 0.5, 4}));
+  EXPECT_EQ(CourseOf({}, Better::kHigher, 0), MetricCourse());
+}
+
+TEST(MetricCourseTest, ALittleBetterDoesNotCount) {
+  const std::vector<std::optional<double>> values = {1.0, 1.5, 2.25, 2.5};
+  EXPECT_EQ(CourseOf(values, Better::kHigher, 1), (MetricCourse{EpochIndex(2), 2.25, 1}));
+}
+
+/// Epochs of two shards, each judged by one, which reports the loss of `losses`.
+class EpochEndsTest : public ::testing::Test, protected testing::CoreFixture {
+ protected:
+  void SetUp() override {
+    options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 5, 2),
+                        testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1)};
+    options.snapshot_interval = std::chrono::seconds(60);
+    options.leases.grace_period = std::chrono::milliseconds(0);
+  }
+  static DecidingMetric Loss() { return {DatasetId(1), "loss", Better::kLower}; }
+  void KeepBest() { options.epoch_ends.keep_best = Loss(); }
+  void StartServed() {
+    Start();
+    Register(++nonce_);
+  }
+  void Report(const ShardGrant& grant, double loss) {
+    WorkerExchangeRequest request = Request();
+    Hold({grant}, &request);
+    DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
+    done.metrics.records = 10;
+    done.metrics.means["loss"] = {loss, 1};
+    request.done.push_back(done);
+    Exchange(request);
+  }
+  /// Trains and judges an epoch; nothing of it is COMMITTED yet.
+  void RunEpoch(double loss) {
+    const auto train = Want(5).grants;
+    ASSERT_THAT(train, SizeIs(2));
+    Done(train);
+    const auto judge = Want(5).grants;
+    ASSERT_THAT(judge, SizeIs(1));
+    Report(judge[0], loss);
+  }
+  void RunEpochs(const std::vector<double>& losses) {
+    for (const double loss : losses) {
+      RunEpoch(loss);
+      Snapshot();
+    }
+  }
+  std::vector<uint32_t> Kept() const {
+    std::vector<uint32_t> epochs;
+    for (const auto& [epoch, manifests] : core->kept().epochs()) epochs.push_back(epoch.value());
+    return epochs;
+  }
+  std::vector<std::string> Files(uint32_t epoch) const {
+    std::vector<std::string> names;
+    for (const Manifest& manifest : core->kept().epochs().at(EpochIndex(epoch))) {
+      for (const SnapshotFile& file : manifest.files) names.push_back(file.name);
+    }
+    return names;
+  }
+
+ private:
+  uint64_t nonce_ = 10;
+};
+
+TEST_F(EpochEndsTest, AnEpochBeginsWhenTheOneBeforeIsCommittedWithItsEvaluation) {
+  KeepBest();
+  StartServed();
+  RunEpoch(1);
+  EXPECT_THAT(Want(5).grants, IsEmpty()) << "a restore could undo what was judged";
+  EXPECT_EQ(core->epoch_ends().ended(), 0u);
+  Snapshot();
+  EXPECT_EQ(core->epoch_ends().ended(), 1u);
+  const auto next = Want(5).grants;
+  ASSERT_THAT(next, SizeIs(2));
+  EXPECT_EQ(next[0].shard.epoch, EpochIndex(1));
+}
+
+TEST_F(EpochEndsTest, OtherJobsWaitForNothing) {
+  StartServed();
+  EXPECT_THAT(Want(5).grants, SizeIs(5));
+}
+
+TEST_F(EpochEndsTest, TheWeightsOfTheBestEpochAreKeptAndTheirFilesWithThem) {
+  KeepBest();
+  StartServed();
+  RunEpochs({3, 1});
+  EXPECT_THAT(Kept(), ElementsAre(1));
+  const std::vector<std::string> files = Files(1);
+  core->TakeUnusedFiles();
+  RunEpochs({2, 2});
+  EXPECT_THAT(Kept(), ElementsAre(1));
+  EXPECT_EQ(Files(1), files);
+  for (const std::string& file : core->TakeUnusedFiles()) {
+    EXPECT_THAT(files, ::testing::Not(::testing::Contains(file)));
+  }
+  RunEpochs({0.5});
+  EXPECT_THAT(Kept(), ElementsAre(4));
+  EXPECT_THAT(core->TakeUnusedFiles(), ::testing::IsSupersetOf(files)) << "nobody needs them";
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+}
+
+TEST_F(EpochEndsTest, EveryNthEpochIsKeptTheNewestOfThem) {
+  options.epoch_ends.keep_every = 2;
+  options.epoch_ends.keep_last = 1;
+  StartServed();
+  RunEpochs({1, 1, 1});
+  EXPECT_THAT(Kept(), ElementsAre(1));
+  RunEpochs({1});
+  EXPECT_THAT(Kept(), ElementsAre(3));
+}
+
+TEST_F(EpochEndsTest, WhatWasDecidedIsKnownAfterARestartOfTheMaster) {
+  KeepBest();
+  StartServed();
+  RunEpochs({1, 2});
+  const std::vector<std::string> files = Files(0);
+  Restart();
+  EXPECT_EQ(core->epoch_ends().ended(), 2u);
+  EXPECT_EQ(core->epoch_ends().best(), EpochIndex(0));
+  EXPECT_EQ(Files(0), files);
+}
+
+TEST_F(EpochEndsTest, AMetricThatGetsNoBetterEndsTheJob) {
+  options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 2, 0};
+  StartServed();
+  RunEpochs({3, 2, 2});
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  RunEpochs({2.5});
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  EXPECT_THAT(core->reason(),
+              HasSubstr("stopped early after epoch 4 of 5: loss of dataset 'test'"));
+  EXPECT_THAT(core->reason(), HasSubstr("the best was 2 after epoch 2"));
+  EXPECT_THAT(Want(5).grants, IsEmpty());
+  EXPECT_EQ(core->ledger().queue().epochs(DatasetId(0)), 4u);
+  options.run_id = "run-2";
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kSucceeded) << "another run has nothing to do either";
+  EXPECT_THAT(core->reason(), HasSubstr("stopped early after epoch 4 of 5"));
+}
+
+TEST_F(EpochEndsTest, MorePatienceLetsAJobGoOnThatStoppedEarly) {
+  options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 1, 0};
+  StartServed();
+  RunEpochs({1, 1});
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  options.epoch_ends.stop_early->patience = 2;
+  options.run_id = "run-2";
+  StartServed();
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  EXPECT_THAT(Want(5).grants, SizeIs(2));
+}
+
+TEST_F(EpochEndsTest, AMetricThatNobodyReportsIsNeverBetter) {
+  options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 1, 0};
+  options.epoch_ends.stop_early->metric.name = "no-such";
+  StartServed();
+  RunEpochs({1});
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  EXPECT_THAT(core->reason(), HasSubstr("no-such of dataset 'test' got no better"));
+}
+
+TEST_F(EpochEndsTest, EpochsThatBeganBeforeItWasAskedForCountAsEnded) {
+  StartServed();
+  Done(Want(5).grants);  // of epochs 0, 1 and 2; no snapshot has them
+  KeepBest();
+  options.run_id = "run-2";
+  StartServed();
+  EXPECT_EQ(core->epoch_ends().ended(), 2u);
+  EXPECT_THAT(Want(9).grants, SizeIs(6)) << "three epochs run again, and no more begins";
+}
+
+}  // namespace
+}  // namespace muster
