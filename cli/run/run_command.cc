@@ -171,8 +171,7 @@ int RunCommand(const RunOptions& options) {
   if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
   const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
   if (!epochs.ok()) return PrintError(Message(epochs), kExitUsage);
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const std::string self = OwnProgram();
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
   if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
   if (options.dry_run) {

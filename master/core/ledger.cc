@@ -297,7 +297,7 @@ Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
     TakeBack(done.shard, detail);
     MergeCommitted(done.shard, detail.metrics, detail.records);
     result.epochs.insert({done.shard.dataset, done.shard.epoch});
-    result.records[detail.worker] += detail.records;
+    if (!IsEvaluate(done.shard)) result.records[detail.worker] += detail.records;
     result.shards.push_back(done.shard);
     if (result.shards.size() == most) last = done.seq;
   }

@@ -51,7 +51,7 @@ class Ledger {
                 const ShardMetrics& metrics);
   struct Committed {
     std::set<std::pair<DatasetId, EpochIndex>> epochs;
-    /// For each worker that ran any of them.
+    /// Those of training, for each worker: they add up to the progress of the job.
     std::map<std::string, uint64_t> records;
     /// In the order in which they became DONE.
     std::vector<ShardId> shards;
