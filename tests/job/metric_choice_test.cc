@@ -8,7 +8,7 @@ namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StatusIs;
+using testing::StatusIs;
 
 JobSpec JobWith(const std::vector<std::pair<std::string, DatasetMode>>& datasets) {
   JobSpec job;
