@@ -44,33 +44,6 @@ void AddRate(const QueryOptions& options, JobStatus* status) {
   status->progress.remaining_seconds = job->progress.remaining_seconds;
 }
 
-/// A log as it is, or as one JSON object a line; a line that is not yet whole waits for its rest.
-class LogPrinter {
- public:
-  explicit LogPrinter(const LogsOptions& options) : options_(options) {}
-
-  void Print(const std::string& text) {
-    if (options_.query.output == OutputFormat::kText) return PrintData(text);
-    rest_ += text;
-    size_t begin = 0;
-    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      PrintLine(rest_.substr(begin, end - begin));
-    }
-    rest_.erase(0, begin);
-  }
-  void Finish() {
-    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
-  }
-
- private:
-  void PrintLine(const std::string& line) const {
-    PrintData(nlohmann::json{{"node", options_.node}, {"line", ValidUtf8(line)}}.dump() + "\n");
-  }
-
-  const LogsOptions& options_;
-  std::string rest_;
-};
-
 absl::StatusOr<v1::GetManifestResponse> FindManifest(const ExportCommandOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestRequest request, ManifestRequestFor(options.epoch));
   MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options.query));

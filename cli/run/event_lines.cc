@@ -20,14 +20,14 @@ std::string TextOf(const MasterEvent& event) {
 std::vector<EventLine> EventLines(const std::vector<MasterEvent>& events, uint64_t since_wall_us) {
   uint64_t rejected = 0;
   for (const MasterEvent& event : events) {
-    if (event.wall_us >= since_wall_us && event.kind == kRecordRejected) ++rejected;
+    if (event.wall_us >= since_wall_us && event.kind == kRecordRejected.word()) ++rejected;
   }
   std::vector<EventLine> lines;
   uint64_t rejected_seen = 0;
   for (const MasterEvent& event : events) {
     if (event.wall_us < since_wall_us) continue;
     std::string text = TextOf(event);
-    if (event.kind == kRecordRejected) {
+    if (event.kind == kRecordRejected.word()) {
       if (++rejected_seen < rejected) continue;
       if (rejected > 1) {
         text += fmt::format(" (the newest of {})", CountText(rejected, "rejected record"));

@@ -25,11 +25,12 @@ inline constexpr auto kMasterEventKinds = std::to_array<std::string_view>({
     "shard-failed",         "shard-failure",
     "shard-handed-back",    "shard-lost",
     "shards-retried",       "snapshot-error",
-    "snapshots-work-again", "stream-gone",
-    "stream-grown-again",   "stream-partitions",
-    "stream-reachable",     "stream-truncated",
-    "stream-unreachable",   "table-registered",
-    "warm-start-error",     "worker-joined",
+    "snapshots-work-again", "stopped-early",
+    "stream-gone",          "stream-grown-again",
+    "stream-partitions",    "stream-reachable",
+    "stream-truncated",     "stream-unreachable",
+    "table-registered",     "warm-start-error",
+    "weights-kept",         "worker-joined",
 });
 
 /// One of kMasterEventKinds: any other word does not compile. So the list is complete.
