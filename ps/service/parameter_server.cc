@@ -205,8 +205,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
     }
     if (absl::IsCancelled(registered.status())) return registered.status();
     if (!MayPass(registered.status())) {
-      return Annotate(registered.status(),
-                      fmt::format("the master refused to register {}", options_.name));
+      return Annotate(registered.status(), fmt::format("{} cannot register", options_.name));
     }
     LogMasterAway(registered.status());
     if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("stopped");

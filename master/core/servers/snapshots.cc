@@ -86,8 +86,8 @@ void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry,
   const CoreOptions& options = books_->options;
   const ShardQueue& queue = books_->ledger.queue();
   const bool first = queue.committed_count() == 0 && !queue.done().empty();
-  const std::chrono::milliseconds interval =
-      first ? std::min(options.snapshot_interval, kFirstInterval) : options.snapshot_interval;
+  const std::chrono::milliseconds whole = options.snapshot_interval;
+  const auto interval = first ? std::min(whole, std::max(whole / 10, kFirstIntervalMin)) : whole;
   books_->partitions.AskSnapshots(
       server, incarnation,
       {books_->ledger.done_seq(), now, interval, options.snapshot_timeout, hurry.all, hurry.goal,

@@ -37,9 +37,9 @@ class Snapshots {
     /// Likewise for partitions whose snapshots lack something up to this.
     DoneSeq goal;
   };
-  /// Until the job's first commit, each partition has its turn this often, if the interval is
-  /// longer: a short job, or one that is cancelled soon, loses little.
-  static constexpr std::chrono::milliseconds kFirstInterval{2'000};
+  /// Until the job's first commit, each partition has a turn in every tenth of the interval, but at
+  /// most once in this time: a short job, or one that is cancelled soon, loses little.
+  static constexpr std::chrono::milliseconds kFirstIntervalMin{2'000};
   void Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry, TimePoint now);
   /// As MasterCore::TakeUnusedFiles.
   std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }

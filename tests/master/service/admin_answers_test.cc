@@ -7,6 +7,7 @@
 #include <map>
 
 #include "proto/fields/encode.h"
+#include "tests/master/core/core_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -111,37 +112,32 @@ TEST_F(AdminAnswersTest, MetricsAreValuesHoweverManyBinsTheyWereComputedFrom) {
   EXPECT_LT(fields::Encode(status).size(), 1'000u);
 }
 
-TEST_F(AdminAnswersTest, AStatusIsOfTheMomentAtWhichItsFactsWereTaken) {
-  CoreOptions options = core_->options();
-  options.datasets[0].mode = DatasetMode::kEvaluate;
-  MasterCore core(options, DurableState{}, at_);
-  WorkerExchangeRequest request{.worker = "worker-0", .incarnation = 1};
-  const auto exchange = [&] {
-    ++request.sequence;
-    return core.ExchangeWorker(request, at_).value();
-  };
-  request.want = 2;
-  const std::vector<ShardGrant> grants = exchange().grants;
-  ASSERT_EQ(grants.size(), 2u);
-  request.want = 0;
-  for (const ShardGrant& grant : grants) {
-    request.held.push_back({grant.shard, grant.token, grant.restore_epoch, {}, {}, 1});
-  }
-  const auto finish = [&](const ShardGrant& grant, double loss) {
+TEST(StatusFactsTest, AStatusIsOfTheMomentAtWhichItsFactsWereTaken) {
+  testing::CoreFixture job;
+  job.options.snapshot_interval = {};
+  job.Start();
+  job.Register(1);
+  job.ExchangeServer(job.ServerRequest());
+  const auto commit = [&job](double loss) {
+    const std::vector<ShardGrant> grants = job.Want(1).grants;
+    WorkerExchangeRequest request = job.Request();
+    job.Hold(grants, &request);
+    const ShardGrant& grant = grants.at(0);
     DoneReport done{grant.shard, grant.token, grant.restore_epoch, {}, {}};
     done.metrics.records = 10;
     done.metrics.means["loss"] = {loss, 1};
     request.done = {done};
-    exchange();
+    job.Exchange(request);
+    job.Snapshot();
   };
   const auto loss_of = [](StatusFacts facts) {
     return Complete(std::move(facts)).datasets[0].epochs[0].metrics["loss"];
   };
-  finish(grants[0], 1);
-  const StatusFacts first = StatusFactsOf(core, "flights", at_);
-  finish(grants[1], 3);
+  commit(1);
+  const StatusFacts first = StatusFactsOf(*job.core, "flights", job.At());
+  commit(3);
   EXPECT_DOUBLE_EQ(loss_of(first), 1) << "what came later is not in it";
-  EXPECT_DOUBLE_EQ(loss_of(StatusFactsOf(core, "flights", at_)), 2);
+  EXPECT_DOUBLE_EQ(loss_of(StatusFactsOf(*job.core, "flights", job.At())), 2);
 }
 
 TEST_F(AdminAnswersTest, ShardsComePageByPage) {

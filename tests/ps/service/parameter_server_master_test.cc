@@ -1,4 +1,5 @@
 // A server and its master: registration, a master that is away or another, heartbeats, leaving.
+#include "proto/rpc/grpc_status.h"
 #include "tests/ps/service/parameter_server_fixture.h"
 
 namespace muster::ps {
@@ -120,11 +121,12 @@ TEST_F(ParameterServerTest, EndsWhenTheMasterNoLongerKnowsIt) {
 TEST_F(ParameterServerTest, EndsWhenTheMasterRefusesIt) {
   master_ = std::make_unique<FakeMaster>();
   master_->RefuseRegistration(
-      {grpc::StatusCode::FAILED_PRECONDITION, "this master is of version 0.2, ps-0 of 0.1"});
+      ToGrpcStatus(absl::FailedPreconditionError("this master is of version 0.2, ps-0 of 0.1")));
   Start(master_->address());
-  EXPECT_THAT(result_.get(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("refused to register ps-0: this master is of version 0.2")));
+  EXPECT_THAT(
+      result_.get(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("ps-0 cannot register: the master: this master is of version 0.2")));
   server_.reset();
 }
 

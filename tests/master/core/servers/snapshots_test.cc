@@ -57,14 +57,23 @@ TEST_F(SnapshotsTest, WhatEveryPartitionHasIsCommittedByTheLastOfThem) {
 }
 
 TEST_F(SnapshotsTest, UntilTheFirstCommitTurnsComeSooner) {
-  ASSERT_GT(options.snapshot_interval, Snapshots::kFirstInterval);
-  Serve();
-  TrainOne();
-  Pass(Snapshots::kFirstInterval);
-  snapshots().Ask(kSlot, kOwner, {}, now);
-  ServerExchangeReply reply;
-  books().partitions.FillCommands(kSlot, kOwner, &reply);
-  EXPECT_THAT(reply.snapshots, SizeIs(2)) << "every partition had its turn";
+  using namespace std::chrono_literals;
+  for (const auto& [interval, first] :
+       {std::pair(10s, 2s), std::pair(60s, 6s), std::pair(1s, 1s)}) {
+    SCOPED_TRACE(interval.count());
+    options.snapshot_interval = interval;
+    const auto asked_after = [&](std::chrono::nanoseconds time) {
+      Serve();
+      TrainOne();
+      Pass(time);
+      snapshots().Ask(kSlot, kOwner, {}, now);
+      ServerExchangeReply reply;
+      books().partitions.FillCommands(kSlot, kOwner, &reply);
+      return reply.snapshots.size();
+    };
+    EXPECT_LT(asked_after(first / 2), 2u);
+    EXPECT_EQ(asked_after(first), 2u) << "every partition had its turn";
+  }
 }
 
 TEST_F(SnapshotsTest, AFewShardsAreCommittedAtOnceAndTheOthersLater) {
