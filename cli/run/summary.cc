@@ -44,6 +44,20 @@ double TrainingRate(const SummaryInput& input) {
   return seconds > 0 ? static_cast<double>(input.trained_records) / seconds : 0;
 }
 
+/// How fast this run trained, and what its workers waited for.
+std::string RateText(const SummaryInput& input) {
+  if (input.trained_records == 0 && input.outcome.state == RunOutcome::State::kSucceeded) {
+    return "  this run trained no records: all of them had been trained before\n";
+  }
+  const Waiting waiting = WaitingOf(*input.status);
+  return fmt::format(
+      "  {} records/s in training; workers waited {:.1f} % for shards, {:.1f} % for pulls, {:.1f} "
+      "% "
+      "for pushes\n",
+      CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
+      100 * waiting.pulls, 100 * waiting.pushes);
+}
+
 /// How far behind the job is, if that is known.
 std::string BehindText(const StreamStatus& stream) {
   if (!stream.lag) return "its lag is not known";
@@ -161,13 +175,7 @@ std::string SummaryText(const SummaryInput& input) {
   }
   if (const std::string kept = KeptText(status.kept_epochs); !kept.empty()) text += "  " + kept;
   if (together) text += "  each epoch by itself: muster status --all-epochs\n";
-  const Waiting waiting = WaitingOf(status);
-  text += fmt::format(
-      "  {} records/s in training; workers waited {:.1f} % for shards, {:.1f} % for pulls, {:.1f} "
-      "% "
-      "for pushes\n",
-      CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
-      100 * waiting.pulls, 100 * waiting.pushes);
+  text += RateText(input);
   text += fmt::format(
       "  restarts: master {}, scaler {}, ps {}, workers {}; {} delivered again\n",
       input.master_restarts, input.scaler_restarts, input.server_restarts, input.worker_restarts,

@@ -269,8 +269,16 @@ std::string PartitionsText(const PartitionList& list) {
 }
 
 std::string EventText(const MasterEvent& event) {
-  return fmt::format("{}  {}{}{}  {}\n", WallToText(event.wall_us), event.kind,
-                     event.node.empty() ? "" : " ", event.node, Printable(event.text));
+  std::string text = fmt::format("{}  {}{}{} ", WallToText(event.wall_us), event.kind,
+                                 event.node.empty() ? "" : " ", event.node);
+  // The end of a node has the last lines of its log.
+  std::string_view indent = " ";
+  for (std::string_view rest = event.text;; indent = "    ") {
+    const size_t end = rest.find('\n');
+    text += fmt::format("{}{}\n", indent, Printable(rest.substr(0, end)));
+    if (end == std::string_view::npos || end + 1 == rest.size()) return text;
+    rest.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace muster

@@ -167,6 +167,16 @@ TEST(SummaryTest, Text) {
                     HasSubstr("master 1, scaler 4, ps 2, workers 3"), HasSubstr("12 minibatches")));
 }
 
+TEST(SummaryTest, ARunOfACompleteJobSaysSo) {
+  SummaryInput input = SomeInput();
+  EXPECT_THAT(SummaryText(input), Not(HasSubstr("trained no records")));
+  input.trained_records = 0;
+  EXPECT_THAT(SummaryText(input),
+              AllOf(HasSubstr("trained no records: all of them"), Not(HasSubstr("records/s"))));
+  input.outcome.state = RunOutcome::State::kFailed;
+  EXPECT_THAT(SummaryText(input), HasSubstr("0 records/s"));
+}
+
 TEST(SummaryTest, MasterThatNeverAnswered) {
   const SummaryInput input{
       .job = "x", .outcome = {RunOutcome::State::kBadInput, "no data"}, .status = std::nullopt};

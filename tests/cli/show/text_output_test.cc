@@ -6,6 +6,7 @@ namespace muster {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -139,7 +140,10 @@ TEST(TextOutputTest, StatusNodesShardsEvents) {
   MasterEvent event{.kind = "node-lost", .node = "ps-0"};
   EXPECT_THAT(EventText(event), HasSubstr("node-lost ps-0"));
   event.text = "a trainer's\n\x1b[31mwords";
-  EXPECT_THAT(EventText(event), HasSubstr("a trainer's  [31mwords\n"));
+  EXPECT_THAT(EventText(event), HasSubstr("  a trainer's\n     [31mwords\n"))
+      << "a line of the log each";
+  event.text = "one line\n";
+  EXPECT_THAT(EventText(event), EndsWith("  one line\n"));
 }
 
 TEST(TextOutputTest, OnlyWhoWasHeardOfHasAHeartbeat) {
