@@ -46,7 +46,8 @@ void AddHead(std::vector<Field>* fields) {
   fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
                          "Time between two snapshots of a partition; partitions take turns. If a "
-                         "server dies, about this much work runs again."));
+                         "server dies, about this much work runs again. Until the first commit, "
+                         "snapshots come ten times as often, but not more often than every 2 s."));
   fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
                          {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
                          Job(&JobSpec::restore_timeout),
