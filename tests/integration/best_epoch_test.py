@@ -26,7 +26,8 @@ def require(seen, expected, what):
 
 
 def kill_until_the_end(job, run, kills, rng):
-    """SIGKILL to processes of all roles in turn, until there were enough; then the job runs at full speed."""
+    """SIGKILL to processes of all roles in turn, until there were enough; then the job runs at full speed. Until then it is so
+    slow that it outlives the kills."""
     roles = ["ps", "worker", "master", "scaler"]
     for i in range(kills):
         time.sleep(rng.uniform(0.3, 1.0))
@@ -58,7 +59,7 @@ def main():
     options = parse_options()
     rng = random.Random(options.seed)
     with counter_job.CounterJob(options, seed=options.seed, records=RECORDS, epochs=EPOCHS, evaluate_records=200,
-                                slow_us=20000 if options.kills else 0) as job:
+                                slow_us=10_000 + 2_500 * options.kills if options.kills else 0) as job:
         job.command += ["--best-after", str(BEST * RECORDS)]
         job.training = {"keep": {"best": "loss", "every": 2, "last": 1}, "stopEarly": {"metric": "loss", "patience": PATIENCE}}
         job.write_data(rng)
