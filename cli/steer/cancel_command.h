@@ -21,8 +21,8 @@ int CancelCommand(const CancelOptions& options);
 
 enum class BeforeCancel : uint8_t { kNothing, kSnapshot, kAsk, kQuit };
 
-/// What comes before the cancel when `uncommitted` records would be lost. `person`: somebody at a
-/// terminal can answer. Pure.
+/// What comes before the cancel when `uncommitted` records would be lost. `person`: a
+/// person at a terminal can answer. Pure.
 BeforeCancel WhatFirst(std::optional<bool> snapshot, uint64_t uncommitted, bool person);
 
 /// What a person answers to "snapshot first?": yes (also by Enter alone), no, or quit; nothing for

@@ -11,8 +11,9 @@
 namespace muster {
 namespace {
 
-/// Snapshots of all partitions hold it for good.
-bool DoneIsCommitted() {
+/// Whether a DONE shard counts as settled. It never does: a restore can undo it. Only the planted
+/// bug says yes.
+bool DoneIsSettled() {
   return MUSTER_PLANTED(kEpochEndsWhenDone);
 }
 
@@ -62,7 +63,7 @@ bool EpochEnds::IsSettled(DatasetId dataset, EpochIndex epoch) const {
   const ShardQueue& queue = books_->ledger.queue();
   if (!queue.ValidEpoch(dataset, epoch)) return true;
   const EpochCounts counts = queue.Counts(dataset, epoch);
-  const uint64_t settled = counts.committed + counts.failed + (DoneIsCommitted() ? counts.done : 0);
+  const uint64_t settled = counts.committed + counts.failed + (DoneIsSettled() ? counts.done : 0);
   return settled == counts.shards && !queue.IsOpen(dataset);
 }
 

@@ -15,18 +15,18 @@ namespace muster::scaler::rest {
 
 /// Who may ask for what. Thread-compatible. Pure.
 ///
-/// The token keeps out whoever cannot read its file. The other checks are against browsers that are
-/// made to ask: Host against DNS rebinding (a page whose name was made to resolve to 127.0.0.1),
-/// Sec-Fetch-Site and Origin against other sites; and no answer allows another site to read it.
-/// Source: OWASP Cheat Sheet Series, "Cross-Site Request Forgery Prevention" (fetch metadata, with
-/// Origin where a browser does not send it).
+/// The token keeps out everyone who cannot read its file. The other checks are against browsers
+/// that are made to ask: Host against DNS rebinding (a page whose name was made to resolve to
+/// 127.0.0.1), Sec-Fetch-Site and Origin against other sites; and no answer allows another site to
+/// read it. Source: OWASP Cheat Sheet Series, "Cross-Site Request Forgery Prevention" (fetch
+/// metadata, with Origin where a browser does not send it).
 class AccessControl {
  public:
   /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
   explicit AccessControl(uint16_t port);
 
-  /// From now on `Authorization: Bearer` must carry this token, and no other; empty, as in the
-  /// beginning: nobody is let in.
+  /// From now on, `Authorization: Bearer` must carry this token. If it is empty, as at the start,
+  /// no request is let in.
   void SetToken(std::string token) { token_ = std::move(token); }
 
   /// Before anything else is looked at: whether the request is for us at all.

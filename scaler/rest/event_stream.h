@@ -34,10 +34,10 @@ struct StreamRound {
   std::optional<std::string> status;
 };
 
-/// All streams of server-sent events: who is where in the events, who gets what next. A stream is a
-/// position in the event log and at most one write under way, so a client that does not read costs
-/// one write's bytes and nobody's time: events are asked for when it can take them, statuses that
-/// it cannot take are left out, and in the end it is dropped.
+/// All streams of server-sent events: their positions, and what each gets next. A stream is a
+/// position in the event log and at most one write in progress. So a client that does not read
+/// costs the bytes of one write and no time. Events are asked for when it can take them, and
+/// statuses that it cannot take are left out. In the end, it is dropped.
 ///
 /// Pure; a value with one owner. Source of the format: WHATWG HTML, "Server-sent events".
 class EventStreams {

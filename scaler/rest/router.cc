@@ -118,7 +118,7 @@ std::variant<Call, Problem> CheckCall(const Route& route, const Target& target,
     }
   }
   if (route.kind == RouteKind::kStream) {
-    // What a browser's EventSource, and whoever does as it does, sends to go on where it was.
+    // A browser's EventSource sends this header to continue where it was.
     if (const auto last = request.Header("last-event-id"); last && !last->empty()) {
       const auto param = std::ranges::find(route.params, "after", &Param::name);
       if (const auto wrong = TakeText(*param, *last, &call.arguments)) {

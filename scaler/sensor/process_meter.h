@@ -20,7 +20,7 @@ class ProcessMeter {
   /// `window`: the processors in use are the mean over it.
   explicit ProcessMeter(std::chrono::seconds window) : window_(window) {}
 
-  /// A process with another pid begins anew.
+  /// If the pid is another one, the measurement of the process starts over.
   void OnReading(const std::string& name, uint64_t pid, const NodeUsage& usage, TimePoint now);
   /// It cannot be measured any more.
   void Forget(const std::string& name) { processes_.erase(name); }

@@ -20,9 +20,9 @@ struct ReceivedRows {
   std::shared_ptr<const float[]> block;
   /// Of the groups that have one in the request.
   std::span<const uint64_t> versions;
-  /// What the rows must be checked by before the answer counts; null: they have been checked. Rows
-  /// of dense tensors always have: a tensor says which version it has as soon as its rows are
-  /// placed.
+  /// Checks the rows; the answer counts only if it finds no damage. Null: they have been checked.
+  /// Rows of dense tensors are always checked before, because a tensor says which version it has as
+  /// soon as its rows are placed.
   RowCheck* check = nullptr;
 };
 

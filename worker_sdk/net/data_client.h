@@ -33,9 +33,9 @@ class DataClient {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// `parts` one per item of the request; `rows`: of a pull. They are there until this returns,
-    /// for they may lie in memory that the server will write again. False: rows.check found damage,
-    /// so this was no answer; OnUnanswered follows.
+    /// `parts`: one per item of the request; `rows`: of a pull. They are valid until this returns,
+    /// because the server may overwrite their memory. False: `rows.check` found damage, so the
+    /// answer does not count, and OnUnanswered follows.
     virtual bool OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text) = 0;
     /// `why` names the server and what went wrong.

@@ -27,7 +27,7 @@ struct RestClientOptions {
 
 /// Asks the REST interface of a job on this machine, a connection for each call. Calls block.
 ///
-/// Errors, with the server's words where it gave some: kUnavailable (nobody listens, or the job's
+/// Errors, with the server's words if it gave any: kUnavailable (nothing listens, or the job's
 /// master is away: nothing was done), kDeadlineExceeded (no whole answer in time: whether an order
 /// arrived is not known), kUnauthenticated (the token is wrong), kNotFound, kInvalidArgument (a
 /// value beyond its bounds), kFailedPrecondition (not in this state, beyond the budget),

@@ -16,8 +16,8 @@ namespace muster::scaler::rest {
 
 /// What one peer, and all of them, may use.
 struct HttpLimits {
-  /// Beyond it the connection that has waited for its peer's request for longest makes room, so
-  /// that slow peers keep nobody out; when none waits, the new one gets 503.
+  /// Beyond it, the connection that has waited longest for a request is closed, so that slow peers
+  /// do not keep others out. If none waits, the new connection gets 503.
   size_t connections_max = 64;
   uint32_t header_bytes_max = 16 << 10;
   uint64_t body_bytes_max = 64 << 10;
