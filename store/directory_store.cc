@@ -1,0 +1,125 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "store/object_store.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FolderOf(const std::string& path) {
+  return fs::path(path).parent_path().string();
+}
+
+/// The files of a folder, as `prefix` with their names. A folder that cannot be read has none.
+void AddFiles(const fs::path& folder, const std::string& prefix, std::vector<std::string>* names) {
+  std::error_code error;
+  for (fs::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code ignored;
+    if (!file->is_directory(ignored)) names->push_back(prefix + file->path().filename().string());
+  }
+}
+
+class DirectoryStore final : public ObjectStore {
+ public:
+  explicit DirectoryStore(std::string directory) : ObjectStore(std::move(directory)) {}
+
+  absl::StatusOr<LocalFile> Stage(const std::string& label) override {
+    std::string path = Shown(label);
+    MUSTER_FAILPOINT_OR_RETURN("snapshot.before-folder");
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(FolderOf(path)));
+    return LocalFile::Removed(std::move(path));
+  }
+
+  absl::Status Publish(LocalFile staged, const std::string& name) override {
+    const std::string path = Shown(name);
+    MUSTER_FAILPOINT_OR_RETURN("snapshot.before-rename");
+    MUSTER_RETURN_IF_ERROR(RenamePath(staged.path(), path));
+    staged.Keep();
+    absl::Status synced = MUSTER_FAILPOINT_STATUS("snapshot.after-rename");
+    if (synced.ok()) synced = SyncPath(FolderOf(path));
+    if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
+    if (!synced.ok()) {
+      MUSTER_FAILPOINT("snapshot.before-withdraw");
+      RemoveFile(path);  // it was not reported yet
+    }
+    return synced;
+  }
+
+  absl::Status PutNew(const std::string& name, std::string_view bytes) override {
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(place()));
+    const std::string path = Shown(name);
+    // Written to another file and then linked, because a link never replaces another one's object,
+    // unlike a rename.
+    const std::string written =
+        fmt::format("{}.{:016x}", path, std::hash<std::string_view>()(bytes));
+    MUSTER_FAILPOINT_OR_RETURN("owner.before-write");
+    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(written, bytes));
+    absl::Cleanup remove = [&written] { RemoveFile(written); };
+    MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
+    MUSTER_RETURN_IF_ERROR(LinkPath(written, path));
+    MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
+    return SyncPath(FolderOf(path));
+  }
+
+  absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) override {
+    return ReadFile(Shown(name), bytes_max);
+  }
+
+  absl::StatusOr<LocalFile> Fetch(const std::string& name) override {
+    return LocalFile::Kept(Shown(name));
+  }
+
+  absl::Status Delete(const std::string& name) override {
+    std::error_code error;
+    fs::remove(Shown(name), error);
+    if (!error) return absl::OkStatus();
+    return ErrnoStatus(error.value(), fmt::format("cannot delete {}", Shown(name)));
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) override {
+    std::vector<std::string> names;
+    AddFiles(place(), "", &names);
+    std::error_code error;
+    for (fs::directory_iterator folder(place(), error), end; !error && folder != end;
+         folder.increment(error)) {
+      std::error_code ignored;
+      const std::string name = folder->path().filename().string() + "/";
+      const bool wanted = name.starts_with(prefix) || prefix.starts_with(name);
+      if (wanted && folder->is_directory(ignored)) AddFiles(folder->path(), name, &names);
+    }
+    std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
+    std::ranges::sort(names);
+    return names;
+  }
+
+  /// What a crash leaves has a name, so List shows it.
+  absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter&) override { return 0; }
+
+  absl::Status CheckWritable() override {
+    const std::string probe = fmt::format("{}/.probe.{}", place(), ::getpid());
+    MUSTER_RETURN_IF_ERROR(MakeDirectories(place()));
+    const absl::Status status = WriteFileAtomically(probe, "");
+    RemoveFile(probe);
+    return status;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ObjectStore> OpenDirectoryStore(const std::string& directory) {
+  return std::make_unique<DirectoryStore>(directory);
+}
+
+}  // namespace muster

@@ -1,0 +1,31 @@
+#include "store/names/retry.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster {
+
+Retries::Retries(RetryLimits limits, TimePoint now, uint64_t seed)
+    : limits_(limits), begin_(now), rng_(seed), pause_(limits.first) {}
+
+std::optional<std::chrono::nanoseconds> Retries::After(TimePoint now,
+                                                       std::chrono::nanoseconds asked) {
+  const auto half = static_cast<uint64_t>(pause_.count() / 2);
+  const auto wait = std::chrono::nanoseconds(
+      static_cast<int64_t>(half + rng_.Below(std::max<uint64_t>(half, 1))));
+  pause_ = std::min(pause_ * 2, limits_.longest);
+  const std::chrono::nanoseconds left = limits_.total - (now - begin_);
+  if (wait > left) return std::nullopt;
+  return std::min(std::max(wait, asked), left);
+}
+
+std::chrono::nanoseconds AskedPause(std::string_view retry_after) {
+  constexpr uint32_t kSecondsMax = 3600;
+  uint32_t seconds = 0;
+  const char* const end = retry_after.data() + retry_after.size();
+  const auto [last, error] = std::from_chars(retry_after.data(), end, seconds);
+  if (error != std::errc() || last != end) return {};
+  return std::chrono::seconds(std::min(seconds, kSecondsMax));
+}
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+namespace muster {
+
+struct RetryLimits {
+  std::chrono::nanoseconds first{std::chrono::milliseconds(100)};
+  std::chrono::nanoseconds longest{std::chrono::seconds(2)};
+  /// From the first try to the beginning of the last one. Callers try again by themselves later, so
+  /// it is shorter than the time that a server has to end.
+  std::chrono::nanoseconds total{std::chrono::seconds(5)};
+};
+
+/// When to send a request again: pauses double, each is drawn from its upper half, so that many
+/// clients do not come at the same moment. Pure; not thread-safe.
+class Retries {
+ public:
+  Retries(RetryLimits limits, TimePoint now, uint64_t seed);
+  /// How long to wait after a failure at `now`; none: give up. At least as long as the service
+  /// `asked`; but if it asked for more time than is left, the last try is at the end of that time.
+  std::optional<std::chrono::nanoseconds> After(TimePoint now, std::chrono::nanoseconds asked = {});
+
+ private:
+  const RetryLimits limits_;
+  const TimePoint begin_;
+  Rng rng_;
+  std::chrono::nanoseconds pause_;
+};
+
+/// The pause that the value of a header "Retry-After" asks for, if it is a number of seconds;
+/// otherwise 0. (A date is not used: it needs equal clocks.)
+std::chrono::nanoseconds AskedPause(std::string_view retry_after);
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+/// What S3 answers: the few fields that are needed of its XML documents, and what its errors mean.
+/// Pure. A document that is not what was asked for is kDataLoss.
+namespace muster {
+
+struct S3Error {
+  int http = 0;         // the status of the answer
+  std::string code;     // "SlowDown"; empty if the answer had no document
+  std::string message;  // S3's own words
+  std::string region;   // where the bucket is, if the answer says so
+};
+
+/// Reads the document of an error, as far as it is one.
+S3Error ParseS3Error(int http, std::string_view document);
+
+/// Whether the same request may succeed a moment later.
+bool MayPass(const S3Error& error);
+
+/// The error as a status that says what to do. `what` is what was tried: "cannot write s3://b/p/x".
+/// kUnavailable: the service is away or busy; kNotFound: the object or the bucket is missing;
+/// kAlreadyExists: a condition of the request; kPermissionDenied, kFailedPrecondition: a person
+/// must change something.
+absl::Status ToStatus(const S3Error& error, std::string_view what);
+
+/// A page of a listing.
+struct S3Keys {
+  std::vector<std::string> keys;
+  std::string next;  // asks for the next page; empty: this is the last
+};
+absl::StatusOr<S3Keys> ParseKeys(std::string_view document);
+
+/// Uploads in parts that were begun and not ended.
+struct S3Uploads {
+  struct Upload {
+    std::string key;
+    std::string id;
+  };
+  std::vector<Upload> uploads;
+  bool truncated = false;  // there are more
+};
+absl::StatusOr<S3Uploads> ParseUploads(std::string_view document);
+
+/// The id of an upload that was just begun.
+absl::StatusOr<std::string> ParseUploadId(std::string_view document);
+
+/// The value of a header "Content-Range".
+struct ContentRange {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  uint64_t object_bytes = 0;
+  friend bool operator==(const ContentRange&, const ContentRange&) = default;
+};
+/// "bytes FIRST-LAST/BYTES"; none: it is not that, or such a range is not in such an object.
+std::optional<ContentRange> ParseContentRange(std::string_view header);
+
+/// The end of an upload in parts: its answer may be an error although its status is 200.
+bool IsErrorDocument(std::string_view document);
+
+}  // namespace muster

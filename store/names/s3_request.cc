@@ -1,0 +1,125 @@
+#include "store/names/s3_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kPartsMax = 10'000;
+
+bool IsUnreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+int DigitOf(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+/// An entity tag is quoted, so it may contain what XML must escape.
+std::string XmlText(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string UriEncode(std::string_view text, Slash slash) {
+  std::string encoded;
+  for (const char c : text) {
+    if (IsUnreserved(c) || (c == '/' && slash == Slash::kKeep)) {
+      encoded += c;
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+std::string UriDecode(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && DigitOf(text[i + 1]) >= 0 &&
+        DigitOf(text[i + 2]) >= 0) {
+      decoded += static_cast<char>(DigitOf(text[i + 1]) * 16 + DigitOf(text[i + 2]));
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
+}
+
+std::string KeyOf(const S3Place& place, std::string_view name) {
+  if (place.prefix.empty()) return std::string(name);
+  return fmt::format("{}/{}", place.prefix, name);
+}
+
+std::string_view NameOf(const S3Place& place, std::string_view key) {
+  if (place.prefix.empty()) return key;
+  if (!key.starts_with(place.prefix) || key.size() <= place.prefix.size() + 1 ||
+      key[place.prefix.size()] != '/') {
+    return {};
+  }
+  return key.substr(place.prefix.size() + 1);
+}
+
+std::string S3Url(const S3Place& place, std::string_view name, S3Query query) {
+  const std::string_view endpoint = place.options.endpoint;
+  const size_t host = endpoint.find("://") + 3;
+  std::string url;
+  if (place.options.path_style) {
+    url = fmt::format("{}/{}", endpoint, place.bucket);
+    if (!name.empty()) url += "/";
+  } else {
+    url = fmt::format("{}{}.{}/", endpoint.substr(0, host), place.bucket, endpoint.substr(host));
+  }
+  if (!name.empty()) url += UriEncode(KeyOf(place, name), Slash::kKeep);
+  std::ranges::sort(query);
+  char separator = '?';
+  for (const auto& [key, value] : query) {
+    url += fmt::format("{}{}={}", separator, UriEncode(key, Slash::kEncode),
+                       UriEncode(value, Slash::kEncode));
+    separator = '&';
+  }
+  return url;
+}
+
+std::string AwsEndpoint(std::string_view region) {
+  return fmt::format("https://s3.{}.amazonaws.com", region);
+}
+
+std::string CompleteDocument(const std::vector<std::string>& etags) {
+  std::string document = "<CompleteMultipartUpload>";
+  for (size_t i = 0; i < etags.size(); ++i) {
+    document += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1,
+                            XmlText(etags[i]));
+  }
+  return document + "</CompleteMultipartUpload>";
+}
+
+uint64_t PartBytes(uint64_t bytes, uint64_t wished) {
+  return std::max(wished, (bytes + kPartsMax - 1) / kPartsMax);
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/names/place.h"
+
+/// The names, URLs and documents of requests to S3. Pure.
+namespace muster {
+
+enum class Slash : uint8_t { kKeep, kEncode };
+
+/// Everything but letters, digits and "-._~" as %XX, as S3's signatures demand.
+std::string UriEncode(std::string_view text, Slash slash);
+/// The inverse. A '%' without two digits stays as it is.
+std::string UriDecode(std::string_view text);
+
+/// Names and values of a request's query, not encoded.
+using S3Query = std::vector<std::pair<std::string, std::string>>;
+
+/// The URL of the object `name` below the place's prefix, or, if it is empty, of the bucket. The
+/// query is sorted, because the signature covers it so. Requires: place.options.endpoint.
+std::string S3Url(const S3Place& place, std::string_view name, S3Query query);
+
+/// The key of an object: prefix and name.
+std::string KeyOf(const S3Place& place, std::string_view name);
+
+/// The name of the object with this key; empty if the key is not below the place's prefix.
+std::string_view NameOf(const S3Place& place, std::string_view key);
+
+/// The endpoint of a region of AWS.
+std::string AwsEndpoint(std::string_view region);
+
+/// The document that completes an upload in parts; `etags` are the parts' in order.
+std::string CompleteDocument(const std::vector<std::string>& etags);
+
+/// Bytes of each part of an upload of `bytes`: `wished`, or more, if that were over 10,000 parts.
+uint64_t PartBytes(uint64_t bytes, uint64_t wished);
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "store/names/credentials.h"
+#include "store/names/place.h"
+
+namespace muster {
+
+/// Fills in what the options leave open: region (AWS_REGION, AWS_DEFAULT_REGION, then us-east-1)
+/// and endpoint (AWS_ENDPOINT_URL, then AWS's for the region).
+absl::StatusOr<S3Options> CompleteOptions(S3Options options);
+
+/// The credentials of a place: of its file, read again when the file changes, or of the environment
+/// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN). Thread-safe.
+class CredentialsSource {
+ public:
+  explicit CredentialsSource(std::string file) : file_(std::move(file)) {}
+  /// kFailedPrecondition: there are none. Errors name the file and never show its contents.
+  absl::StatusOr<S3Credentials> Get();
+
+ private:
+  const std::string file_;
+  Mutex mutex_;
+  std::optional<S3Credentials> known_ MUSTER_GUARDED_BY(mutex_);
+  struct stat read_ MUSTER_GUARDED_BY(mutex_) = {};  // of the file when it was read
+};
+
+}  // namespace muster

@@ -1,0 +1,339 @@
+#include "store/s3_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "store/http_client.h"
+#include "store/names/part_queue.h"
+#include "store/names/parted_read.h"
+#include "store/names/s3_answer.h"
+#include "store/names/s3_request.h"
+#include "store/parted_get.h"
+#include "store/s3_access.h"
+
+namespace muster {
+namespace {
+
+/// S3 allows 1,000 keys a page, so this is 100 million keys.
+constexpr int kPagesMax = 100'000;
+
+struct Call {
+  std::string method;
+  std::string name;  // of the object; empty: the bucket
+  S3Query query;
+  std::vector<std::string> headers;
+  std::string_view body;
+  uint64_t body_bytes_max = 8 << 20;
+};
+
+class S3Store final : public ObjectStore {
+ public:
+  S3Store(std::string shown, S3Place place, const S3Limits& limits, const Clock* clock)
+      : ObjectStore(std::move(shown)),
+        at_(std::move(place)),
+        limits_(limits),
+        clock_(clock),
+        credentials_(at_.options.credentials_file),
+        http_({.region = at_.options.region,
+               .ca_file = at_.options.ca_file,
+               .connect_timeout = limits.connect_timeout,
+               .stall_timeout = limits.stall_timeout}) {}
+
+  absl::StatusOr<LocalFile> Stage(const std::string&) override { return LocalFile::Nameless(); }
+
+  absl::Status Publish(LocalFile staged, const std::string& name) override {
+    MUSTER_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(staged.path()));
+    if (file.bytes().size() > limits_.part_bytes) return PutInParts(name, file.bytes());
+    return Send({.method = "PUT", .name = name, .body = file.bytes()},
+                fmt::format("cannot write {}", Shown(name)))
+        .status();
+  }
+
+  absl::Status PutNew(const std::string& name, std::string_view bytes) override {
+    const std::string what = fmt::format("cannot write {}", Shown(name));
+    const absl::StatusOr<std::string> found = Get(name, bytes.size());
+    if (!absl::IsNotFound(found.status())) {
+      if (!found.ok() && !absl::IsResourceExhausted(found.status())) return found.status();
+      return absl::AlreadyExistsError(fmt::format("{}: it exists already", what));
+    }
+    absl::Status put =
+        Send({.method = "PUT", .name = name, .headers = {"If-None-Match: *"}, .body = bytes}, what)
+            .status();
+    if (absl::IsUnimplemented(put)) {
+      put = Send({.method = "PUT", .name = name, .body = bytes}, what).status();
+    }
+    MUSTER_RETURN_IF_ERROR(put);
+    // A service that does not know the condition ignores it or refuses it. Then this finds who was
+    // last, unless two write within the time of this request.
+    MUSTER_ASSIGN_OR_RETURN(const std::string kept, Get(name, kMarkerBytesMax));
+    if (kept == bytes) return absl::OkStatus();
+    return absl::AlreadyExistsError(fmt::format("{}: another process was faster", what));
+  }
+
+  absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) override {
+    MUSTER_ASSIGN_OR_RETURN(
+        HttpAnswer answer,
+        Send({.method = "GET", .name = name, .body_bytes_max = std::max(bytes_max, kErrorBytes)},
+             fmt::format("cannot read {}", Shown(name))));
+    if (answer.body.size() > bytes_max) {
+      return absl::ResourceExhaustedError(
+          fmt::format("{} is larger than the limit of {} bytes", Shown(name), bytes_max));
+    }
+    return std::move(answer.body);
+  }
+
+  absl::StatusOr<LocalFile> Fetch(const std::string& name) override {
+    MUSTER_ASSIGN_OR_RETURN(LocalFile file, LocalFile::Nameless());
+    const std::string what = fmt::format("cannot read {}", Shown(name));
+    PartedRead plan(what, limits_.read_part_bytes, limits_.retries, NewSeed());
+    const auto try_part = [&](HttpRequest request) {
+      request.method = "GET";
+      request.url = S3Url(at_, name, {});
+      return SendOnce(request, what);
+    };
+    MUSTER_RETURN_IF_ERROR(GetInParts(&plan, file.fd(), limits_.parts_at_once, try_part, clock_));
+    return file;
+  }
+
+  absl::Status Delete(const std::string& name) override {
+    const absl::Status status =
+        Send({.method = "DELETE", .name = name}, fmt::format("cannot delete {}", Shown(name)))
+            .status();
+    return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) override {
+    std::vector<std::string> names;
+    std::string next;
+    for (int page = 0; page < kPagesMax; ++page) {
+      S3Query query{{"list-type", "2"},
+                    {"max-keys", std::to_string(limits_.page_keys)},
+                    {"prefix", KeyOf(at_, prefix)}};
+      if (!next.empty()) query.emplace_back("continuation-token", next);
+      const std::string what = fmt::format("cannot list {}", place());
+      MUSTER_ASSIGN_OR_RETURN(const HttpAnswer answer,
+                              Send({.method = "GET", .query = std::move(query)}, what));
+      absl::StatusOr<S3Keys> keys = ParseKeys(answer.body);
+      if (!keys.ok()) return Annotate(keys.status(), what);
+      for (const std::string& key : keys->keys) {
+        const std::string_view name = NameOf(at_, key);
+        if (!name.empty()) names.emplace_back(name);
+      }
+      if (keys->next.empty()) break;
+      next = std::move(keys->next);
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter& may_end) override {
+    uint64_t ended = 0;
+    for (int page = 0; page < kPagesMax; ++page) {
+      const std::string what = fmt::format("cannot list the unfinished uploads of {}", place());
+      MUSTER_ASSIGN_OR_RETURN(
+          const HttpAnswer answer,
+          Send({.method = "GET", .query = {{"uploads", ""}, {"prefix", KeyOf(at_, "")}}}, what));
+      absl::StatusOr<S3Uploads> found = ParseUploads(answer.body);
+      if (!found.ok()) return Annotate(found.status(), what);
+      uint64_t ours = 0;
+      for (const S3Uploads::Upload& upload : found->uploads) {
+        const std::string_view name = NameOf(at_, upload.key);
+        if (name.empty() || !may_end(std::string(name))) continue;
+        MUSTER_RETURN_IF_ERROR(Abort(std::string(name), upload.id));
+        ++ours;
+      }
+      ended += ours;
+      // Those that were listed are gone, so the next page is the first.
+      if (!found->truncated || ours == 0) break;
+    }
+    return ended;
+  }
+
+  absl::Status CheckWritable() override {
+    MUSTER_RETURN_IF_ERROR(
+        Send({.method = "GET",
+              .query = {{"list-type", "2"}, {"max-keys", "1"}, {"prefix", KeyOf(at_, "")}}},
+             fmt::format("cannot list {}", place()))
+            .status());
+    // An upload that is begun and not ended needs the right to write, and leaves no object.
+    MUSTER_ASSIGN_OR_RETURN(const std::string id, BeginUpload("probe"));
+    return Abort("probe", id);
+  }
+
+ private:
+  static constexpr uint64_t kErrorBytes = 64 << 10;
+  static constexpr uint64_t kMarkerBytesMax = 64 << 10;
+
+  /// One answer with a status of success; anything else is tried again or becomes an error.
+  absl::StatusOr<HttpAnswer> Send(const Call& call, std::string_view what) {
+    const HttpRequest request = RequestOf(call);
+    Retries retries(limits_.retries, clock_->Now(), NewSeed());
+    while (true) {
+      Tried tried = SendOnce(request, what);
+      if (tried.status.ok()) return std::move(tried.answer);
+      if (!absl::IsUnavailable(tried.status)) return tried.status;
+      const auto wait = retries.After(clock_->Now(), AskedPause(tried.answer.retry_after));
+      if (!wait.has_value()) return tried.status;
+      SleepFor(*wait);
+    }
+  }
+
+  HttpRequest RequestOf(const Call& call) const {
+    return {.method = call.method,
+            .url = S3Url(at_, call.name, call.query),
+            .headers = call.headers,
+            .body = call.body,
+            .on_head = {},
+            .body_bytes_max = call.body_bytes_max};
+  }
+
+  /// Of the pauses of one transfer.
+  uint64_t NewSeed() {
+    return HashWords(static_cast<uint64_t>(clock_->Wall().count()),
+                     static_cast<uint64_t>(::getpid()), calls_++);
+  }
+
+  Tried SendOnce(const HttpRequest& request, std::string_view what) {
+    const absl::StatusOr<S3Credentials> credentials = credentials_.Get();
+    if (!credentials.ok()) return {Annotate(credentials.status(), what), {}};
+    absl::StatusOr<HttpAnswer> answer = http_.Do(request, *credentials);
+    if (!answer.ok()) {
+      return {Annotate(answer.status(), fmt::format("{}: {}", what, at_.options.endpoint)), {}};
+    }
+    const bool success = answer->status >= 200 && answer->status < 300;
+    const bool error_in_success =
+        success && request.method == "POST" && IsErrorDocument(answer->body);
+    if (success && !error_in_success) return {absl::OkStatus(), *std::move(answer)};
+    S3Error error = ParseS3Error(error_in_success ? 500 : answer->status, answer->body);
+    if (error.region.empty()) error.region = answer->bucket_region;
+    return {ToStatus(error, what), *std::move(answer)};
+  }
+
+  absl::StatusOr<std::string> BeginUpload(const std::string& name) {
+    const std::string what = fmt::format("cannot write {}", Shown(name));
+    MUSTER_ASSIGN_OR_RETURN(
+        const HttpAnswer answer,
+        Send({.method = "POST", .name = name, .query = {{"uploads", ""}}}, what));
+    absl::StatusOr<std::string> id = ParseUploadId(answer.body);
+    if (!id.ok()) return Annotate(id.status(), what);
+    return id;
+  }
+
+  absl::Status Abort(const std::string& name, const std::string& id) {
+    const absl::Status status =
+        Send({.method = "DELETE", .name = name, .query = {{"uploadId", id}}},
+             fmt::format("cannot end the upload of {}", Shown(name)))
+            .status();
+    return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  }
+
+  absl::Status PutInParts(const std::string& name, std::string_view bytes) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string id, BeginUpload(name));
+    absl::StatusOr<std::vector<std::string>> etags = PutParts(name, id, bytes);
+    absl::Status status = etags.ok() ? Complete(name, id, *etags) : etags.status();
+    if (status.ok()) return status;
+    const absl::Status aborted = Abort(name, id);
+    if (!aborted.ok()) {
+      Log(LogLevel::kWarning, "{}; the next run of the job ends it", Message(aborted));
+    }
+    return status;
+  }
+
+  /// The parts' entity tags, in order.
+  absl::StatusOr<std::vector<std::string>> PutParts(const std::string& name, const std::string& id,
+                                                    std::string_view bytes) {
+    const uint64_t size = PartBytes(bytes.size(), limits_.part_bytes);
+    const size_t count = (bytes.size() + size - 1) / size;
+    std::vector<std::string> etags(count);
+    PartQueue queue(limits_.retries, NewSeed(), count);
+    Mutex mutex;
+    const auto next = [&] {
+      MutexLock lock(&mutex);
+      return queue.Next(clock_->Now());
+    };
+    const auto work = [&] {
+      while (true) {
+        const PartTurn turn = next();
+        if (turn.wait.has_value()) {
+          SleepFor(*turn.wait);
+          continue;
+        }
+        if (!turn.part.has_value()) return;
+        const size_t i = *turn.part;
+        Tried tried =
+            SendOnce(RequestOf({.method = "PUT",
+                                .name = name,
+                                .query = {{"partNumber", std::to_string(i + 1)}, {"uploadId", id}},
+                                .body = bytes.substr(i * size, size)}),
+                     fmt::format("cannot write {}, part {} of {}", Shown(name), i + 1, count));
+        if (tried.status.ok() && tried.answer.etag.empty()) {
+          tried.status = absl::DataLossError("a part has no ETag");
+        }
+        MutexLock lock(&mutex);
+        if (tried.status.ok()) {
+          etags[i] = std::move(tried.answer.etag);
+          queue.Done(i);
+        } else {
+          queue.Failed(i, tried.status, AskedPause(tried.answer.retry_after), clock_->Now());
+        }
+      }
+    };
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < std::min<size_t>(limits_.parts_at_once, count); ++i) {
+      threads.emplace_back(work);
+    }
+    work();
+    for (std::thread& thread : threads) thread.join();
+    MUSTER_RETURN_IF_ERROR(queue.failure());
+    return etags;
+  }
+
+  absl::Status Complete(const std::string& name, const std::string& id,
+                        const std::vector<std::string>& etags) {
+    const std::string document = CompleteDocument(etags);
+    const absl::Status status =
+        Send({.method = "POST", .name = name, .query = {{"uploadId", id}}, .body = document},
+             fmt::format("cannot write {}", Shown(name)))
+            .status();
+    if (!absl::IsNotFound(status)) return status;
+    // An earlier try may have succeeded, and its answer was lost.
+    absl::StatusOr<std::vector<std::string>> there = List(name);
+    const bool done = there.ok() && std::ranges::find(*there, name) != there->end();
+    return done ? absl::OkStatus() : absl::UnavailableError(std::string(Message(status)));
+  }
+
+  const S3Place at_;
+  const S3Limits limits_;
+  const Clock* const clock_;
+  CredentialsSource credentials_;
+  HttpClient http_;
+  std::atomic<uint64_t> calls_{0};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenS3Store(const S3Place& place,
+                                                         const S3Limits& limits,
+                                                         const Clock* clock) {
+  S3Place complete = place;
+  MUSTER_ASSIGN_OR_RETURN(complete.options, CompleteOptions(place.options));
+  return std::make_unique<S3Store>(ShownPlace(ToText(place)), std::move(complete), limits, clock);
+}
+
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenStore(const std::string& place) {
+  if (!IsS3Place(place)) return OpenDirectoryStore(place);
+  static const SystemClock clock;
+  MUSTER_ASSIGN_OR_RETURN(const S3Place parsed, ParseS3Place(place));
+  return OpenS3Store(parsed, S3Limits(), &clock);
+}
+
+}  // namespace muster
