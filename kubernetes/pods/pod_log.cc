@@ -1,0 +1,105 @@
+#include "kubernetes/pods/pod_log.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "kubernetes/model/timestamp.h"
+
+namespace muster::kubernetes {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kNsPerMicrosecond = 1'000;
+/// Of "2026-11-26T13:30:00.".
+constexpr size_t kSecondsBytes = 20;
+constexpr size_t kFractionDigits = 9;
+/// An end is told in whole seconds.
+constexpr uint64_t kEndSlackNs = 2 * kNsPerSecond;
+/// Timestamps take room, too.
+constexpr uint64_t kBytesOverLines = 2;
+
+/// With its nanoseconds; nothing if it is no timestamp.
+std::optional<uint64_t> TimeOf(std::string_view stamp) {
+  const std::optional<WallTime> time = ParseTimestamp(stamp);
+  if (!time || time->count() < 0) return std::nullopt;
+  uint64_t ns = static_cast<uint64_t>(time->count()) * kNsPerMicrosecond;
+  uint64_t unit = kNsPerSecond;
+  for (size_t i = 0; i < kFractionDigits && kSecondsBytes + i < stamp.size(); ++i) {
+    const char digit = stamp[kSecondsBytes + i];
+    if (stamp[kSecondsBytes - 1] != '.' || digit < '0' || digit > '9') break;
+    unit /= 10;
+    // The rest is in `ns` already.
+    if (unit < kNsPerMicrosecond) ns += static_cast<uint64_t>(digit - '0') * unit;
+  }
+  return ns;
+}
+
+}  // namespace
+
+std::vector<StampedLine> ParseStampedLines(std::string_view log) {
+  std::vector<StampedLine> lines;
+  // What follows the last line break is not whole yet.
+  for (size_t end; (end = log.find('\n')) != std::string_view::npos; log.remove_prefix(end + 1)) {
+    const std::string_view line = log.substr(0, end);
+    const size_t blank = std::min(line.find(' '), line.size());
+    const std::optional<uint64_t> at = TimeOf(line.substr(0, blank));
+    if (at) {
+      lines.push_back({*at, std::string(line.substr(std::min(blank + 1, line.size())))});
+    } else {
+      lines.push_back({lines.empty() ? 0 : lines.back().at_ns, std::string(line)});
+    }
+  }
+  return lines;
+}
+
+LogQuery QueryOf(const LogQuestion& question, uint32_t lines) {
+  LogQuery query{.timestamps = true};
+  query.bytes_max = kBytesOverLines * question.bytes_max;
+  if (!question.offset) {
+    query.tail_lines = lines;
+    return query;
+  }
+  // The API takes whole seconds; PieceOf() drops what came before the offset.
+  const std::chrono::sys_seconds since{std::chrono::seconds(*question.offset / kNsPerSecond)};
+  query.since_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", since);
+  return query;
+}
+
+bool MayHaveLinesAfter(const PodFacts& pod, uint64_t offset) {
+  if (!pod.ended_at) return true;
+  const uint64_t ended_ns = static_cast<uint64_t>(pod.ended_at->count()) * kNsPerMicrosecond;
+  return offset < ended_ns + kEndSlackNs;
+}
+
+LogPiece PieceOf(std::vector<StampedLine> lines, const LogQuestion& question, bool is_cut) {
+  const uint64_t after = question.offset.value_or(0);
+  if (question.offset) {
+    std::erase_if(lines, [after](const StampedLine& line) { return line.at_ns <= after; });
+  }
+  LogPiece piece{.offset = after, .next_offset = after};
+  if (!question.offset && lines.size() > question.lines) {
+    lines.erase(lines.begin(), lines.end() - question.lines);
+  }
+  if (lines.empty()) {
+    // One second has more lines than a piece may have: go on behind it.
+    piece.skipped = is_cut && question.offset.has_value();
+    if (piece.skipped) piece.next_offset = (after / kNsPerSecond + 1) * kNsPerSecond - 1;
+    return piece;
+  }
+  if (!question.offset) piece.offset = std::max<uint64_t>(lines.front().at_ns, 1) - 1;
+  uint64_t bytes = 0;
+  for (StampedLine& line : lines) {
+    bytes += line.text.size();
+    const bool full = piece.lines.size() >= question.lines || bytes > question.bytes_max;
+    if (full && !piece.lines.empty() && line.at_ns != piece.next_offset) break;
+    piece.next_offset = line.at_ns;
+    piece.lines.push_back(std::move(line.text));
+  }
+  return piece;
+}
+
+}  // namespace muster::kubernetes
