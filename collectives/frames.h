@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/words/types.h"
+#include "collectives/reduce_kernels.h"
+#include "proto/messages/group_control.h"
+
+/// What members of a group send each other. Pure. A frame is a fixed header and a payload: a
+/// message (proto/fields), or elements as they lie in memory. Integers are little-endian.
+namespace muster::collectives {
+
+inline constexpr uint32_t kFrameMagic = 0x5052474d;  // "MGRP"
+inline constexpr uint8_t kFrameVersion = 1;
+inline constexpr size_t kFrameHeaderBytes = 64;
+/// Longest payload that is a message, and longest one at all.
+inline constexpr uint64_t kMessageBytesMax = 16u << 10;
+inline constexpr uint64_t kPayloadBytesMax = uint64_t{1} << 40;
+
+enum class FrameKind : uint8_t {
+  kHello = 1,       // message Hello; the first frame of a connection
+  kHelloReply = 2,  // message HelloReply
+  kBegin = 3,       // from who said hello: it has the reply
+  kChunk = 4,       // elements of a bucket
+  kLeave = 5,       // the sender is no longer in the attempt, which is no error
+  kFetch = 6,       // message FetchRequest
+  kFetched = 7,     // the bytes
+  kNotFetched = 8,  // message FetchError
+};
+
+/// On the wire: magic u32, version u8, kind u8, type u8, checked u8, lineage u64, attempt u64,
+/// step u64, bucket u32, chunk u32, elements u64, payload_bytes u64, checksum u64. What a kind does
+/// not need is 0.
+struct FrameHeader {
+  FrameKind kind = FrameKind::kHello;
+  SumType type = SumType::kFloat32;  // of a chunk
+  /// There is a checksum: XXH3 of the header up to it, and of the payload.
+  bool checked = false;
+  LineageNumber lineage;
+  AttemptNumber attempt;
+  StepNumber step;
+  uint32_t bucket = 0;
+  /// Counts what one member sends to one other of this bucket, from 0.
+  uint32_t chunk = 0;
+  uint64_t elements = 0;  // of the whole bucket
+  uint64_t payload_bytes = 0;
+  uint64_t checksum = 0;
+  friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
+};
+
+using HeaderBytes = std::span<std::byte, kFrameHeaderBytes>;
+using ConstHeaderBytes = std::span<const std::byte, kFrameHeaderBytes>;
+
+/// Writes the 64 bytes.
+void EncodeFrameHeader(const FrameHeader& header, HeaderBytes out);
+/// As above, with the checksum of header and payload.
+void EncodeCheckedFrameHeader(FrameHeader header, std::span<const std::byte> payload,
+                              HeaderBytes out);
+/// Checks magic, version, kind, type, and every limit. kInvalidArgument says which, with the value.
+absl::StatusOr<FrameHeader> DecodeFrameHeader(ConstHeaderBytes in);
+/// kDataLoss if the checksum is not that of header and payload. Requires: header.checked.
+absl::Status CheckFrame(const FrameHeader& header, std::span<const std::byte> payload);
+
+/// Who connects, and what for. A member's has an attempt, a learner's has none.
+struct Hello {
+  std::string job_id;
+  std::string worker;
+  uint64_t incarnation = 0;
+  /// The process that it looks for.
+  std::string to_worker;
+  uint64_t to_incarnation = 0;
+  LineageNumber lineage;
+  AttemptNumber attempt;
+  uint32_t members = 0;
+  uint32_t rank = 0;
+  uint32_t to_rank = 0;
+  /// The sender wants checksums in both directions.
+  bool checked = false;
+  static void Fields(auto& f, auto& s) {
+    f(1, "job_id", s.job_id, {.most = most::kNameBytes});
+    f(2, "worker", s.worker, {.most = most::kNameBytes});
+    f(3, "incarnation", s.incarnation);
+    f(4, "to_worker", s.to_worker, {.most = most::kNameBytes});
+    f(5, "to_incarnation", s.to_incarnation);
+    f(6, "lineage", s.lineage), f(7, "attempt", s.attempt);
+    f(8, "members", s.members, {.most = most::kMembers});
+    f(9, "rank", s.rank, {.most = most::kMembers});
+    f(10, "to_rank", s.to_rank, {.most = most::kMembers});
+    f(11, "checked", s.checked);
+  }
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct HelloReply {
+  /// Why the connection is refused; empty: it is accepted.
+  std::string refused;
+  /// Another process may listen at the address later, so a new connection may be accepted.
+  bool again = false;
+  static void Fields(auto& f, auto& s) {
+    f(1, "refused", s.refused, {.most = 1'024});
+    f(2, "again", s.again);
+  }
+  friend bool operator==(const HelloReply&, const HelloReply&) = default;
+};
+
+/// A learner asks for bytes of a captured stripe, or of a kept sum.
+struct FetchRequest {
+  bool kept_sum = false;
+  StateLabel label;     // of a sum: its step
+  uint32_t number = 0;  // the stripe, or the bucket
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "kept_sum", s.kept_sum), f(2, "label", s.label);
+    f(3, "number", s.number, {.most = most::kGroupTensors});
+    f(4, "offset", s.offset), f(5, "bytes", s.bytes);
+  }
+  friend bool operator==(const FetchRequest&, const FetchRequest&) = default;
+};
+
+struct FetchError {
+  bool not_found = false;  // otherwise, the request was wrong
+  std::string text;
+  static void Fields(auto& f, auto& s) {
+    f(1, "not_found", s.not_found);
+    f(2, "text", s.text, {.most = 1'024});
+  }
+  friend bool operator==(const FetchError&, const FetchError&) = default;
+};
+
+/// The messages as payloads. Decoding checks limits; errors are kInvalidArgument.
+std::string EncodeMessage(const Hello& hello);
+std::string EncodeMessage(const HelloReply& reply);
+std::string EncodeMessage(const FetchRequest& request);
+std::string EncodeMessage(const FetchError& error);
+absl::StatusOr<Hello> DecodeHelloMessage(std::string_view bytes);
+absl::StatusOr<HelloReply> DecodeHelloReplyMessage(std::string_view bytes);
+absl::StatusOr<FetchRequest> DecodeFetchRequestMessage(std::string_view bytes);
+absl::StatusOr<FetchError> DecodeFetchErrorMessage(std::string_view bytes);
+
+}  // namespace muster::collectives

@@ -1,0 +1,177 @@
+#include "collectives/internal/hub.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <future>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "net/endpoints.h"
+#include "proto/messages/job_identity.h"
+
+namespace muster::collectives::internal {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+/// The pause after accept() failed (no descriptors left).
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+}  // namespace
+
+Hub::Hub(ListenerOptions options) : options_(std::move(options)) {}
+
+absl::StatusOr<std::vector<std::string>> Hub::Start() {
+  std::vector<std::string> addresses;
+  if (!options_.unix_path.empty() && options_.unix_path.size() <= net::kUnixPathMax) {
+    unix_bound_ = true;
+    MUSTER_ASSIGN_OR_RETURN(std::string address,
+                            net::ListenUnix(options_.unix_path, &unix_acceptor_));
+    addresses.push_back(std::move(address));
+    Accept(&unix_acceptor_, false);
+  }
+  if (!options_.host.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(
+        std::string address,
+        net::ListenTcp({options_.host, options_.advertise, options_.ports}, &tcp_acceptor_));
+    addresses.push_back(std::move(address));
+    Accept(&tcp_acceptor_, static_cast<bool>(options_.tls_server));
+  }
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "group");
+    io_.run();
+  });
+  return addresses;
+}
+
+void Hub::Stop() {
+  if (thread_.joinable()) {
+    Post([this] { CloseAll(); });
+    thread_.join();
+  }
+  if (std::exchange(unix_bound_, false)) ::unlink(options_.unix_path.c_str());
+}
+
+void Hub::CloseAll() {
+  closed_ = true;
+  error_code ignored;
+  unix_acceptor_.close(ignored);
+  tcp_acceptor_.close(ignored);
+  pause_.cancel();
+  MUSTER_CHECK_MSG(hosts_.empty(), "a reducer outlived its listener");
+  for (const auto& guest : std::exchange(greeting_, {})) guest->Close();
+  for (const auto& [unused, guest] : std::exchange(waiting_, {})) guest->Close();
+  for (const auto& session : std::exchange(sessions_, {})) session->Close();
+  work_.reset();
+}
+
+void Hub::Post(std::function<void()> task) {
+  asio::post(io_, std::move(task));
+}
+
+void Hub::RunAndWait(std::function<void()> task) {
+  MUSTER_CHECK_MSG(!is_own_thread(), "called by a callback, which would wait for itself");
+  // The promise lives until the task has left it.
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> is_done = done->get_future();
+  Post([done, task = std::move(task)] {
+    task();
+    done->set_value();
+  });
+  is_done.wait();
+}
+
+template <typename Acceptor>
+void Hub::Accept(Acceptor* acceptor, bool encrypted) {
+  acceptor->async_accept([this, acceptor, encrypted](const error_code& error, auto socket) {
+    if (closed_) return;
+    if (!error) {
+      Admit(std::move(socket), encrypted);
+      return Accept(acceptor, encrypted);
+    }
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this, acceptor, encrypted](const error_code& /*due*/) {
+      if (!closed_) Accept(acceptor, encrypted);
+    });
+  });
+}
+
+void Hub::Admit(net::Socket socket, bool encrypted) {
+  // One more is dropped: it tries again.
+  if (greeting_.size() + waiting_.size() + sessions_.size() >= options_.strangers_max) return;
+  auto guest =
+      std::make_shared<Guest>(std::move(socket), encrypted ? options_.tls_server() : nullptr,
+                              [this](const std::shared_ptr<Guest>& greeted, const Hello* hello) {
+                                greeting_.erase(greeted);
+                                if (hello != nullptr && !closed_) OnHello(greeted, *hello);
+                              });
+  greeting_.insert(guest);
+  guest->Start(options_.hello_timeout);
+}
+
+void Hub::OnHello(const std::shared_ptr<Guest>& guest, const Hello& hello) {
+  const absl::Status job =
+      CheckJobIdentity({.we = options_.worker, .they = hello.worker}, {.id = options_.job_id},
+                       {.id = hello.job_id}, UnnamedJob::kRefuse);
+  if (!job.ok()) return guest->Refuse(Message(job), true);
+  if (hello.to_worker != options_.worker || hello.to_incarnation != options_.incarnation) {
+    return guest->Refuse(
+        fmt::format("this is {} of incarnation {}, not {} of incarnation {}", options_.worker,
+                    options_.incarnation, hello.to_worker, hello.to_incarnation),
+        hello.to_worker != options_.worker);
+  }
+  return hello.attempt == AttemptNumber() ? OnLearner(guest) : OnMember(guest, hello.attempt);
+}
+
+void Hub::OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt) {
+  if (const auto host = hosts_.find(attempt); host != hosts_.end()) {
+    return host->second->OnGuest(guest);
+  }
+  if (attempt > newest_) {
+    // One of the same process before has given up.
+    std::erase_if(waiting_, [&](const auto& one) {
+      const bool older =
+          one.first == attempt && one.second->hello().worker == guest->hello().worker;
+      if (older) one.second->Close();
+      return older;
+    });
+    waiting_.emplace(attempt, guest);
+    return;
+  }
+  guest->Refuse(fmt::format("{} has left attempt {}; its newest one is {}", options_.worker,
+                            attempt.value(), newest_.value()),
+                false);
+}
+
+void Hub::OnLearner(const std::shared_ptr<Guest>& guest) {
+  if (options_.provider == nullptr) {
+    return guest->Refuse(fmt::format("{} gives no state to learners", options_.worker), false);
+  }
+  auto session = std::make_shared<StateSession>(
+      guest->Accept(), guest->hello().checked, options_.provider,
+      [this](const std::shared_ptr<StateSession>& ended) { sessions_.erase(ended); });
+  sessions_.insert(session);
+  session->Start();
+}
+
+void Hub::Register(AttemptNumber attempt, Host* host) {
+  MUSTER_CHECK_MSG(attempt > newest_, "attempts only grow");
+  newest_ = attempt;
+  hosts_.emplace(attempt, host);
+  // Those of skipped attempts are refused, and those of later ones wait on.
+  std::vector<std::shared_ptr<Guest>> come;
+  const auto end = waiting_.upper_bound(attempt);
+  for (auto it = waiting_.begin(); it != end; it = waiting_.erase(it)) come.push_back(it->second);
+  for (const std::shared_ptr<Guest>& guest : come) OnMember(guest, guest->hello().attempt);
+}
+
+void Hub::Unregister(AttemptNumber attempt) {
+  hosts_.erase(attempt);
+}
+
+}  // namespace muster::collectives::internal

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "collectives/frames.h"
+#include "net/byte_stream.h"
+#include "net/tls_stream.h"
+
+namespace muster::collectives::internal {
+
+/// A connection that another process has made, until it is accepted or refused. Belongs to the
+/// hub's thread; handlers keep it alive.
+class Guest : public std::enable_shared_from_this<Guest> {
+ public:
+  /// Its hello has come; `hello` is null if it ended before that.
+  using Greeted = std::function<void(const std::shared_ptr<Guest>&, const Hello* hello)>;
+
+  /// `context`: null for plain text.
+  Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, Greeted greeted);
+  /// Begins to read; the guest ends by itself if its hello takes longer than `timeout`.
+  void Start(std::chrono::milliseconds timeout);
+  /// Tells the peer why, and ends the connection.
+  void Refuse(std::string_view why, bool again);
+  /// The connection, for its link, which sends the reply. Call it once, instead of Refuse.
+  std::unique_ptr<net::ByteStream> Accept();
+  /// Ends it at once; nothing is called from then on.
+  void Close();
+  const Hello& hello() const { return hello_; }
+
+ private:
+  void ReadHello();
+  void ReadMessage();
+  void OnHello();
+  void Fail();
+  template <typename Then>
+  net::ByteStream::Handler Guarded(Then then);
+
+  Greeted greeted_;  // null: it has been called, or closed
+  boost::asio::steady_timer deadline_;
+  std::unique_ptr<net::ByteStream> stream_;
+  net::TlsStream* tls_ = nullptr;  // stream_, if it is one
+  std::array<std::byte, kFrameHeaderBytes> header_bytes_;
+  std::string message_;
+  std::string reply_;
+  Hello hello_;
+};
+
+}  // namespace muster::collectives::internal

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collectives/internal/guest.h"
+#include "collectives/internal/state_session.h"
+#include "collectives/listener.h"
+
+namespace muster::collectives::internal {
+
+/// The inside of a Listener: its thread, its sockets, and who has connected. Post and RunAndWait
+/// may be called by any thread; everything else runs on the hub's own.
+class Hub {
+ public:
+  /// Who takes the connections of one attempt.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    /// Takes or refuses a guest whose hello has this attempt.
+    virtual void OnGuest(const std::shared_ptr<Guest>& guest) = 0;
+  };
+
+  explicit Hub(ListenerOptions options);
+  /// Binds the sockets, and starts the thread.
+  absl::StatusOr<std::vector<std::string>> Start();
+  void Stop();
+
+  void Post(std::function<void()> task);
+  /// Requires: not on the hub's thread.
+  void RunAndWait(std::function<void()> task);
+
+  /// From now on, guests of this attempt go to `host`, and those of earlier ones are refused.
+  void Register(AttemptNumber attempt, Host* host);
+  void Unregister(AttemptNumber attempt);
+  boost::asio::io_context* io() { return &io_; }
+  const ListenerOptions& options() const { return options_; }
+  bool is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+
+ private:
+  template <typename Acceptor>
+  void Accept(Acceptor* acceptor, bool encrypted);
+  void Admit(net::Socket socket, bool encrypted);
+  void OnHello(const std::shared_ptr<Guest>& guest, const Hello& hello);
+  void OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt);
+  void OnLearner(const std::shared_ptr<Guest>& guest);
+  void CloseAll();
+
+  const ListenerOptions options_;
+  boost::asio::io_context io_{1};
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_{
+      boost::asio::make_work_guard(io_)};
+  boost::asio::local::stream_protocol::acceptor unix_acceptor_{io_};
+  boost::asio::ip::tcp::acceptor tcp_acceptor_{io_};
+  boost::asio::steady_timer pause_{io_};
+  bool unix_bound_ = false;
+  bool closed_ = false;
+  AttemptNumber newest_;  // of all that were registered
+  std::map<AttemptNumber, Host*> hosts_;
+  std::set<std::shared_ptr<Guest>> greeting_;
+  std::multimap<AttemptNumber, std::shared_ptr<Guest>> waiting_;  // for an attempt to begin
+  std::set<std::shared_ptr<StateSession>> sessions_;
+  std::thread thread_;
+};
+
+}  // namespace muster::collectives::internal

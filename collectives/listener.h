@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/address.h"
+#include "base/clock.h"
+#include "collectives/state_provider.h"
+#include "net/tls_engine.h"
+
+namespace muster::collectives {
+
+namespace internal {
+class Hub;
+}
+
+struct ListenerOptions {
+  std::string job_id;
+  /// This process, as the master names it.
+  std::string worker;
+  uint64_t incarnation = 0;
+  std::string unix_path;  // empty, or longer than net::kUnixPathMax: TCP only
+  /// The address at which TCP listens, a number; and the host that others are told. An empty
+  /// `host`: no TCP.
+  std::string host = "127.0.0.1";
+  std::string advertise = "127.0.0.1";
+  /// The first free port of these.
+  PortRange ports;
+  /// Of TCP connections that others make, and that this process makes. Empty: they are plain text.
+  net::TlsContextSource tls_server;
+  net::TlsContextSource tls_client;
+  /// From a connection to the end of its hello.
+  std::chrono::milliseconds hello_timeout{5'000};
+  /// Connections that have not said hello, or whose attempt has not begun here; and learners'
+  /// connections. The next one is refused.
+  uint32_t strangers_max = 256;
+  /// Gives states and sums to learners; may be null. Must outlive the listener.
+  StateProvider* provider = nullptr;
+};
+
+/// Where a member of a group is reached by others, and the thread that serves all its connections.
+/// A connection says hello with the job, and either the attempt and both ranks, or that it is a
+/// learner's; what does not fit is refused with a text. A hello of an attempt that has not begun
+/// here waits for its Reducer.
+/// Thread-safety: by the thread that made it, apart from what Reducer and StateClient do with it.
+class Listener {
+ public:
+  /// Binds the sockets and starts the thread. Errors name the address.
+  static absl::StatusOr<std::unique_ptr<Listener>> Start(ListenerOptions options);
+  /// Closes all connections and joins the thread. Requires: no Reducer and no StateClient is left.
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// Best first: "unix:/path", "host:port".
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+ private:
+  friend class Reducer;
+  friend class StateClient;
+  explicit Listener(std::shared_ptr<internal::Hub> hub, std::vector<std::string> addresses)
+      : hub_(std::move(hub)), addresses_(std::move(addresses)) {}
+  std::shared_ptr<internal::Hub> hub_;
+  std::vector<std::string> addresses_;
+};
+
+}  // namespace muster::collectives
