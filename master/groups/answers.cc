@@ -1,0 +1,132 @@
+#include "master/groups/answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace muster {
+
+std::string Answers::WaitsOf(const Forming& forming) const {
+  if (books_->data->Over() || work_->any()) return "";
+  if (books_->members.empty()) return forming.waits();
+  const size_t members = books_->members.size();
+  if (members < books_->options.members_min) {
+    return fmt::format("the group has {} and waits for {} (spec.group.minMembers)",
+                       CountText(members, "member"),
+                       CountText(books_->options.members_min - members, "more", "more"));
+  }
+  if (books_->AllMembersLeave()) return "all members leave";
+  const Lineage& lineage = books_->lineage;
+  if (books_->data->NeedsCheckpoint() && lineage.step() > lineage.checkpoint_step()) {
+    return fmt::format("the state after step {} is stored", lineage.step().value());
+  }
+  return "there is no shard to train now";
+}
+
+void Answers::Number(const Forming& forming, uint64_t* news) {
+  const Lineage& lineage = books_->lineage;
+  Told told{.lineage = lineage.number(),
+            .step = lineage.step(),
+            .attempt = lineage.attempt(),
+            .formed = !books_->members.empty(),
+            .token = work_->token(),
+            .waits = WaitsOf(forming),
+            .capture = captures_->asked(),
+            .source = captures_->source_number(),
+            .checkpoint = lineage.checkpoint_step(),
+            .keeps_sums = captures_->KeepsSums(),
+            .forming = forming.number(),
+            .inquiry = suspicions_->inquires(),
+            .over = books_->data->Over()};
+  if (told == told_) return;
+  told_ = std::move(told);
+  told_number_ = ++*news;
+}
+
+uint64_t Answers::NewsFor(const GroupProcess& process) const {
+  const Process* const known = books_->processes.Find(process);
+  return known == nullptr ? 0 : std::max(known->news, told_number_);
+}
+
+GroupMember Answers::MemberOf(const GroupProcess& process) const {
+  return {process.worker, process.incarnation,
+          books_->processes.Find(process)->introduction->addresses};
+}
+
+StepWork Answers::WorkOf() const {
+  StepWork work;
+  work.step = books_->lineage.step().Next();
+  work.shard = work_->data().shard;
+  work.token = work_->token();
+  for (const ShareRanges& ranges : work_->shares()) {
+    work.shares.emplace_back();
+    for (const ShareRange& range : ranges) {
+      work.shares.back().spans.push_back({MinibatchIndex(range.first), range.count});
+    }
+  }
+  return work;
+}
+
+GroupExchangeReply Answers::For(const GroupProcess& process) const {
+  const Lineage& lineage = books_->lineage;
+  GroupExchangeReply reply;
+  reply.master_incarnation = books_->incarnation;
+  reply.heartbeat_interval = books_->options.heartbeat_interval;
+  reply.lineage = lineage.number();
+  reply.base = lineage.base();
+  reply.attempt = lineage.attempt();
+  reply.step = lineage.step();
+  reply.step_attempt = lineage.step_attempt();
+  const Process* const known = books_->processes.Find(process);
+  if (known == nullptr) return reply;
+  reply.news = NewsFor(process);
+  reply.standing = known->standing;
+  reply.waits = known->waits.empty() ? told_.waits : known->waits;
+  if (!known->introduction.has_value()) return reply;
+  reply.initial_is_base = lineage.begun() && lineage.step() == StepNumber() &&
+                          known->refused.empty() &&
+                          known->introduction->initial_digest == lineage.model().initial_digest;
+  for (const GroupProcess& member : books_->members) reply.members.push_back(MemberOf(member));
+  reply.keep_sums = captures_->KeepsSums();
+  const std::optional<uint32_t> rank = books_->RankOf(process);
+  if (rank.has_value()) {
+    reply.rank = *rank;
+    if (captures_->IsAsked(process)) reply.capture = captures_->asked();
+    if (work_->any()) reply.work = WorkOf();
+  }
+  if (known->standing == GroupStanding::kLearner) reply.source = captures_->Source();
+  return reply;
+}
+
+GroupCore::View Answers::Show() const {
+  const Lineage& lineage = books_->lineage;
+  GroupCore::View view{.lineage = lineage.number(),
+                       .attempt = lineage.attempt(),
+                       .step = lineage.step(),
+                       .checkpoint = lineage.checkpoint_step(),
+                       .shard = std::nullopt,
+                       .waits = told_.waits,
+                       .processes = {}};
+  if (work_->any()) view.shard = work_->data().shard;
+  for (const auto& [worker, process] : books_->processes.all()) {
+    const std::optional<uint32_t> rank = books_->RankOf({worker, process.incarnation});
+    GroupCore::ProcessView shown{.worker = worker,
+                                 .incarnation = process.incarnation,
+                                 .standing = process.standing,
+                                 .rank = rank.value_or(0),
+                                 .phase = process.report.phase,
+                                 .state = process.report.state,
+                                 .share = 0,
+                                 .minibatch_us = process.report.minibatch_us,
+                                 .waits = process.waits};
+    if (rank.has_value() && work_->any()) {
+      shown.share = static_cast<uint32_t>(CountOf(work_->shares()[*rank]));
+    }
+    view.processes.push_back(std::move(shown));
+  }
+  return view;
+}
+
+}  // namespace muster

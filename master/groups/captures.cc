@@ -1,0 +1,184 @@
+#include "master/groups/captures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+/// A copy that takes longer is asked for anew.
+constexpr std::chrono::seconds kCopyLimit{60};
+/// Stripes that are not stored by then are copied and stored anew.
+constexpr std::chrono::minutes kStoreLimit{10};
+/// Until the first checkpoint, so that a short job loses little.
+constexpr std::chrono::milliseconds kFirstIntervalMin{2'000};
+/// Learners that cannot keep up get this many times more sums, at most.
+constexpr uint32_t kMoreSumsMax = 6;
+
+}  // namespace
+
+bool Captures::AnyLearner() const {
+  return std::ranges::any_of(books_->processes.all(), [](const auto& process) {
+    return process.second.standing == GroupStanding::kLearner;
+  });
+}
+
+bool Captures::AnyCatchesUp() const {
+  return std::ranges::any_of(books_->processes.all(), [](const auto& process) {
+    return process.second.catches_up.has_value();
+  });
+}
+
+bool Captures::Complete() const {
+  return std::ranges::all_of(copied_, [](bool copied) { return copied; });
+}
+
+bool Captures::CanBeHad(size_t rank) const {
+  return books_->IsMember(holders_[rank]) || !stripes_[rank].object.empty();
+}
+
+bool Captures::IsOfAsked(const HeldCapture& held, uint32_t rank) const {
+  return held.label == StateLabel{lineage_, asked_->step} && held.stripes == asked_->stripes &&
+         held.stripe.stripe == rank;
+}
+
+void Captures::TakeStripe(uint32_t rank, const HeldCapture& held) {
+  if (!IsOfAsked(held, rank)) return;
+  StateStripe& stripe = stripes_[rank];
+  if (copied_[rank] && !stripe.object.empty()) return;
+  const bool news = !copied_[rank];
+  copied_[rank] = true;
+  stripe = held.stripe;
+  // What was stored for another capture may be deleted at any time.
+  if (!stores_ || !stripe.object.starts_with(asked_->object_prefix)) stripe.object.clear();
+  if (news && Complete()) ++number_;
+}
+
+void Captures::Take(TimePoint now) {
+  if (!KeepsSums()) {
+    for_learners_ = false;
+    captures_for_learners_ = 0;
+  }
+  if (!asked_.has_value()) return;
+  for (uint32_t rank = 0; rank < holders_.size(); ++rank) {
+    const Process* const process = books_->processes.Find(holders_[rank]);
+    if (process == nullptr || !process->report.capture.has_value()) continue;
+    TakeStripe(rank, *process->report.capture);
+  }
+  AcceptStored();
+  if (!Complete() && now - asked_at_ >= kCopyLimit) return Drop();
+  if (stores_ && now - asked_at_ >= kStoreLimit) return Drop();
+  // Nobody needs the copy any more.
+  if (Complete() && !stores_ && !for_learners_) Drop();
+}
+
+void Captures::AcceptStored() {
+  const bool stored = std::ranges::all_of(
+      stripes_, [](const StateStripe& stripe) { return !stripe.object.empty(); });
+  Lineage& lineage = books_->lineage;
+  if (!stores_ || !Complete() || !stored || lineage_ != lineage.number() ||
+      asked_->step <= lineage.checkpoint_step()) {
+    return;
+  }
+  stores_ = false;
+  if (lineage.checkpoint().has_value()) Forget(lineage.checkpoint()->stripes);
+  lineage.Accept({{lineage_, asked_->step}, stripes_});
+  books_->data->CommitAllBut(lineage.steps_after_checkpoint());
+}
+
+void Captures::OnAttempt() {
+  if (!asked_.has_value()) return;
+  // The ranks of a new attempt are others, so a capture that is not complete never will be.
+  bool whole = Complete();
+  for (size_t rank = 0; rank < holders_.size(); ++rank) whole = whole && CanBeHad(rank);
+  if (!whole) Drop();
+}
+
+void Captures::Drop() {
+  // The objects of an accepted checkpoint belong to its record.
+  if (stores_) Forget(stripes_);
+  asked_.reset();
+  stores_ = for_learners_ = false;
+  holders_.clear();
+  copied_.clear();
+  stripes_.clear();
+  ++number_;
+}
+
+void Captures::Forget(const std::vector<StateStripe>& stripes) {
+  for (const StateStripe& stripe : stripes) {
+    if (!stripe.object.empty()) unused_.push_back(stripe.object);
+  }
+}
+
+bool Captures::NeedsCheckpoint(TimePoint now) const {
+  const Lineage& lineage = books_->lineage;
+  if (stores_ || lineage.step() <= lineage.checkpoint_step()) return false;
+  const std::chrono::milliseconds whole = books_->options.checkpoint_interval;
+  const auto interval = lineage.checkpoint_step() == StepNumber()
+                            ? std::min(whole, std::max(whole / 10, kFirstIntervalMin))
+                            : whole;
+  return now - checkpoint_at_ >= interval || books_->AllMembersLeave() ||
+         books_->data->NeedsCheckpoint();
+}
+
+bool Captures::IsOld() const {
+  const uint64_t kept_max = uint64_t{books_->options.kept_sums_max}
+                            << std::min(captures_for_learners_, kMoreSumsMax);
+  return books_->lineage.step().value() - asked_->step.value() > kept_max;
+}
+
+bool Captures::NeedsSource() const {
+  return AnyLearner() && (!asked_.has_value() || !for_learners_ || IsOld());
+}
+
+void Captures::Ask(TimePoint now) {
+  if (books_->members.empty() || pending()) return;
+  const bool checkpoint = NeedsCheckpoint(now);
+  // A new capture would end the one that is being stored.
+  if (!checkpoint && (stores_ || !NeedsSource())) return;
+  Drop();
+  const Lineage& lineage = books_->lineage;
+  lineage_ = lineage.number();
+  holders_ = books_->members;
+  copied_.assign(holders_.size(), false);
+  stripes_.assign(holders_.size(), StateStripe());
+  asked_ = {lineage.step(), lineage.attempt(), static_cast<uint32_t>(holders_.size()), ""};
+  asked_at_ = now;
+  stores_ = checkpoint;
+  for_learners_ = AnyLearner();
+  if (for_learners_) ++captures_for_learners_;
+  if (!checkpoint) return;
+  checkpoint_at_ = now;
+  // No two captures have the same names, because the objects of one that is dropped are deleted.
+  asked_->object_prefix =
+      fmt::format("{}r{}-s{}-a{}-c{}-", books_->options.object_prefix, lineage_.value(),
+                  asked_->step.value(), asked_->attempt.value(), number_);
+}
+
+std::optional<StateSource> Captures::Source() const {
+  StateSource source;
+  const Lineage& lineage = books_->lineage;
+  if (asked_.has_value() && Complete() && for_learners_) {
+    source.label = {lineage_, asked_->step};
+    source.stripes = stripes_;
+    for (size_t rank = 0; rank < holders_.size(); ++rank) {
+      source.holders.emplace_back();
+      if (!books_->IsMember(holders_[rank])) continue;
+      source.holders.back() = {holders_[rank].worker, holders_[rank].incarnation,
+                               books_->processes.Find(holders_[rank])->introduction->addresses};
+    }
+    return source;
+  }
+  // The state after the step of the checkpoint is the same in all lineages since.
+  if (lineage.checkpoint().has_value() && lineage.checkpoint_step() == lineage.step()) {
+    source.label = {lineage.number(), lineage.step()};
+    source.stripes = lineage.checkpoint()->stripes;
+    source.holders.resize(source.stripes.size());
+    return source;
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "master/groups/group_books.h"
+#include "proto/messages/group_control.h"
+
+namespace muster {
+
+/// When the members copy the state, and what becomes of the copy: a checkpoint, a source for
+/// learners, or both.
+///
+/// Owns the newest capture. It is asked for only between two steps, so no member has left the step
+/// that it is to copy. Pure; not thread-safe.
+class Captures {
+ public:
+  /// `books` outlives it.
+  Captures(GroupBooks* books, TimePoint now) : books_(books), checkpoint_at_(now) {}
+
+  /// Takes what the members report of the capture. Accepts a checkpoint when all stripes of it are
+  /// stored.
+  void Take(TimePoint now);
+  /// Asks for a capture if one is needed. Only between two steps.
+  void Ask(TimePoint now);
+  /// There is a new attempt. A capture goes on only if every stripe of it can still be had.
+  void OnAttempt();
+  /// Steps were undone, or nobody holds anything of the capture.
+  void Drop();
+
+  /// What the members are asked for; none: nothing. It stays while they are to keep the copy.
+  const std::optional<StateCapture>& asked() const { return asked_; }
+  /// True if the process is one of those that are asked.
+  bool IsAsked(const GroupProcess& process) const {
+    return std::ranges::find(holders_, process) != holders_.end();
+  }
+  /// Somebody has not copied its stripe yet.
+  bool pending() const { return asked_.has_value() && !Complete(); }
+  /// True while members must keep the sums of the steps after the captured one.
+  bool KeepsSums() const { return AnyLearner() || AnyCatchesUp(); }
+  /// The sums of all steps after this one are kept; none: not of all since any step.
+  std::optional<StepNumber> KeptSince() const {
+    if (!asked_.has_value() || !for_learners_) return std::nullopt;
+    return asked_->step;
+  }
+  /// Where learners get the state; none: nowhere yet. It grows stale: `source_number` changes with
+  /// it.
+  std::optional<StateSource> Source() const;
+  uint64_t source_number() const { return number_; }
+  /// Stored objects that nothing names any more.
+  std::vector<std::string> TakeUnusedObjects() { return std::exchange(unused_, {}); }
+
+ private:
+  bool Complete() const;
+  bool AnyLearner() const;
+  bool AnyCatchesUp() const;
+  /// A learner can have the stripe of this rank: from its holder, or from where it is stored.
+  bool CanBeHad(size_t rank) const;
+  bool NeedsCheckpoint(TimePoint now) const;
+  bool NeedsSource() const;
+  /// More sums would be kept than members should hold.
+  bool IsOld() const;
+  /// A capture that is not of the state that was asked for counts for nothing.
+  bool IsOfAsked(const HeldCapture& held, uint32_t rank) const;
+  void TakeStripe(uint32_t rank, const HeldCapture& held);
+  void AcceptStored();
+  void Forget(const std::vector<StateStripe>& stripes);
+
+  GroupBooks* const books_;
+  std::optional<StateCapture> asked_;
+  /// It becomes a checkpoint, and has not become one yet.
+  bool stores_ = false;
+  /// The sums of all steps after it are kept.
+  bool for_learners_ = false;
+  /// How many captures learners have had, in a row, without being ready.
+  uint32_t captures_for_learners_ = 0;
+  LineageNumber lineage_;
+  TimePoint asked_at_;
+  /// By rank of its attempt.
+  std::vector<GroupProcess> holders_;
+  std::vector<bool> copied_;
+  std::vector<StateStripe> stripes_;
+  uint64_t number_ = 0;
+  TimePoint checkpoint_at_;
+  std::vector<std::string> unused_;
+};
+
+}  // namespace muster

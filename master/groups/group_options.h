@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "base/words/limits.h"
+
+namespace muster {
+
+/// The settings of a synchronous group.
+struct GroupOptions {
+  /// With fewer members the group waits. At least 1.
+  uint32_t members_min = 1;
+  /// Further processes wait.
+  uint32_t members_max = most::kMembers;
+  /// A process that has not called for this long is lost.
+  std::chrono::milliseconds silence_limit{5'000};
+  /// How long a group that begins waits for more members after the first.
+  std::chrono::milliseconds join_wait{2'000};
+  /// How long the group waits for a process that holds the newest step, before steps are undone.
+  std::chrono::milliseconds rollback_wait{10'000};
+  /// The longest time between two calls of a process.
+  std::chrono::milliseconds heartbeat_interval{500};
+  /// Between two checkpoints.
+  std::chrono::milliseconds checkpoint_interval{60'000};
+  /// After a suspicion: for how long the other members may show that they live.
+  std::chrono::milliseconds inquiry_wait{1'000};
+  /// For how long an evicted process is no member.
+  std::chrono::milliseconds eviction{5'000};
+  /// Names of stored stripes begin like this.
+  std::string object_prefix = "group/";
+  /// Members that are faster get more minibatches.
+  bool quotas = true;
+  /// So many sums are kept for learners before the state is captured anew.
+  uint32_t kept_sums_max = 16;
+};
+
+}  // namespace muster

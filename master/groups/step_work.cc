@@ -1,0 +1,82 @@
+#include "master/groups/step_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster {
+
+bool StepInWork::HasMembers() const {
+  return !books_->members.empty() && books_->members.size() >= books_->options.members_min;
+}
+
+std::vector<uint64_t> StepInWork::QuotasOfMembers() const {
+  std::vector<uint64_t> minibatch_us;
+  for (const GroupProcess& member : books_->members) {
+    minibatch_us.push_back(books_->options.quotas ? books_->ReportOf(member).minibatch_us : 0);
+  }
+  return Quotas(minibatch_us);
+}
+
+void StepInWork::Take(StepData data) {
+  data_ = std::move(data);
+  token_ = books_->data->NewToken();
+  MUSTER_CHECK(tokens_.empty() || tokens_.rbegin()->first < token_);
+  tokens_.emplace(token_, data_->shard);
+}
+
+void StepInWork::Begin() {
+  MUSTER_CHECK(!any());
+  // Who leaves begins no step.
+  if (!HasMembers() || books_->AllMembersLeave()) return;
+  std::optional<StepData> next = books_->data->Next();
+  if (!next.has_value()) return;
+  Take(*std::move(next));
+  shares_ = FreshShares(data_->minibatches, QuotasOfMembers());
+}
+
+void StepInWork::Retry(const std::vector<GroupProcess>& former) {
+  if (!any()) return;
+  if (!HasMembers()) return Pause();
+  if (HasLostData()) {
+    Pause();
+    return Begin();
+  }
+  std::vector<ShareRanges> kept;
+  ShareRanges gone;
+  for (size_t rank = 0; rank < former.size(); ++rank) {
+    const bool shared_again = rank == 0 && MUSTER_PLANTED(kGroupSharesTwice);
+    if (books_->IsMember(former[rank]) && !shared_again) continue;
+    gone.insert(gone.end(), shares_[rank].begin(), shares_[rank].end());
+  }
+  for (const GroupProcess& member : books_->members) {
+    const auto before = std::ranges::find(former, member);
+    kept.emplace_back();
+    if (before != former.end()) {
+      kept.back() = shares_[static_cast<size_t>(before - former.begin())];
+    }
+  }
+  Take(*std::exchange(data_, std::nullopt));
+  shares_ = SharesAfterLoss(std::move(kept), gone, QuotasOfMembers());
+}
+
+void StepInWork::Pause() {
+  data_.reset();
+  token_ = {};
+  shares_.clear();
+}
+
+void StepInWork::End() {
+  Pause();
+  tokens_.clear();
+}
+
+void StepInWork::Charge(LeaseToken token, const GroupProcess& process, std::string_view reason) {
+  const auto shard = tokens_.find(token);
+  if (shard == tokens_.end() || !books_->data->IsTodo(shard->second)) return;
+  books_->data->Charge(shard->second, token, process.worker, process.incarnation, reason);
+}
+
+}  // namespace muster

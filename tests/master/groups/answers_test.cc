@@ -1,0 +1,150 @@
+#include "master/groups/answers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/groups/parts.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GroupParts;
+using testing::GroupShard;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class AnswersTest : public ::testing::Test {
+ protected:
+  void Number() {
+    parts.membership.Place(parts.forming.waits());
+    answers.Number(parts.forming, &parts.books.news);
+  }
+  uint64_t News(uint64_t i) { return answers.NewsFor(GroupParts::Named(i)); }
+  GroupParts parts;
+  Answers answers{&parts.books, &parts.work, &parts.captures, &parts.suspicions};
+};
+
+TEST_F(AnswersTest, NewsGrowsWithEveryChangeAndOnlyThen) {
+  EXPECT_EQ(News(0), 0u) << "not known";
+  parts.Begin(2);
+  Number();
+  uint64_t before = News(0);
+  Number();
+  EXPECT_EQ(News(0), before);
+  const auto grows = [&](const char* what) {
+    Number();
+    EXPECT_GT(News(0), before) << what;
+    before = News(0);
+    Number();
+    EXPECT_EQ(News(0), before) << what;
+  };
+  parts.work.Begin();
+  grows("a step in work");
+  parts.DoStep();
+  grows("a step that has happened");
+  parts.membership.Retry("test");
+  grows("an attempt");
+  parts.Hear(2);
+  Number();
+  grows("a learner, so sums are kept");
+  parts.captures.Ask(parts.now);
+  grows("a capture");
+  parts.data.over = true;
+  grows("the end of the job");
+}
+
+TEST_F(AnswersTest, AMemberGetsItsShare) {
+  parts.Begin(2);
+  parts.work.Begin();
+  Number();
+  const GroupExchangeReply reply = answers.For(GroupParts::Named(1));
+  EXPECT_EQ(reply.standing, GroupStanding::kMember);
+  EXPECT_EQ(reply.rank, 1u);
+  EXPECT_EQ(reply.master_incarnation, MasterIncarnation(2));
+  ASSERT_THAT(reply.members, SizeIs(2));
+  EXPECT_EQ(reply.members[0].addresses, std::vector<std::string>{"unix:/worker-0"});
+  ASSERT_TRUE(reply.work.has_value());
+  EXPECT_EQ(reply.work->step, StepNumber(1));
+  EXPECT_EQ(reply.work->shard, GroupShard(0));
+  EXPECT_EQ(reply.work->shares[1].spans, (std::vector<MinibatchSpan>{{MinibatchIndex(3), 3}}));
+  EXPECT_TRUE(reply.initial_is_base);
+  EXPECT_FALSE(reply.keep_sums);
+}
+
+TEST_F(AnswersTest, AnUnknownProcessMustIntroduceItself) {
+  parts.Begin(1);
+  parts.Hear(1).introduction.reset();
+  Number();
+  const GroupExchangeReply reply = answers.For(GroupParts::Named(1));
+  EXPECT_EQ(reply.standing, GroupStanding::kUnknown);
+  EXPECT_THAT(reply.members, IsEmpty());
+  EXPECT_GT(reply.news, 0u);
+}
+
+TEST_F(AnswersTest, ALearnerGetsTheSourceAndNoWork) {
+  parts.Begin(1);
+  parts.Hear(1);
+  Number();
+  parts.captures.Ask(parts.now);
+  GroupExchangeRequest holder = parts.Holding();
+  holder.capture = HeldCapture{*holder.state, 1, {0, 8, 5, ""}};
+  parts.Hear(0, holder);
+  parts.captures.Take(parts.now);
+  parts.work.Begin();
+  Number();
+  const GroupExchangeReply reply = answers.For(GroupParts::Named(1));
+  EXPECT_EQ(reply.standing, GroupStanding::kLearner);
+  EXPECT_TRUE(reply.source.has_value());
+  EXPECT_FALSE(reply.work.has_value());
+  EXPECT_FALSE(reply.capture.has_value());
+  EXPECT_THAT(reply.members, SizeIs(1)) << "they have the sums";
+  const GroupExchangeReply of_member = answers.For(GroupParts::Named(0));
+  EXPECT_TRUE(of_member.capture.has_value());
+  EXPECT_FALSE(of_member.source.has_value());
+  EXPECT_TRUE(of_member.keep_sums);
+}
+
+TEST_F(AnswersTest, TheFormerMembersOfACaptureAreAskedAndNoOthers) {
+  parts.Begin(1);
+  parts.Hear(1);
+  Number();
+  parts.captures.Ask(parts.now);
+  GroupExchangeRequest holder = parts.Holding();
+  holder.capture = HeldCapture{*holder.state, 1, {0, 8, 5, ""}};
+  parts.Hear(0, holder);
+  parts.captures.Take(parts.now);
+  parts.Hear(1, parts.Holding());
+  parts.membership.ChangeBetweenSteps(false, parts.now);
+  ASSERT_THAT(parts.books.members, SizeIs(2));
+  Number();
+  EXPECT_TRUE(answers.For(GroupParts::Named(0)).capture.has_value());
+  EXPECT_FALSE(answers.For(GroupParts::Named(1)).capture.has_value());
+}
+
+TEST_F(AnswersTest, ItSaysWhyNothingIsInWork) {
+  parts.data.closed = true;
+  parts.Begin(1);
+  Number();
+  EXPECT_THAT(answers.For(GroupParts::Named(0)).waits, HasSubstr("no shard"));
+  EXPECT_THAT(answers.Show().waits, HasSubstr("no shard"));
+  EXPECT_EQ(answers.Show().shard, std::nullopt);
+}
+
+TEST_F(AnswersTest, TheViewShowsWhoDoesWhat) {
+  parts.Begin(2);
+  parts.work.Begin();
+  parts.Hear(2);
+  Number();
+  const GroupCore::View view = answers.Show();
+  EXPECT_EQ(view.shard, GroupShard(0));
+  ASSERT_THAT(view.processes, SizeIs(3));
+  EXPECT_EQ(view.processes[1].rank, 1u);
+  EXPECT_EQ(view.processes[1].share, 3u);
+  EXPECT_EQ(view.processes[2].standing, GroupStanding::kLearner);
+  EXPECT_EQ(view.processes[2].share, 0u);
+}
+
+}  // namespace
+}  // namespace muster

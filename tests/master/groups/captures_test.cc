@@ -1,0 +1,219 @@
+#include "master/groups/captures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/groups/parts.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using testing::GroupParts;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class CapturesTest : public ::testing::Test {
+ protected:
+  CapturesTest() : parts({.checkpoint_interval = milliseconds(60'000)}) { parts.Begin(2); }
+  /// Worker i has its stripe of the capture; `object`: where it is stored.
+  void Hold(uint64_t i, const std::string& object = "") {
+    GroupExchangeRequest call = parts.Holding();
+    const StateCapture& asked = *parts.captures.asked();
+    call.capture = HeldCapture{{parts.books.lineage.number(), asked.step},
+                               asked.stripes,
+                               {static_cast<uint32_t>(i), 8, 5, object}};
+    parts.Hear(i, call);
+    parts.captures.Take(parts.now);
+  }
+  std::string Object(uint64_t i) {
+    return parts.captures.asked()->object_prefix + std::to_string(i);
+  }
+  void AskForCheckpoint() {
+    parts.Pass(parts.books.options.checkpoint_interval);
+    parts.captures.Ask(parts.now);
+    ASSERT_TRUE(parts.captures.asked().has_value());
+  }
+  GroupParts parts;
+};
+
+TEST_F(CapturesTest, ACheckpointCountsWhenAllStripesAreStored) {
+  parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_FALSE(parts.captures.asked().has_value()) << "not yet";
+  AskForCheckpoint();
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(1));
+  EXPECT_EQ(parts.captures.asked()->stripes, 2u);
+  EXPECT_EQ(parts.captures.asked()->object_prefix, "group/r1-s1-a1-c1-");
+  Hold(0, Object(0));
+  Hold(1);
+  EXPECT_FALSE(parts.captures.pending());
+  EXPECT_FALSE(parts.books.lineage.checkpoint().has_value());
+  Hold(1, Object(1));
+  ASSERT_TRUE(parts.books.lineage.checkpoint().has_value());
+  EXPECT_EQ(parts.books.lineage.checkpoint()->label, (StateLabel{LineageNumber(1), StepNumber(1)}));
+  EXPECT_EQ(parts.books.lineage.checkpoint()->stripes[1].object, "group/r1-s1-a1-c1-1");
+  EXPECT_THAT(parts.data.done, IsEmpty()) << "COMMITTED";
+  EXPECT_FALSE(parts.captures.asked().has_value()) << "nobody needs the copy";
+}
+
+TEST_F(CapturesTest, ACheckpointReplacesTheFormerOne) {
+  for (int i = 0; i < 2; ++i) {
+    parts.DoStep();
+    AskForCheckpoint();
+    const std::string first = Object(0), second = Object(1);
+    Hold(0, first);
+    Hold(1, second);
+  }
+  EXPECT_EQ(parts.books.lineage.checkpoint_step(), StepNumber(2));
+  EXPECT_THAT(parts.captures.TakeUnusedObjects(),
+              ElementsAre("group/r1-s1-a1-c1-0", "group/r1-s1-a1-c1-1"));
+}
+
+TEST_F(CapturesTest, AStripeOfAnotherStateCountsForNothing) {
+  parts.DoStep();
+  AskForCheckpoint();
+  GroupExchangeRequest call = parts.Holding();
+  const HeldCapture right{{LineageNumber(1), StepNumber(1)}, 2, {0, 8, 5, Object(0)}};
+  std::vector<HeldCapture> wrong(4, right);
+  wrong[0].label.step = StepNumber(0);
+  wrong[1].label.lineage = LineageNumber(2);
+  wrong[2].stripes = 3;
+  wrong[3].stripe.stripe = 1;
+  Hold(1, Object(1));
+  for (const HeldCapture& held : wrong) {
+    call.capture = held;
+    parts.Hear(0, call);
+    parts.captures.Take(parts.now);
+    EXPECT_TRUE(parts.captures.pending());
+  }
+  // The right stripe, but stored for another capture.
+  Hold(0, "group/r1-s1-a9-c1-0");
+  EXPECT_FALSE(parts.captures.pending());
+  EXPECT_FALSE(parts.books.lineage.checkpoint().has_value());
+  Hold(0, Object(0));
+  EXPECT_TRUE(parts.books.lineage.checkpoint().has_value());
+}
+
+TEST_F(CapturesTest, StripesThatAreNotStoredAreCopiedAnew) {
+  parts.DoStep();
+  AskForCheckpoint();
+  const std::string prefix = parts.captures.asked()->object_prefix;
+  Hold(0, Object(0));
+  Hold(1);
+  parts.Pass(std::chrono::minutes(10));
+  parts.captures.Take(parts.now);
+  EXPECT_THAT(parts.captures.TakeUnusedObjects(), ElementsAre(prefix + "0"));
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  EXPECT_NE(parts.captures.asked()->object_prefix, prefix) << "the objects are being deleted";
+  // What was stored for the former one does not count.
+  GroupExchangeRequest call = parts.Holding();
+  call.capture = HeldCapture{{LineageNumber(1), StepNumber(1)}, 2, {0, 8, 5, prefix + "0"}};
+  parts.Hear(0, call);
+  Hold(1, Object(1));
+  EXPECT_FALSE(parts.books.lineage.checkpoint().has_value());
+}
+
+TEST_F(CapturesTest, ACaptureThatBeginsEndsWithItsAttempt) {
+  parts.DoStep();
+  AskForCheckpoint();
+  Hold(0, Object(0));
+  const std::string stored = Object(0);
+  parts.membership.Retry("test");
+  EXPECT_FALSE(parts.captures.asked().has_value());
+  EXPECT_THAT(parts.captures.TakeUnusedObjects(), ElementsAre(stored));
+}
+
+TEST_F(CapturesTest, ACheckpointOutlivesAMemberWhoseStripeIsStored) {
+  parts.DoStep();
+  AskForCheckpoint();
+  Hold(0, Object(0));
+  Hold(1);
+  parts.membership.Without({{GroupParts::Named(0), "test"}}, "");
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  Hold(1, Object(1));
+  EXPECT_TRUE(parts.books.lineage.checkpoint().has_value());
+}
+
+TEST_F(CapturesTest, ACheckpointDiesWithAMemberWhoseStripeIsNot) {
+  parts.DoStep();
+  AskForCheckpoint();
+  Hold(0, Object(0));
+  Hold(1);
+  parts.membership.Without({{GroupParts::Named(1), "test"}}, "");
+  EXPECT_FALSE(parts.captures.asked().has_value());
+}
+
+TEST_F(CapturesTest, WithoutANewStepThereIsNothingToStore) {
+  parts.Pass(2 * parts.books.options.checkpoint_interval);
+  parts.captures.Ask(parts.now);
+  EXPECT_FALSE(parts.captures.asked().has_value());
+}
+
+TEST_F(CapturesTest, TheEndOfTheDataAsksAtOnce) {
+  for (int i = 0; i < 4; ++i) parts.DoStep();
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  Hold(0, Object(0));
+  Hold(1, Object(1));
+  EXPECT_TRUE(parts.data.over);
+}
+
+TEST_F(CapturesTest, ALearnerGetsTheStateFromTheMembers) {
+  parts.Hear(2);
+  parts.membership.Place("");
+  EXPECT_TRUE(parts.captures.KeepsSums());
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  EXPECT_EQ(parts.captures.asked()->object_prefix, "") << "it is not stored";
+  EXPECT_FALSE(parts.captures.Source().has_value());
+  const uint64_t number = parts.captures.source_number();
+  Hold(0);
+  Hold(1);
+  EXPECT_NE(parts.captures.source_number(), number);
+  const std::optional<StateSource> source = parts.captures.Source();
+  ASSERT_TRUE(source.has_value());
+  EXPECT_EQ(source->label, (StateLabel{LineageNumber(1), StepNumber(0)}));
+  ASSERT_THAT(source->holders, SizeIs(2));
+  EXPECT_EQ(source->holders[1].addresses, std::vector<std::string>{"unix:/worker-1"});
+  EXPECT_EQ(parts.captures.KeptSince(), StepNumber(0));
+  // A holder is lost.
+  parts.membership.Without({{GroupParts::Named(1), "test"}}, "");
+  EXPECT_FALSE(parts.captures.Source().has_value());
+}
+
+TEST_F(CapturesTest, TooManyKeptSumsAskForANewCapture) {
+  parts.data = testing::FakeData(std::vector<uint32_t>(80, 2));
+  parts.Hear(2);
+  parts.membership.Place("");
+  parts.captures.Ask(parts.now);
+  Hold(0);
+  Hold(1);
+  // The first learner's capture allows twice the number.
+  for (uint32_t i = 0; i < 2 * parts.books.options.kept_sums_max; ++i) parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(0));
+  parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, parts.books.lineage.step());
+}
+
+TEST_F(CapturesTest, ACheckpointOfTheNewestStepIsASource) {
+  parts.DoStep();
+  parts.books.lineage.Accept({{LineageNumber(1), StepNumber(1)}, {{0, 8, 5, "group/x"}}});
+  std::optional<StateSource> source = parts.captures.Source();
+  ASSERT_TRUE(source.has_value());
+  EXPECT_EQ(source->stripes[0].object, "group/x");
+  EXPECT_EQ(source->holders, std::vector<GroupMember>(1));
+  parts.DoStep();
+  EXPECT_FALSE(parts.captures.Source().has_value());
+  parts.books.lineage.RollBack(StepNumber(1));
+  source = parts.captures.Source();
+  ASSERT_TRUE(source.has_value());
+  EXPECT_EQ(source->label, (StateLabel{LineageNumber(2), StepNumber(1)})) << "of this lineage";
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,176 @@
+#include "master/groups/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/master/groups/parts.h"
+
+namespace muster {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::GroupParts;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<GroupProcess> Named(std::vector<uint64_t> numbers) {
+  std::vector<GroupProcess> named;
+  for (const uint64_t i : numbers) named.push_back(GroupParts::Named(i));
+  return named;
+}
+
+TEST(MembershipTest, TheStepGoesOnWithoutTheLost) {
+  GroupParts parts;
+  parts.Begin(3);
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1, 2}));
+  parts.membership.NoteLoss(GroupParts::Named(1), "its process has ended");
+  parts.books.processes.Bury("worker-1", 11);
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 2}));
+  EXPECT_EQ(parts.books.lineage.attempt(), AttemptNumber(2));
+  EXPECT_THAT(parts.data.events, Contains(HasSubstr("attempt 2 of step 1: 2 members: worker-0, "
+                                                    "worker-2 (worker-1: its process has ended)")));
+}
+
+TEST(MembershipTest, WhoLacksTheNewestStepIsOut) {
+  GroupParts parts;
+  parts.Begin(2);
+  parts.DoStep();
+  // It voted, so it had the sum; now it has neither.
+  parts.Hear(0, parts.Holding(1));
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({1}));
+}
+
+TEST(MembershipTest, WhoHasTheSumOfTheNewestStepStays) {
+  GroupParts parts;
+  parts.Begin(2);
+  parts.DoStep();
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1})) << "they have voted, and not applied";
+}
+
+TEST(MembershipTest, MembersLeaveBetweenSteps) {
+  GroupParts parts;
+  parts.Begin(2);
+  GroupExchangeRequest leaving = parts.Holding();
+  leaving.leaving = true;
+  parts.Hear(1, leaving);
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+  parts.membership.ChangeBetweenSteps(false, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+}
+
+TEST(MembershipTest, TheLastMembersStayUntilTheirStateIsStored) {
+  GroupParts parts;
+  parts.Begin(1);
+  parts.DoStep();
+  GroupExchangeRequest leaving = parts.Holding();
+  leaving.leaving = true;
+  parts.Hear(0, leaving);
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+  parts.books.lineage.Accept({{LineageNumber(1), StepNumber(1)}, {}});
+  parts.membership.ChangeBetweenSteps(false, parts.now);
+  EXPECT_THAT(parts.books.members, IsEmpty());
+}
+
+class JoinTest : public ::testing::Test {
+ protected:
+  JoinTest() : parts({.members_max = 2}) {
+    parts.Begin(1);
+    parts.Hear(1);
+    parts.membership.Place("");
+    EXPECT_EQ(Standing(1), GroupStanding::kLearner);
+    parts.captures.Ask(parts.now);  // for the learner
+    GroupExchangeRequest holder = parts.Holding();
+    holder.capture = HeldCapture{*holder.state, 1, {0, 8, 1, ""}};
+    parts.Hear(0, holder);
+    parts.captures.Take(parts.now);
+    EXPECT_FALSE(parts.captures.pending());
+  }
+  GroupStanding Standing(uint64_t i) {
+    return parts.books.processes.Find(GroupParts::Named(i))->standing;
+  }
+  GroupParts parts;
+};
+
+TEST_F(JoinTest, ALearnerJoinsWithAStepAlthoughItLacksItsSum) {
+  parts.DoStep();
+  parts.Hear(1, parts.Holding(1));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1})) << "it fetches the sum";
+  parts.Pass(2 * parts.books.options.silence_limit);
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0})) << "but not for ever";
+}
+
+TEST_F(JoinTest, AMemberThatHasCaughtUpIsLikeAllOthers) {
+  parts.DoStep();
+  parts.Hear(1, parts.Holding(1));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  parts.Hear(1, parts.Holding());
+  parts.membership.DropLost(parts.now);
+  EXPECT_FALSE(parts.books.processes.Find(GroupParts::Named(1))->catches_up.has_value());
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+}
+
+TEST_F(JoinTest, WhoLacksMoreThanTwoStepsLearnsOn) {
+  for (int i = 0; i < 3; ++i) parts.DoStep();
+  parts.Hear(1, parts.Holding(3));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+  parts.Hear(1, parts.Holding(2));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+}
+
+TEST_F(JoinTest, WithoutAStepOnlyWhoLacksNothingJoins) {
+  parts.DoStep();
+  parts.Hear(1, parts.Holding(1));
+  parts.membership.ChangeBetweenSteps(false, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+  parts.Hear(1, parts.Holding());
+  parts.membership.ChangeBetweenSteps(false, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+}
+
+TEST_F(JoinTest, NobodyJoinsWhileACaptureBegins) {
+  parts.DoStep();
+  parts.Hear(1, parts.Holding());
+  parts.captures.Drop();
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.pending());
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+}
+
+TEST_F(JoinTest, AFullGroupLetsOthersWait) {
+  parts.Hear(2);
+  parts.membership.Place("");
+  EXPECT_EQ(Standing(1), GroupStanding::kLearner);
+  EXPECT_EQ(Standing(2), GroupStanding::kWaiting);
+  EXPECT_THAT(parts.books.processes.Find(GroupParts::Named(2))->waits,
+              HasSubstr("may have no more"));
+}
+
+TEST_F(JoinTest, AnEvictedOneWaits) {
+  Process& evicted = *parts.books.processes.Find(GroupParts::Named(1));
+  evicted.evicted_until = parts.now + milliseconds(1);
+  const uint64_t news = evicted.news;
+  parts.membership.Place("");
+  EXPECT_EQ(Standing(1), GroupStanding::kWaiting);
+  EXPECT_GT(evicted.news, news);
+  const uint64_t same = evicted.news;
+  parts.membership.Place("");
+  EXPECT_EQ(evicted.news, same) << "nothing new";
+}
+
+}  // namespace
+}  // namespace muster
