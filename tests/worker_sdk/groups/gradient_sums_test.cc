@@ -1,0 +1,241 @@
+#include "worker_sdk/groups/gradient_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "tests/support/status_matchers.h"
+#include "worker_sdk/groups/sum_kernels.h"
+
+namespace muster::sdk {
+namespace {
+
+using muster::testing::IsOk;
+using muster::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr StepRunNumber kRun = 5;
+
+std::vector<GroupTensor> Tensors(size_t elements) {
+  return {{"weights", GroupDtype::kFloat32, elements, false, 0},
+          {"fixed", GroupDtype::kFixedPoint, elements, true, 24},
+          {"float", GroupDtype::kFloat32, elements, true, 0},
+          {"half", GroupDtype::kBfloat16, elements, true, 0}};
+}
+GradientSums Sums(size_t elements) {
+  GradientSums sums = *GradientSums::Create(Tensors(elements));
+  sums.Begin(kRun);
+  return sums;
+}
+std::vector<MinibatchSpan> Share(uint32_t first, uint32_t count) {
+  return {{MinibatchIndex(first), count}};
+}
+std::vector<float> Decoded(GradientSums* sums, uint32_t bucket) {
+  std::vector<float> out(sums->tensor(bucket).elements);
+  EXPECT_THAT(sums->Decode(bucket, *sums->Encoded(bucket), out), IsOk());
+  return out;
+}
+
+TEST(GradientSumsTest, OnlySummedTensorsAreBuckets) {
+  GradientSums sums = Sums(2);
+  ASSERT_EQ(sums.size(), 3u);
+  EXPECT_EQ(sums.tensor(0).name, "fixed");
+  EXPECT_EQ(sums.encoded_dtype(0), GroupDtype::kInt64);
+  EXPECT_EQ(sums.encoded_bytes(0), 16u);
+  EXPECT_EQ(sums.encoded_bytes(1), 8u);
+  EXPECT_EQ(sums.encoded_bytes(2), 4u);
+  std::vector<GroupTensor> wrong{{"b", GroupDtype::kInt64, 2, true, 0}};
+  EXPECT_THAT(GradientSums::Create(wrong),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
+  std::vector<GroupTensor> none{{"b", GroupDtype::kFloat32, 0, true, 0}};
+  EXPECT_THAT(GradientSums::Create(none),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
+}
+
+TEST(GradientSumsTest, AddsTheMinibatchesOfEveryType) {
+  GradientSums sums = Sums(3);
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), bucket, std::vector<float>{1, -2, 0.5f}), IsOk());
+    ASSERT_THAT(sums.Add(kRun, MinibatchIndex(1), bucket, std::vector<float>{2, 4, 0.25f}), IsOk());
+    EXPECT_THAT(Decoded(&sums, bucket), ElementsAre(3, 2, 0.75f));
+  }
+}
+
+TEST(GradientSumsTest, ABucketIsCompleteWithExactlyTheShare) {
+  GradientSums sums = Sums(1);
+  EXPECT_TRUE(sums.Complete(kRun, 0, Share(0, 0)));
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(0));
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(3), 0, std::vector<float>{1}), IsOk());
+  EXPECT_TRUE(sums.Complete(kRun, 0, Share(3, 1)));
+  EXPECT_FALSE(sums.Complete(kRun, 0, Share(3, 2)));
+  EXPECT_FALSE(sums.Complete(kRun, 0, Share(0, 0)));
+  EXPECT_FALSE(sums.Complete(kRun, 1, Share(3, 1)));
+  EXPECT_FALSE(sums.Complete(kRun + 1, 0, Share(3, 1)));
+  EXPECT_FALSE(sums.Complete(kRun, 9, Share(3, 1)));
+  // The loop has left the minibatch, and added nothing to the others.
+  sums.End(kRun, MinibatchIndex(3));
+  EXPECT_TRUE(sums.Complete(kRun, 1, Share(3, 1)));
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(1));
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(0));
+}
+
+TEST(GradientSumsTest, GradientsStayInTheRunAndGoWithIt) {
+  GradientSums sums = Sums(1);
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), bucket, std::vector<float>{1}), IsOk());
+  }
+  sums.Begin(kRun);  // another attempt, which gives it a minibatch more
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(1), 0, std::vector<float>{1}), IsOk());
+  EXPECT_TRUE(sums.Complete(kRun, 0, Share(0, 2)));
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(2));
+  sums.Begin(kRun + 1);
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(2), 0, std::vector<float>{1}), IsOk());
+  sums.End(kRun, MinibatchIndex(2));
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    EXPECT_TRUE(sums.Complete(kRun + 1, bucket, Share(0, 0)));
+    EXPECT_THAT(Decoded(&sums, bucket), ElementsAre(0));
+  }
+  ASSERT_THAT(sums.Add(kRun + 1, MinibatchIndex(0), 0, std::vector<float>{4}), IsOk());
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(4));
+}
+
+TEST(GradientSumsTest, CallsThatCannotWork) {
+  GradientSums sums = Sums(2);
+  const std::vector<float> good{1, 2};
+  auto invalid = [](std::string_view text) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(text)));
+  };
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 3, good), invalid("no bucket 3"));
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, std::vector<float>{1}),
+              invalid("\"float\" has 1 elements, the bucket has 2"));
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, good), IsOk());
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, good), invalid("twice for minibatch 0"));
+  std::vector<float> out(2);
+  EXPECT_THAT(sums.Decode(0, std::vector<std::byte>(15), out), invalid("15 bytes"));
+  EXPECT_THAT(sums.Decode(0, std::vector<std::byte>(16), std::span(out).first(1)), invalid(""));
+}
+
+TEST(GradientSumsTest, WhatIsNoNumberOrTooLargeIsNamed) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    for (float wrong : {nan, infinity, -infinity}) {
+      GradientSums sums = Sums(50);
+      std::vector<float> gradient(50, 1);
+      gradient[33] = wrong;
+      absl::Status status = sums.Add(kRun, MinibatchIndex(0), bucket, gradient);
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kOutOfRange,
+                                   HasSubstr("\"" + sums.tensor(bucket).name + "\", element 33")));
+      EXPECT_FALSE(sums.Complete(kRun, bucket, Share(0, 1)));
+      sums.Begin(kRun + 1);
+      EXPECT_TRUE(sums.Complete(kRun + 1, bucket, Share(0, 0)));
+    }
+  }
+}
+
+TEST(GradientSumsTest, TheLargestNumbers) {
+  const auto limit = static_cast<float>(std::ldexp(kFixedPointLimit, -24));
+  const float largest = std::nextafter(limit, 0.0f);
+  GradientSums sums = Sums(1);
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 0, std::vector<float>{-largest}), IsOk());
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(-largest));
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(1), 0, std::vector<float>{limit}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("")));
+  // The sum of as many of them as a step may have is in int64.
+  static_assert(kFixedPointLimit * kFixedPointMinibatchesMax <= 0x1p63);
+
+  const float max = std::numeric_limits<float>::max();
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, std::vector<float>{max}), IsOk());
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(1), 1, std::vector<float>{max}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("element 0")));
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 2, std::vector<float>{max}), IsOk());
+  EXPECT_THAT(sums.Encoded(2).status(),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"half\", element 0")));
+}
+
+TEST(GradientSumsTest, ASumOfAllThatIsNoNumberIsNamed) {
+  GradientSums sums = Sums(2);
+  const std::vector<float> sum{1, std::numeric_limits<float>::infinity()};
+  std::vector<float> out(2);
+  EXPECT_THAT(sums.Decode(1, std::as_bytes(std::span(sum)), out),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"float\", element 1")));
+}
+
+/// Who computes a minibatch, and when, makes no difference to the bits of a fixed-point sum.
+TEST(GradientSumsTest, FixedPointDoesNotDependOnTheOrder) {
+  constexpr size_t kElements = 37;
+  constexpr uint32_t kMinibatches = 12;
+  Rng rng(3);
+  std::vector<std::vector<float>> gradients(kMinibatches, std::vector<float>(kElements));
+  for (auto& gradient : gradients) {
+    for (float& value : gradient) {
+      value = static_cast<float>((rng.Uniform() - 0.5) * std::pow(10, 6 - 12 * rng.Uniform()));
+    }
+  }
+  std::vector<uint32_t> order(kMinibatches);
+  std::iota(order.begin(), order.end(), 0u);
+  std::vector<int64_t> expected;
+  for (int round = 0; round < 20; ++round) {
+    for (uint32_t i = kMinibatches - 1; i > 0; --i) std::swap(order[i], order[rng.Below(i + 1)]);
+    // Divided among two members.
+    size_t first = rng.Below(kMinibatches + 1);
+    GradientSums members[2] = {Sums(kElements), Sums(kElements)};
+    for (size_t i = 0; i < kMinibatches; ++i) {
+      GradientSums& member = members[i < first ? 0 : 1];
+      ASSERT_THAT(member.Add(kRun, MinibatchIndex(order[i]), 0, gradients[order[i]]), IsOk());
+    }
+    std::vector<int64_t> sum(kElements, 0);
+    for (GradientSums& member : members) {
+      std::span<const std::byte> bytes = *member.Encoded(0);
+      std::vector<int64_t> part(kElements);
+      std::memcpy(part.data(), bytes.data(), bytes.size());
+      for (size_t i = 0; i < kElements; ++i) sum[i] += part[i];
+    }
+    if (round == 0) expected = sum;
+    ASSERT_EQ(sum, expected);
+  }
+  for (size_t i = 0; i < kElements; ++i) {
+    double exact = 0;
+    for (const auto& gradient : gradients) exact += static_cast<double>(gradient[i]);
+    EXPECT_NEAR(std::ldexp(static_cast<double>(expected[i]), -24), exact, kMinibatches * 0x1p-25);
+  }
+}
+
+TEST(SumKernelsTest, RoundsToTheNearestAndTiesToEven) {
+  std::vector<int64_t> fixed(6);
+  const std::vector<float> values{0.5f, 1.5f, -0.5f, -2.5f, 2.25f, -2.75f};
+  EXPECT_EQ(AddFixedPoint(values, 0, SumMode::kStore, fixed), kNoElement);
+  EXPECT_THAT(fixed, ElementsAre(0, 2, 0, -2, 2, -3));
+  std::vector<uint16_t> halves(3);
+  const std::vector<float> floats{1.0f, 0x1.01p0f, 0x1.03p0f};
+  EXPECT_EQ(ToBfloat16(floats, halves), kNoElement);
+  std::vector<float> back(3);
+  Bfloat16ToFloat(halves, back);
+  EXPECT_THAT(back, ElementsAre(1.0f, 1.0f, 0x1.04p0f));
+}
+
+TEST(SumKernelsTest, FixedPointToFloatIsACast) {
+  const int64_t max = std::numeric_limits<int64_t>::max(),
+                min = std::numeric_limits<int64_t>::min();
+  std::vector<int64_t> fixed{0, 1, -1, 0xffffffff, -0x100000000, 0x7fffffffffff, max, min, min + 1};
+  Rng rng(1);
+  for (int i = 0; i < 1000; ++i) {
+    fixed.push_back(static_cast<int64_t>(rng.Next()) >> rng.Below(64));
+  }
+  std::vector<float> floats(fixed.size());
+  FixedPointToFloat(fixed, 24, floats);
+  for (size_t i = 0; i < fixed.size(); ++i) {
+    double expected = std::ldexp(static_cast<double>(fixed[i]), -24);
+    ASSERT_EQ(floats[i], static_cast<float>(expected)) << fixed[i];
+  }
+}
+
+}  // namespace
+}  // namespace muster::sdk

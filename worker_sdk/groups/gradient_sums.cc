@@ -1,0 +1,161 @@
+#include "worker_sdk/groups/gradient_sums.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "worker_sdk/groups/sum_kernels.h"
+
+namespace muster::sdk {
+namespace {
+
+template <typename T>
+std::span<const std::byte> BytesOf(const std::vector<T>& values) {
+  return std::as_bytes(std::span<const T>(values));
+}
+
+template <typename T>
+std::span<const T> ElementsOf(std::span<const std::byte> bytes) {
+  MUSTER_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) == 0);
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+}  // namespace
+
+absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> tensors) {
+  GradientSums sums;
+  for (const GroupTensor& tensor : tensors) {
+    if (!tensor.summed) continue;
+    Bucket bucket{.tensor = tensor};
+    if (tensor.dtype == GroupDtype::kFixedPoint) {
+      bucket.fixed.resize(tensor.elements);
+    } else if (tensor.dtype == GroupDtype::kFloat32 || tensor.dtype == GroupDtype::kBfloat16) {
+      bucket.floats.resize(tensor.elements);
+    }
+    if (bucket.fixed.empty() && bucket.floats.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("the bucket \"{}\" has no elements, or a type that cannot be summed: use "
+                      "fixed point, float32 or bfloat16",
+                      tensor.name));
+    }
+    if (tensor.dtype == GroupDtype::kBfloat16) bucket.halves.resize(tensor.elements);
+    sums.buckets_.push_back(std::move(bucket));
+  }
+  return sums;
+}
+
+void GradientSums::Begin(StepRunNumber run) {
+  if (run == run_) return;
+  run_ = run;
+  for (Bucket& bucket : buckets_) {
+    bucket.zero = true;
+    bucket.bad = false;
+    bucket.minibatches = IntervalSet();
+  }
+}
+
+absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t number,
+                               std::span<const float> gradient) {
+  if (run != run_) return absl::OkStatus();
+  if (number >= buckets_.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("there is no bucket {}; the group has {}", number, buckets_.size()));
+  }
+  Bucket& bucket = buckets_[number];
+  if (gradient.size() != bucket.tensor.elements) {
+    return absl::InvalidArgumentError(
+        fmt::format("the gradient of bucket \"{}\" has {} elements, the bucket has {}",
+                    bucket.tensor.name, gradient.size(), bucket.tensor.elements));
+  }
+  if (bucket.minibatches.Contains(minibatch.value())) {
+    return absl::InvalidArgumentError(
+        fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
+                    bucket.tensor.name, minibatch.value()));
+  }
+  bucket.minibatches.Add(minibatch.value());
+  SumMode mode = bucket.zero ? SumMode::kStore : SumMode::kAdd;
+  bucket.zero = false;
+  size_t wrong = bucket.tensor.dtype == GroupDtype::kFixedPoint
+                     ? AddFixedPoint(gradient, bucket.tensor.fraction_bits, mode, bucket.fixed)
+                     : AddFloat(gradient, mode, bucket.floats);
+  if (wrong == kNoElement) return absl::OkStatus();
+  bucket.bad = true;
+  return OutOfRange(bucket, wrong, gradient[wrong]);
+}
+
+absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) const {
+  return absl::OutOfRangeError(
+      fmt::format("the gradient of bucket \"{}\", element {}, is {}: it is no number, or too large "
+                  "for the type of the sum",
+                  bucket.tensor.name, element, value));
+}
+
+void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
+  if (run != run_) return;
+  for (Bucket& bucket : buckets_) bucket.minibatches.Add(minibatch.value());
+}
+
+bool GradientSums::Complete(StepRunNumber run, uint32_t number,
+                            std::span<const MinibatchSpan> share) const {
+  if (run != run_ || number >= buckets_.size() || buckets_[number].bad) return false;
+  return buckets_[number].minibatches == MinibatchesOf(share);
+}
+
+void GradientSums::FillWithZeros(Bucket* bucket) {
+  std::ranges::fill(bucket->fixed, 0);
+  std::ranges::fill(bucket->floats, 0.0f);
+  bucket->zero = false;
+}
+
+absl::StatusOr<std::span<const std::byte>> GradientSums::Encoded(uint32_t number) {
+  Bucket& bucket = buckets_[number];
+  if (bucket.zero) FillWithZeros(&bucket);
+  switch (bucket.tensor.dtype) {
+    case GroupDtype::kFixedPoint:
+      return BytesOf(bucket.fixed);
+    case GroupDtype::kFloat32:
+      return BytesOf(bucket.floats);
+    default:
+      break;
+  }
+  size_t wrong = ToBfloat16(bucket.floats, bucket.halves);
+  if (wrong != kNoElement) return OutOfRange(bucket, wrong, bucket.floats[wrong]);
+  return BytesOf(bucket.halves);
+}
+
+GroupDtype GradientSums::encoded_dtype(uint32_t bucket) const {
+  GroupDtype dtype = buckets_[bucket].tensor.dtype;
+  return dtype == GroupDtype::kFixedPoint ? GroupDtype::kInt64 : dtype;
+}
+
+size_t GradientSums::encoded_bytes(uint32_t number) const {
+  const Bucket& bucket = buckets_[number];
+  if (!bucket.fixed.empty()) return bucket.fixed.size() * sizeof(int64_t);
+  return bucket.floats.size() * (bucket.halves.empty() ? sizeof(float) : sizeof(uint16_t));
+}
+
+absl::Status GradientSums::Decode(uint32_t number, std::span<const std::byte> sum,
+                                  std::span<float> out) const {
+  const Bucket& bucket = buckets_[number];
+  if (sum.size() != encoded_bytes(number) || out.size() != bucket.tensor.elements) {
+    return absl::InvalidArgumentError(
+        fmt::format("the sum of bucket \"{}\" has {} bytes instead of {}", bucket.tensor.name,
+                    sum.size(), encoded_bytes(number)));
+  }
+  switch (bucket.tensor.dtype) {
+    case GroupDtype::kFixedPoint:
+      FixedPointToFloat(ElementsOf<int64_t>(sum), bucket.tensor.fraction_bits, out);
+      break;
+    case GroupDtype::kFloat32:
+      std::memcpy(out.data(), sum.data(), sum.size());
+      break;
+    default:
+      Bfloat16ToFloat(ElementsOf<uint16_t>(sum), out);
+  }
+  size_t wrong = NotFinite(out);
+  return wrong == kNoElement ? absl::OkStatus() : OutOfRange(bucket, wrong, out[wrong]);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/interval_set.h"
+#include "base/status.h"
+#include "proto/messages/group_control.h"
+#include "worker_sdk/groups/step_run.h"
+
+namespace muster::sdk {
+
+/// The gradients that this member has added up for a step, by bucket. They belong to a run
+/// (StepRun): they stay over the attempts of the step, and a new run begins with zeros, also when
+/// others compute the minibatches of an evicted member. Pure.
+///
+/// Threads may call Add, Complete and Encoded at once for different buckets; everything else, and
+/// calls for one bucket, exclude each other. While a bucket is complete, other threads may read
+/// what Encoded returned, until the next Add to this bucket or the next Begin: so end the sums of
+/// an old attempt first.
+class GradientSums {
+ public:
+  /// Of the tensors, the summed ones, in order: kFixedPoint, kFloat32 or kBfloat16, each with at
+  /// least one element. kInvalidArgument: another type.
+  static absl::StatusOr<GradientSums> Create(std::span<const GroupTensor> tensors);
+
+  size_t size() const { return buckets_.size(); }
+  const GroupTensor& tensor(uint32_t bucket) const { return buckets_[bucket].tensor; }
+
+  /// Every bucket of this run is zero. The same run again does nothing.
+  void Begin(StepRunNumber run);
+  StepRunNumber run() const { return run_; }
+  /// Adds the gradient of a minibatch, `[elements] float32`, to a bucket. Does nothing in another
+  /// run. kInvalidArgument: the bucket does not exist, the size is another one, or the bucket has
+  /// the minibatch. kOutOfRange: NaN, infinity, or a number that is too large for the type of the
+  /// bucket; the text names the bucket and the element. After kOutOfRange, a bucket is never
+  /// complete in this run.
+  absl::Status Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
+                   std::span<const float> gradient);
+  /// The minibatch is over: to buckets that do not have it, it has added zeros.
+  void End(StepRunNumber run, MinibatchIndex minibatch);
+  /// The bucket has exactly these minibatches.
+  bool Complete(StepRunNumber run, uint32_t bucket, std::span<const MinibatchSpan> share) const;
+
+  /// A bucket as it is added with those of others: int64, float32 or bfloat16 elements.
+  /// kOutOfRange: a sum is too large for bfloat16.
+  absl::StatusOr<std::span<const std::byte>> Encoded(uint32_t bucket);
+  /// How a bucket's elements are added with those of other members: kInt64, kFloat32 or kBfloat16.
+  GroupDtype encoded_dtype(uint32_t bucket) const;
+  size_t encoded_bytes(uint32_t bucket) const;
+  /// The sum of all members, `[elements] float32`, from the encoding, which begins at a multiple
+  /// of the size of its elements. kOutOfRange: it has NaN or infinity. kInvalidArgument: another
+  /// size.
+  absl::Status Decode(uint32_t bucket, std::span<const std::byte> sum, std::span<float> out) const;
+
+ private:
+  struct Bucket {
+    GroupTensor tensor;
+    /// The one that the type uses; bfloat16 is added up in `floats`.
+    std::vector<int64_t> fixed;
+    std::vector<float> floats;
+    std::vector<uint16_t> halves;
+    /// What of a former run stands there does not count.
+    bool zero = true;
+    bool bad = false;
+    IntervalSet minibatches;
+  };
+  GradientSums() = default;
+  absl::Status OutOfRange(const Bucket& bucket, size_t element, float value) const;
+  static void FillWithZeros(Bucket* bucket);
+
+  StepRunNumber run_ = 0;
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace muster::sdk

@@ -1,0 +1,305 @@
+#include "worker_sdk/groups/member_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/planted_bug.h"
+
+namespace muster::sdk {
+namespace {
+
+/// After so many failures in a row, a sum counts as one that nobody has.
+constexpr uint32_t kFailedTransfersMax = 10;
+
+StepNumber After(StepNumber step) {
+  return StepNumber(step.value() + 1);
+}
+
+}  // namespace
+
+// ---- the exchange ----
+
+GroupExchangeRequest MemberCore::Content() const {
+  GroupExchangeRequest request;
+  request.worker = options_.worker;
+  request.incarnation = options_.incarnation;
+  request.master_incarnation = view_.master_incarnation;
+  request.news = view_.news;
+  if (view_.standing == GroupStanding::kUnknown) request.introduction = options_.introduction;
+  if (IsMember()) request.attempt = view_.attempt;
+  request.state = state_;
+  request.phase = phase();
+  if (voted_) request.sum = sum_;
+  request.failed = failed_;
+  request.suspected = suspected_;
+  request.capture = held_;
+  request.minibatch_us = minibatch_us_;
+  request.leaving = leaving_;
+  return request;
+}
+
+GroupExchangeRequest MemberCore::Request() {
+  GroupExchangeRequest request = Content();
+  sent_ = request;
+  request.sequence = ++sequence_;
+  return request;
+}
+
+bool MemberCore::request_changed() const {
+  if (!sent_.has_value()) return true;
+  GroupExchangeRequest now = Content();
+  // A member's vote says as much as these; the others wait for what a learner has.
+  if (IsMember()) now.state = sent_->state, now.phase = sent_->phase;
+  now.minibatch_us = sent_->minibatch_us;
+  now.master_incarnation = sent_->master_incarnation;
+  now.news = sent_->news;
+  return now != *sent_;
+}
+
+void MemberCore::OnReply(const GroupExchangeReply& reply) {
+  if (!IsNews(reply)) return;
+  if (reply.standing == GroupStanding::kUnknown) {
+    // It knows nothing of the process, so it says nothing of steps either.
+    view_.master_incarnation = reply.master_incarnation;
+    view_.news = reply.news;
+    view_.directive = reply.directive;
+    view_.standing = GroupStanding::kUnknown;
+    return;
+  }
+  bool other_attempt = reply.attempt != view_.attempt;
+  view_ = reply;
+  if (other_attempt && MUSTER_PLANTED(kGroupForgetsSum)) EndAttempt();
+  TakeCommit();
+  if (other_attempt) EndAttempt();
+  Settle();
+}
+
+/// A sum of the old attempt that the answer calls committed has been taken before.
+void MemberCore::EndAttempt() {
+  if (!committed_) DropSum();
+  failed_.reset();
+  suspected_.clear();
+}
+
+void MemberCore::TakeCommit() {
+  if (CommitsHeldSum()) committed_ = true;
+}
+
+// ---- the trainer's thread ----
+
+TrainerTask MemberCore::NextTask() {
+  if (inside_ == Inside::kComputing) inside_ = Inside::kNothing;
+  TrainerTask task;
+  bool applying = inside_ == Inside::kApplying;
+  if (!applying && (Over() || MustRestart())) {
+    // The trainer may free the memory when it hears of it.
+    if (UsesMemory()) return task;
+    task.kind = Over() ? TrainerTask::Kind::kEnd : TrainerTask::Kind::kRestart;
+    return task;
+  }
+  if (applying || ((committed_ || fetched_) && !CaptureDue() && !capturing_)) {
+    inside_ = Inside::kApplying;
+    untouched_ = false;
+    task.kind = committed_ ? TrainerTask::Kind::kApply : TrainerTask::Kind::kReplay;
+    task.step = After(state_->step);
+    if (committed_) task.attempt = sum_->attempt, task.evaluation = evaluation_;
+    return task;
+  }
+  if (!MayCompute()) return task;
+  inside_ = Inside::kComputing;
+  task.kind = TrainerTask::Kind::kCompute;
+  task.step = view_.work->step;
+  task.attempt = view_.attempt;
+  task.run = run_.number();
+  task.work = *view_.work;
+  task.spans = run_.Missing();
+  return task;
+}
+
+void MemberCore::OnMinibatch(StepRunNumber run, MinibatchIndex minibatch,
+                             std::chrono::microseconds took) {
+  if (!run_.Is(run)) return;
+  run_.Computed(run, minibatch);
+  uint64_t us = static_cast<uint64_t>(std::max<int64_t>(took.count(), 1));
+  minibatch_us_ = minibatch_us_ == 0 ? us : (3 * minibatch_us_ + us) / 4;
+  Settle();
+}
+
+void MemberCore::OnComputed(StepRunNumber run, ShardMetrics metrics) {
+  run_.Report(run, std::move(metrics));
+  Settle();
+}
+
+void MemberCore::OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal) {
+  // Whoever has voted cannot take it back.
+  if (!run_.Is(run) || voted_ || committed_ || failed_.has_value()) return;
+  failed_ = FailedStep{view_.attempt, view_.work.has_value() ? view_.work->step : StepNumber(),
+                       std::move(reason), fatal};
+  run_.Drop();
+  DropSum();
+  Settle();
+}
+
+void MemberCore::OnApplied() {
+  MUSTER_CHECK(inside_ == Inside::kApplying && state_.has_value());
+  inside_ = Inside::kNothing;
+  state_->step = After(state_->step);
+  DropSum();
+  fetched_ = false;
+  Settle();
+}
+
+// ---- sums ----
+
+std::optional<GroupRing> MemberCore::WantedRing() const {
+  if (!IsMember() || Over()) return std::nullopt;
+  return GroupRing{view_.lineage, view_.attempt, view_.rank, view_.members};
+}
+
+std::optional<WantedSum> MemberCore::WantedSums() const {
+  if (!IsMember() || !HasNewestState() || !view_.work.has_value() || run_.number() == 0 ||
+      Evaluates() || failed_.has_value() || !suspected_.empty() || sum_.has_value()) {
+    return std::nullopt;
+  }
+  return WantedSum{view_.attempt, view_.work->step, run_.number(), run_.share()};
+}
+
+void MemberCore::OnSum(AttemptNumber attempt, StepNumber step, uint32_t digest) {
+  std::optional<WantedSum> wanted = WantedSums();
+  const bool current = wanted.has_value() && wanted->step == step &&
+                       (wanted->attempt == attempt || MUSTER_PLANTED(kGroupTakesAnySum));
+  if (!current) return;
+  sum_ = HeldSum{wanted->attempt, step, digest, {}};
+  evaluation_ = false;
+  Settle();
+}
+
+void MemberCore::OnSumFailed(AttemptNumber attempt, SuspectedMember suspect) {
+  if (!IsMember() || attempt != view_.attempt) return;
+  auto same = [&](const SuspectedMember& other) {
+    return other.worker == suspect.worker && other.incarnation == suspect.incarnation;
+  };
+  if (std::ranges::none_of(suspected_, same)) suspected_.push_back(std::move(suspect));
+}
+
+std::optional<StepNumber> MemberCore::SumsKeptAfter() const {
+  if (!view_.keep_sums) return std::nullopt;
+  StepNumber after = view_.base;
+  if (held_.has_value() && held_->label.lineage == view_.lineage) {
+    after = std::max(after, held_->label.step);
+  }
+  if (view_.capture.has_value() && state_.has_value() && state_->step >= view_.capture->step) {
+    after = std::max(after, view_.capture->step);
+  }
+  return after;
+}
+
+// ---- the state ----
+
+std::optional<GroupTransfer> MemberCore::TakeTransfer(TimePoint now) {
+  if (transfer_.has_value() || (retry_at_.has_value() && now < *retry_at_)) return std::nullopt;
+  retry_at_.reset();
+  if (NeedsCopy()) {
+    // From the first byte on, the memory is a mixture.
+    LoseState();
+    untouched_ = false;
+    transfer_ = GroupTransfer{GroupTransfer::Kind::kCopyState,
+                              *view_.source,
+                              view_.lineage,
+                              view_.source->label.step,
+                              {}};
+  } else if (NeedsSum()) {
+    transfer_ =
+        GroupTransfer{GroupTransfer::Kind::kFetchSum, {}, view_.lineage, After(state_->step), {}};
+    for (const GroupMember& member : view_.members) {
+      bool self = member.worker == options_.worker;
+      if (!self) transfer_->holders.push_back(member);
+    }
+  }
+  return transfer_;
+}
+
+bool MemberCore::transfer_wanted() const {
+  if (!transfer_.has_value() || transfer_->lineage != view_.lineage || Over()) return false;
+  return transfer_->kind == GroupTransfer::Kind::kFetchSum ||
+         view_.standing == GroupStanding::kLearner;
+}
+
+void MemberCore::OnStateCopied(StateLabel label) {
+  if (!transfer_.has_value() || transfer_->kind != GroupTransfer::Kind::kCopyState) return;
+  // A stored state of an older lineage is the one that the newest lineage begins with.
+  bool base = label == transfer_->source.label && transfer_->lineage == view_.lineage &&
+              label.lineage < view_.lineage && label.step == view_.base;
+  transfer_.reset();
+  failed_transfers_ = 0;
+  state_ = base ? StateLabel{view_.lineage, label.step} : label;
+  if (MUSTER_PLANTED(kGroupLearnerSkips)) state_ = StateLabel{view_.lineage, view_.step};
+  Settle();
+}
+
+void MemberCore::OnTransferFailed(TimePoint now) {
+  if (!transfer_.has_value()) return;
+  bool sum = transfer_->kind == GroupTransfer::Kind::kFetchSum;
+  if (sum && ++failed_transfers_ >= kFailedTransfersMax) return OnSumMissing(transfer_->step);
+  transfer_.reset();
+  retry_at_ = now + options_.retry_pause;
+  Settle();
+}
+
+void MemberCore::OnSumFetched(StepNumber step) {
+  if (!transfer_.has_value() || transfer_->kind != GroupTransfer::Kind::kFetchSum) return;
+  // A rollback in the meantime has changed the state, or at least its lineage.
+  fetched_ = transfer_->step == step &&
+             state_ == StateLabel{transfer_->lineage, StepNumber(step.value() - 1)};
+  transfer_.reset();
+  failed_transfers_ = 0;
+  Settle();
+}
+
+void MemberCore::OnSumMissing(StepNumber step) {
+  if (!transfer_.has_value() || transfer_->kind != GroupTransfer::Kind::kFetchSum ||
+      transfer_->step != step) {
+    return;
+  }
+  transfer_.reset();
+  failed_transfers_ = 0;
+  if (view_.source.has_value()) useless_source_ = view_.source->label;
+  LoseState();
+  Settle();
+}
+
+std::optional<CaptureOrder> MemberCore::TakeCapture() {
+  if (!CaptureDue()) return std::nullopt;
+  capturing_ = true;
+  taken_ = capture_;
+  return taken_;
+}
+
+void MemberCore::OnCaptured(StateStripe stripe) {
+  MUSTER_CHECK(capturing_);
+  capturing_ = false;
+  stripe.stripe = taken_->stripe;
+  held_ = HeldCapture{taken_->label, taken_->stripes, std::move(stripe)};
+  Settle();
+}
+
+void MemberCore::OnStored(StateLabel label, std::string object) {
+  // It may have been stored for an order before this one, whose objects are deleted.
+  const bool asked =
+      held_.has_value() && held_->label == label && object.starts_with(taken_->object_prefix);
+  if (asked) held_->stripe.object = std::move(object);
+}
+
+MemberPhase MemberCore::phase() const {
+  if (committed_ || inside_ == Inside::kApplying) return MemberPhase::kApplying;
+  if (voted_) return MemberPhase::kVoted;
+  bool member = IsMember() && HasNewestState();
+  if (member && view_.work.has_value() && !failed_.has_value()) {
+    return run_.complete() ? MemberPhase::kReducing : MemberPhase::kComputing;
+  }
+  bool learns = transfer_.has_value() || fetched_ || NeedsCopy() || NeedsSum();
+  return learns ? MemberPhase::kLearning : MemberPhase::kIdle;
+}
+
+}  // namespace muster::sdk

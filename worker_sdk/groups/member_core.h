@@ -1,0 +1,245 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "proto/messages/group_control.h"
+#include "worker_sdk/groups/step_run.h"
+
+namespace muster::sdk {
+
+/// What the trainer's thread does next.
+struct TrainerTask {
+  enum class Kind : uint8_t {
+    kWait,     // nothing now
+    kCompute,  // `spans` of `work`, in `run`
+    kApply,    // the sum of (attempt, step), which this member has made with the others
+    kReplay,   // the fetched sum of `step`
+    /// The state was overwritten, and nobody can give another: a new process of the worker begins
+    /// with an initial state again.
+    kRestart,
+    kEnd,  // refused() says if that is an error
+  };
+  Kind kind = Kind::kWait;
+  StepNumber step;
+  AttemptNumber attempt;
+  /// kApply: the step was an evaluation, and there is nothing to change.
+  bool evaluation = false;
+  StepRunNumber run = 0;
+  StepWork work;
+  /// Those minibatches of the share that are not computed yet, ascending.
+  std::vector<MinibatchSpan> spans;
+};
+
+/// The connections among the members of an attempt.
+struct GroupRing {
+  LineageNumber lineage;
+  AttemptNumber attempt;
+  uint32_t rank = 0;
+  std::vector<GroupMember> members;
+  friend bool operator==(const GroupRing&, const GroupRing&) = default;
+};
+
+/// The gradients that are to be added with those of the other members: a bucket as soon as it has
+/// exactly the minibatches of the share. Once per attempt and bucket.
+struct WantedSum {
+  AttemptNumber attempt;
+  StepNumber step;
+  StepRunNumber run = 0;
+  std::vector<MinibatchSpan> share;
+};
+
+/// What a learner, or a member that lacks a step, gets from others.
+struct GroupTransfer {
+  enum class Kind : uint8_t {
+    kCopyState,  // all stripes of `source`, each checked by its CRC, into the registered state
+    kFetchSum,   // the sum of (lineage, step), from any of `holders`
+  };
+  Kind kind = Kind::kCopyState;
+  StateSource source;
+  LineageNumber lineage;
+  StepNumber step;
+  std::vector<GroupMember> holders;
+};
+
+/// The piece of the state that is to be copied, while nothing changes the state.
+struct CaptureOrder {
+  StateLabel label;  // of the state that is there now
+  uint32_t stripe = 0;
+  uint32_t stripes = 0;
+  std::string object_prefix;  // as in StateCapture
+  friend bool operator==(const CaptureOrder&, const CaptureOrder&) = default;
+};
+
+/// The member's half of docs/protocol.md, section 12: which state this process has, which step it
+/// works on, which sum it may apply. Pure: events are its methods, and the shell asks for what is
+/// to do after each. Not thread-safe.
+///
+/// One thread is the trainer's; it asks NextTask. It counts as inside the task that it got last
+/// until it asks again, and nothing overwrites the state while it is. The answers of the master say
+/// everything, so one that is lost is made up for by the next.
+class MemberCore {
+ public:
+  struct Options {
+    std::string worker;
+    uint64_t incarnation = 0;
+    GroupIntroduction introduction;
+    /// After a transfer that failed.
+    std::chrono::milliseconds retry_pause{200};
+  };
+  explicit MemberCore(Options options) : options_(std::move(options)) {}
+
+  // ---- the exchange ----
+
+  /// The whole state of the process, for the next call. One call is always on its way: the next one
+  /// follows an answer at once.
+  GroupExchangeRequest Request();
+  /// The master must hear something that the newest request does not say: a parked call is
+  /// superseded at once.
+  bool request_changed() const;
+  /// Old answers, and repeated ones, do nothing.
+  void OnReply(const GroupExchangeReply& reply);
+  /// It takes part in no step after the current one. Idempotent.
+  void Leave() { leaving_ = true; }
+  bool leaving() const { return leaving_; }
+
+  // ---- the trainer's thread ----
+
+  TrainerTask NextTask();
+  /// The loop begins with a minibatch. False: leave the loop, because its gradients are of no use.
+  bool StartMinibatch(StepRunNumber run, MinibatchIndex minibatch) {
+    return !failed_.has_value() && run_.Start(run, minibatch);
+  }
+  /// Every gradient of the minibatch is added; `took`: its computation.
+  void OnMinibatch(StepRunNumber run, MinibatchIndex minibatch, std::chrono::microseconds took);
+  /// The loop is over; the metrics are of all minibatches that were computed in this run.
+  void OnComputed(StepRunNumber run, ShardMetrics metrics);
+  /// The trainer, or a NaN in its gradients or in the sum, failed the step. `fatal`: no retry can
+  /// help.
+  void OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal);
+  /// The step of the last kApply or kReplay is in the state.
+  void OnApplied();
+
+  // ---- sums ----
+
+  std::optional<GroupRing> WantedRing() const;
+  /// Absent: nothing is to be added now.
+  std::optional<WantedSum> WantedSums() const;
+  /// Every bucket of the step is added. `digest`: CRC-32C of all sums, in order.
+  void OnSum(AttemptNumber attempt, StepNumber step, uint32_t digest);
+  void OnSumFailed(AttemptNumber attempt, SuspectedMember suspect);
+  /// Applied sums of this lineage that others may ask for are those of later steps than this one;
+  /// absent: of none.
+  std::optional<StepNumber> SumsKeptAfter() const;
+
+  // ---- the state ----
+
+  /// What to get from others; one at a time, until one of the four events below.
+  std::optional<GroupTransfer> TakeTransfer(TimePoint now);
+  /// When TakeTransfer must be asked again although nothing has happened.
+  std::optional<TimePoint> NextTransfer() const { return retry_at_; }
+  /// False: break the transfer off, and report that it failed.
+  bool transfer_wanted() const;
+  /// The holders have labelled every stripe with this state.
+  void OnStateCopied(StateLabel label);
+  /// A holder was not reached, or sent something else. The transfer is tried again after a pause.
+  void OnTransferFailed(TimePoint now);
+  void OnSumFetched(StepNumber step);
+  /// No holder has the sum.
+  void OnSumMissing(StepNumber step);
+
+  /// The piece of the state to copy now; until OnCaptured, nothing changes the state.
+  std::optional<CaptureOrder> TakeCapture();
+  void OnCaptured(StateStripe stripe);
+  /// The held copy of this state is stored as this object.
+  void OnStored(StateLabel label, std::string object);
+
+  // ---- what the process knows, for lines on stderr and for the shell ----
+
+  const std::optional<StateLabel>& state() const { return state_; }
+  StepRunNumber run() const { return run_.number(); }
+  AttemptNumber attempt() const { return view_.attempt; }
+  MemberPhase phase() const;
+  /// The newest answer.
+  const GroupExchangeReply& view() const { return view_; }
+  /// Why this process can never take part; empty: it can.
+  std::string_view refused() const {
+    return view_.standing == GroupStanding::kRefused ? std::string_view(view_.waits) : "";
+  }
+
+ private:
+  /// What the trainer's thread is inside of.
+  enum class Inside : uint8_t { kNothing, kComputing, kApplying };
+
+  bool IsMember() const { return view_.standing == GroupStanding::kMember; }
+  bool IsNews(const GroupExchangeReply& reply) const;
+  bool CommitsHeldSum() const;
+  bool HasNewestState() const;
+  bool SameStateInNewLineage(const StateLabel& label) const;
+  bool Over() const;
+  bool MustRestart() const;
+  bool UsesMemory() const;
+  bool MayCompute() const;
+  bool CaptureDue() const;
+  bool Captured(const CaptureOrder& order) const;
+  bool NeedsCopy() const;
+  bool NeedsSum() const;
+  bool Evaluates() const;
+
+  void TakeCommit();
+  void EndAttempt();
+  /// Everything that follows from the newest answer and the state.
+  void Settle();
+  void AdoptLineage();
+  void AdoptInitialState();
+  void AssignWork();
+  void PlanCapture();
+  void Vote();
+  void LoseState();
+  void DropSum();
+  GroupExchangeRequest Content() const;
+
+  Options options_;
+  /// The newest answer that was taken.
+  GroupExchangeReply view_;
+  uint64_t sequence_ = 0;
+  std::optional<GroupExchangeRequest> sent_;
+  bool leaving_ = false;
+
+  /// Absent: the registered memory holds no state of a lineage.
+  std::optional<StateLabel> state_;
+  /// The registered memory is as the trainer has made it.
+  bool untouched_ = true;
+  Inside inside_ = Inside::kNothing;
+
+  StepRun run_;
+  uint64_t minibatch_us_ = 0;
+  /// The sum of the current attempt, or the committed one that is to be applied.
+  std::optional<HeldSum> sum_;
+  bool voted_ = false;
+  bool committed_ = false;
+  bool evaluation_ = false;  // what sum_ is of
+  /// The fetched sum of the next step is to be applied.
+  bool fetched_ = false;
+  std::optional<FailedStep> failed_;
+  std::vector<SuspectedMember> suspected_;
+
+  /// In progress.
+  std::optional<GroupTransfer> transfer_;
+  std::optional<TimePoint> retry_at_;
+  uint32_t failed_transfers_ = 0;  // in a row
+  /// A state whose later sums nobody has.
+  std::optional<StateLabel> useless_source_;
+
+  /// The newest capture that was asked for, and the one that was begun last.
+  std::optional<CaptureOrder> capture_, taken_;
+  bool capturing_ = false;
+  std::optional<HeldCapture> held_;
+};
+
+}  // namespace muster::sdk

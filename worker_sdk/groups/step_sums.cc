@@ -1,0 +1,40 @@
+#include "worker_sdk/groups/step_sums.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace muster::sdk {
+
+std::vector<uint32_t> StepSums::Begin(const std::optional<WantedSum>& wanted,
+                                      const GradientSums& sums) {
+  std::vector<uint32_t> begin;
+  if (!wanted.has_value()) return begin;
+  if (attempt_ != wanted->attempt || step_ != wanted->step) {
+    attempt_ = wanted->attempt;
+    step_ = wanted->step;
+    begun_.assign(sums.size(), false);
+    crcs_.assign(sums.size(), std::nullopt);
+  }
+  for (uint32_t bucket = 0; bucket < sums.size(); ++bucket) {
+    if (begun_[bucket] || !sums.Complete(wanted->run, bucket, wanted->share)) continue;
+    begun_[bucket] = true;
+    begin.push_back(bucket);
+  }
+  return begin;
+}
+
+std::optional<uint32_t> StepSums::OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
+                                           uint32_t crc) {
+  bool current = attempt == attempt_ && step == step_ && bucket < begun_.size() && begun_[bucket];
+  if (!current || crcs_[bucket].has_value()) return std::nullopt;
+  crcs_[bucket] = crc;
+  if (!std::ranges::all_of(crcs_, [](const auto& each) { return each.has_value(); })) {
+    return std::nullopt;
+  }
+  uint64_t digest = 0;
+  for (const std::optional<uint32_t>& each : crcs_) digest = HashWords(digest, *each);
+  return static_cast<uint32_t>(digest);
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,134 @@
+#include "worker_sdk/groups/sum_kernels.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace muster::sdk {
+namespace {
+
+/// A double near 2^52 has no fraction bits: adding this rounds to an integer, ties to even, and the
+/// integer stands in the low bits. It holds for what is below 2^51 in magnitude.
+constexpr double kRounder = 0x1.8p52;
+constexpr int64_t kRounderBits = std::bit_cast<int64_t>(kRounder);
+
+/// NaN is no number below a limit.
+bool IsFinite(float value) {
+  return std::abs(value) <= std::numeric_limits<float>::max();
+}
+bool Fits(double scaled) {
+  return std::abs(scaled) < kFixedPointLimit;
+}
+
+/// Of the bits of a finite float32: the upper half, rounded.
+uint16_t RoundedUpperHalf(uint32_t bits) {
+  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+bool IsFiniteBfloat16(uint16_t bits) {
+  return (bits & 0x7f80U) != 0x7f80U;
+}
+
+/// The bits of the magnitude of a float32: they grow with it, and those of NaN are the largest.
+int32_t MagnitudeBits(float value) {
+  return std::bit_cast<int32_t>(value) & 0x7fffffff;
+}
+
+template <SumMode kMode>
+bool AddFixedPointTo(std::span<const float> gradient, uint32_t fraction_bits,
+                     std::span<int64_t> sum) {
+  const double scale = std::ldexp(1.0, static_cast<int>(fraction_bits));
+  const int32_t limit = MagnitudeBits(static_cast<float>(kFixedPointLimit / scale));
+  const float* from = gradient.data();
+  int64_t* to = sum.data();
+  const size_t size = gradient.size();
+  int32_t differences = 0;  // negative if one of them is
+  for (size_t i = 0; i < size; ++i) {
+    differences |= limit - 1 - MagnitudeBits(from[i]);
+    const double rounded = static_cast<double>(from[i]) * scale + kRounder;
+    // Unsigned: a bad number may be anything.
+    const auto value = std::bit_cast<uint64_t>(rounded) - static_cast<uint64_t>(kRounderBits);
+    const uint64_t before = kMode == SumMode::kStore ? 0 : static_cast<uint64_t>(to[i]);
+    to[i] = static_cast<int64_t>(before + value);
+  }
+  return differences >= 0;
+}
+
+/// The nearest double, like a cast, in steps that vector registers have. The halves of the integer
+/// become the low bits of 2^52 and of 2^84; the upper half is made positive before, by 2^31.
+double ToDouble(int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  const auto low = std::bit_cast<double>((bits & 0xffffffffU) | std::bit_cast<uint64_t>(0x1p52));
+  const auto high =
+      std::bit_cast<double>((bits >> 32) ^ (std::bit_cast<uint64_t>(0x1p84) | 0x80000000U));
+  return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
+}
+
+template <SumMode kMode>
+bool AddFloatTo(std::span<const float> gradient, std::span<float> sum) {
+  int32_t bad = 0;
+  const size_t size = gradient.size();
+  for (size_t i = 0; i < size; ++i) {
+    const float value = kMode == SumMode::kStore ? gradient[i] : sum[i] + gradient[i];
+    bad |= static_cast<int32_t>(!IsFinite(value));
+    sum[i] = value;
+  }
+  return bad == 0;
+}
+
+}  // namespace
+
+size_t AddFixedPoint(std::span<const float> gradient, uint32_t fraction_bits, SumMode mode,
+                     std::span<int64_t> sum) {
+  bool good = mode == SumMode::kStore
+                  ? AddFixedPointTo<SumMode::kStore>(gradient, fraction_bits, sum)
+                  : AddFixedPointTo<SumMode::kAdd>(gradient, fraction_bits, sum);
+  const double scale = std::ldexp(1.0, static_cast<int>(fraction_bits));
+  if (good) return kNoElement;
+  size_t first = 0;
+  while (Fits(static_cast<double>(gradient[first]) * scale)) ++first;
+  return first;
+}
+
+size_t AddFloat(std::span<const float> gradient, SumMode mode, std::span<float> sum) {
+  bool good = mode == SumMode::kStore ? AddFloatTo<SumMode::kStore>(gradient, sum)
+                                      : AddFloatTo<SumMode::kAdd>(gradient, sum);
+  return good ? kNoElement : NotFinite(sum);
+}
+
+size_t ToBfloat16(std::span<const float> from, std::span<uint16_t> to) {
+  int32_t bad = 0;
+  const size_t size = from.size();
+  for (size_t i = 0; i < size; ++i) {
+    to[i] = RoundedUpperHalf(std::bit_cast<uint32_t>(from[i]));
+    bad |=
+        static_cast<int32_t>(!IsFiniteBfloat16(to[i])) | static_cast<int32_t>(!IsFinite(from[i]));
+  }
+  if (bad == 0) return kNoElement;
+  size_t first = 0;
+  while (IsFinite(from[first]) && IsFiniteBfloat16(to[first])) ++first;
+  return first;
+}
+
+void FixedPointToFloat(std::span<const int64_t> from, uint32_t fraction_bits, std::span<float> to) {
+  const double scale = std::ldexp(1.0, -static_cast<int>(fraction_bits));
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i] = static_cast<float>(ToDouble(from[i]) * scale);
+  }
+}
+
+void Bfloat16ToFloat(std::span<const uint16_t> from, std::span<float> to) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i]) << 16);
+  }
+}
+
+size_t NotFinite(std::span<const float> values) {
+  int32_t bad = 0;
+  for (float value : values) bad |= static_cast<int32_t>(!IsFinite(value));
+  if (bad == 0) return kNoElement;
+  size_t first = 0;
+  while (IsFinite(values[first])) ++first;
+  return first;
+}
+
+}  // namespace muster::sdk
