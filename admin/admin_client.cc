@@ -3,19 +3,23 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/token_file.h"
 #include "proto/admin.grpc.pb.h"
 #include "proto/fields/generated.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
+#include "security/rpc/grpc_credentials.h"
 
 namespace muster {
 namespace {
 
 constexpr int kMessageBytesMax = 256 << 20;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+/// An error if our certificate cannot be used.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const MasterTarget& target) {
   grpc::ChannelArguments arguments;
   // A restarted master answers soon, so retry often.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -27,21 +31,25 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // Channels share nothing, so the back-off of one caller does not slow down another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  // Addresses are numeric. So they need no name resolution, and no wait before it is repeated.
-  constexpr std::string_view kLocalhost = "localhost:";
-  const std::string numeric =
-      address.starts_with(kLocalhost) ? "127.0.0.1:" + address.substr(kLocalhost.size()) : address;
-  return grpc::CreateCustomChannel((numeric.starts_with('[') ? "ipv6:" : "ipv4:") + numeric,
-                                   grpc::InsecureChannelCredentials(), arguments);
+  QuietGrpc();
+  DetectVanishedServer(&arguments);
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (target.tls.has_value()) {
+    MUSTER_ASSIGN_OR_RETURN(
+        credentials, MakeGrpcChannelCredentials({.files = *target.tls, .ours = {target.job.id, {}}},
+                                                Role::kMaster, SystemClock().Wall(), &arguments));
+  }
+  return grpc::CreateCustomChannel(ChannelTarget(target.address), credentials, arguments);
 }
 
 class GrpcAdminClient final : public AdminClient {
  public:
   GrpcAdminClient(MasterTarget target, std::chrono::milliseconds deadline, WhenAway when_away)
-      : target_(std::move(target)),
-        deadline_(deadline),
-        when_away_(when_away),
-        stub_(v1::AdminService::NewStub(MakeChannel(target_.address))) {}
+      : target_(std::move(target)), deadline_(deadline), when_away_(when_away) {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(target_);
+    usable_ = channel.status();
+    if (channel.ok()) stub_ = v1::AdminService::NewStub(*channel);
+  }
 
   absl::StatusOr<JobStatus> GetStatus() override {
     return Read<JobStatus>(
@@ -62,6 +70,9 @@ class GrpcAdminClient final : public AdminClient {
   }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
     return Call<v1::ReportNodeResponse>(&Stub::ReportNode, request, deadline_).status();
+  }
+  absl::StatusOr<v1::JoinNodeResponse> JoinNode(const v1::JoinNodeRequest& request) override {
+    return Call<v1::JoinNodeResponse>(&Stub::JoinNode, request, deadline_);
   }
   absl::Status Drain() override {
     return Call<v1::DrainResponse>(&Stub::Drain, v1::DrainRequest(), deadline_).status();
@@ -101,6 +112,7 @@ class GrpcAdminClient final : public AdminClient {
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
                                 const Request& request, std::chrono::milliseconds deadline) {
+    MUSTER_RETURN_IF_ERROR(usable_);
     grpc::ClientContext context;
     const JobIdentity& job = target_.job;
     if (!job.id.empty()) context.AddMetadata(kJobIdMetadata, job.id);
@@ -140,7 +152,9 @@ class GrpcAdminClient final : public AdminClient {
   const MasterTarget target_;
   const std::chrono::milliseconds deadline_;
   const WhenAway when_away_;
-  const std::unique_ptr<Stub> stub_;
+  /// Why there is no stub.
+  absl::Status usable_;
+  std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace

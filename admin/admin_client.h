@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "proto/status/job_status.h"
 #include "proto/status/partition_status.h"
 #include "proto/status/shard_status.h"
+#include "security/credentials.h"
 
 namespace muster {
 
@@ -28,6 +30,7 @@ class AdminClient {
       const v1::RetryShardsRequest& request) = 0;
   virtual absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) = 0;
   virtual absl::Status ReportNode(const v1::ReportNodeRequest& request) = 0;
+  virtual absl::StatusOr<v1::JoinNodeResponse> JoinNode(const v1::JoinNodeRequest& request) = 0;
   virtual absl::Status Drain() = 0;
   virtual absl::StatusOr<v1::DrainNodeResponse> DrainNode(const v1::DrainNodeRequest& request) = 0;
   virtual absl::Status ResumeNode(const v1::ResumeNodeRequest& request) = 0;
@@ -50,6 +53,9 @@ struct MasterTarget {
   /// The file of the job's token (base/token_file.h). It is read at every call, so a new token is
   /// used at once.
   std::string token_file;
+  /// Our certificate, of an operator or a scaler; without one, calls are plain text. If it cannot
+  /// be used, every call fails with the reason.
+  std::optional<CredentialFiles> tls = std::nullopt;
 };
 
 /// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take

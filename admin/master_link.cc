@@ -33,6 +33,14 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
   request.set_start(report.start.value());
   request.set_pid(report.pid);
   request.set_what(report.exited ? "exited" : "started");
+  if (report.exited) request.set_cause(std::string(ToString(report.disruption)));
+  if (report.held.has_value()) {
+    request.set_what("held");
+    request.set_cause(std::string(ToString(*report.held)));
+  } else if (report.resized.has_value()) {
+    request.set_what("resized");
+    request.set_cause(std::string(ToString(*report.resized)));
+  }
   request.set_signal(static_cast<uint32_t>(report.exit.signal));
   request.set_exit_code(static_cast<uint32_t>(report.exit.code));
   request.set_computing_token(report.computing_token);
@@ -43,6 +51,7 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
                              ? report.text.substr(report.text.size() - kReportTextMax)
                              : report.text));
   request.set_run_id(run_id);
+  request.set_host(Ascii(report.host));
   return request;
 }
 
@@ -58,12 +67,12 @@ MasterView ToView(const JobStatus& status) {
     for (const EpochStatus& epoch : dataset.epochs) view.records_done += epoch.records_done;
   }
   for (const NodeStatus& node : status.nodes) {
-    view.nodes.push_back(
-        {.name = node.name,
-         .state = node.state,
-         .start = StartNumber(node.start),
-         .drain = node.drain,
-         .minibatches = node.worker ? node.worker->times.minibatches_finished : 0});
+    view.nodes.push_back({.name = node.name,
+                          .state = node.state,
+                          .start = StartNumber(node.start),
+                          .drain = node.drain,
+                          .minibatches = node.worker ? node.worker->times.minibatches_finished : 0,
+                          .wait = node.wait});
   }
   return view;
 }

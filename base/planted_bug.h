@@ -56,7 +56,7 @@
     "a snapshot is taken while a part is half applied")                                            \
   X(kHalfLeft, "half-left", "section 6", kNone, 200,                                               \
     "a part stays half applied when its connection ends")                                          \
-  X(kImageNotCut, "image-not-cut", "section 1", kNone, 200,                                        \
+  X(kImageNotCut, "image-not-cut", "section 1", kNone, 600,                                        \
     "an image has rows that changed after its cut")                                                \
   X(kRandomRows, "random-rows", "section 6", kNone, 20, "new rows differ from process to process") \
   X(kPullCreates, "pull-creates", "section 6", kNone, 20, "a pull creates rows")                   \
@@ -144,18 +144,53 @@
   X(kEpochEndsWhenDone, "epoch-ends-when-done", "section 10", kNone, 40,                           \
     "an epoch ends when its shards are DONE")                                                      \
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
-    "that retention took a range is forgotten, its failure is not")
+    "that retention took a range is forgotten, its failure is not")                                \
+  X(kNoLook, "no-look", "section 11", kNone, 60, "a master answers without a look at the fence")   \
+  X(kLookBeforeSync, "look-before-sync", "section 11", kNone, 60,                                  \
+    "a master looks at the fence before its sync, not after it")                                   \
+  X(kNoLookAtStart, "no-look-at-start", "section 11", kNone, 1000,                                 \
+    "a master's first answer needs no look, so two may have one incarnation")                      \
+  X(kCopyBeforeClose, "copy-before-close", "section 11", kNone, 1000,                              \
+    "the journal is copied before its master is closed out")                                       \
+  X(kSweepsNewer, "sweeps-newer", "section 11", kNone, 150,                                        \
+    "a new run deletes files that a newer master asked for")                                       \
+  X(kGroupAppliesVote, "group-applies-vote", "12.1", kNone, 20,                                    \
+    "a member applies its sum when it has voted")                                                  \
+  X(kGroupStepNotJournaled, "group-step-not-journaled", "12.1", kNone, 20,                         \
+    "the shard of a step is journaled, the step is not")                                           \
+  X(kGroupAttemptNotJournaled, "group-attempt-not-journaled", "12.2", kNone, 20,                   \
+    "an attempt is told, but not journaled")                                                       \
+  X(kGroupCommitsAnySum, "group-commits-any-sum", "12.3", kNone, 4000,                             \
+    "a commit counts for the sum of any attempt")                                                  \
+  X(kGroupCountsAnyVote, "group-counts-any-vote", "12.4", kNone, 60,                               \
+    "a vote of any attempt counts")                                                                \
+  X(kGroupMajority, "group-majority", "12.4", kNone, 60,                                           \
+    "a step happens when most members have voted")                                                 \
+  X(kGroupTakesAnySum, "group-takes-any-sum", "12.5", kNone, 120,                                  \
+    "parts of another attempt are added")                                                          \
+  X(kGroupForgetsSum, "group-forgets-sum", "12.6", kNone, 400,                                     \
+    "a new attempt drops a sum before its commit is looked at")                                    \
+  X(kGroupSharesTwice, "group-shares-twice", "12.7", kNone, 120,                                   \
+    "a survivor's minibatches are divided again")                                                  \
+  X(kGroupLabelOfRequest, "group-label-of-request", "12.8", kNone, 20,                             \
+    "a copy of the state gets the label that was asked for")                                       \
+  X(kGroupLearnerSkips, "group-learner-skips", "12.9", kNone, 60,                                  \
+    "a learner with a copy counts as one with the newest state")                                   \
+  X(kGroupBelowCheckpoint, "group-below-checkpoint", "12.11", kNone, 60,                           \
+    "a rollback goes below the checkpoint")                                                        \
+  X(kGroupKeepsOldState, "group-keeps-old-state", "12.11", kNone, 4000,                            \
+    "a state keeps its label over a rollback of its step")
 
 /// X(enumerator, name, what is weaker)
-#define MUSTER_WEAKENING_LIST(X)                                                              \
-  X(kNone, "", "")                                                                            \
-  X(kLateNews, "late-news", "what an answer of the master says may come with a later answer") \
-  X(kRevivedLease, "revived-lease", "an ended lease goes on when nobody had its shard since") \
-  X(kLateBase, "late-base",                                                                   \
-    "a server forgets accepted files, and writes a base when it is refused")                  \
-  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")  \
-  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")          \
-  X(kBusyGrace, "busy-grace",                                                                 \
+#define MUSTER_WEAKENING_LIST(X)                                                                 \
+  X(kNone, "", "")                                                                               \
+  X(kLateNews, "late-news", "what an answer of the master says may come with a later answer")    \
+  X(kRevivedLease, "revived-lease", "an ended lease goes on when no worker had its shard since") \
+  X(kLateBase, "late-base",                                                                      \
+    "a server forgets accepted files, and writes a base when it is refused")                     \
+  X(kLanesForget, "lanes-forget", "a lane keeps nothing for partitions that it loads later")     \
+  X(kAgeless, "ageless", "no lease ends for lack of progress, and no trainer hangs")             \
+  X(kBusyGrace, "busy-grace",                                                                    \
     "a long grace period, in which shards are granted and forgotten; low floors")
 
 namespace muster {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,5 +21,21 @@ std::string Printable(std::string_view text);
 /// A quotation of a text from outside, for messages: in UTF-8, on one line, and with "..." after
 /// the first `bytes_max` bytes.
 std::string Excerpt(std::string_view text, size_t bytes_max);
+
+/// "1,234,567": how texts for people write counts.
+inline std::string CountText(uint64_t count) {
+  std::string text = std::to_string(count);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
+/// "1 shard", "1,234 shards"; `many` where an s is not the plural.
+inline std::string CountText(uint64_t count, std::string_view one, std::string_view many = "") {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", CountText(count), one)
+                      : fmt::format("{} {}", CountText(count), many);
+}
 
 }  // namespace muster

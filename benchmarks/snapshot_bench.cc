@@ -71,12 +71,13 @@ double Median(const std::function<void()>& between, const std::function<void()>&
 
 int Run(const Load& load) {
   const PartitionImage image = MakeImage(load);
+  const std::unique_ptr<ObjectStore> store = OpenDirectoryStore(load.directory);
   const std::vector<float>& rows = image.rows[0].rows;
   uint64_t written = 0, number = 0;
   const auto remove = [&] { std::filesystem::remove_all(load.directory); };
   const double write = Median(remove, [&] {
     for (uint64_t i = 0; i < load.snapshots; ++i) {
-      const auto file = WriteSnapshot(load.directory, PartitionId(0), OwnerEpoch(1),
+      const auto file = WriteSnapshot(store.get(), PartitionId(0), OwnerEpoch(1),
                                       SnapshotNumber(MasterIncarnation(1), ++number), image);
       if (!file.ok()) {
         fmt::print(stderr, "{}\n", file.status().ToString());

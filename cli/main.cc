@@ -6,9 +6,9 @@
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
+#include "cli/reference/named_verb.h"
 #include "cli/run/run_command.h"
 #include "cli/show/output.h"
-#include "cli/verbs/named_verb.h"
 #include "cli/verbs/verbs.h"
 #include "host/processes/supervise.h"
 
@@ -17,13 +17,15 @@ namespace {
 
 int Main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "run" || verb == "verify") HoldSignals();
+  // `muster node` is process 1 of its pod: the kernel drops signals that it does not handle, and
+  // its supervision reads those that wait.
+  if (verb == "run" || verb == "verify" || verb == "node") HoldSignals();
   // Not a verb for people: the supervising process of each node. The option parser does not see it,
   // because it would read the node's own arguments.
   if (verb == "supervise") {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
-    return RunSupervise(*options);
+    return ExitCodeOf(Supervise(*options));
   }
   // Not for a supervising process, because failpoints are for nodes and verbs.
   if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {

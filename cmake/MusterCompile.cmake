@@ -42,10 +42,6 @@ if(MUSTER_SANITIZE)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 
-if(MUSTER_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
-
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # GCC 12's std::stable_sort uses what its own headers call deprecated.
   add_compile_options(-Wthread-safety -Wno-deprecated-declarations)
@@ -63,3 +59,7 @@ find_program(MUSTER_MOLD mold)
 if(MUSTER_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
+# Two hundred test programs hold the same libraries: uncompressed, debug information is two thirds of a build folder.
+add_link_options(-Wl,--compress-debug-sections=zlib)
+# Thin: an archive names its objects and does not copy them.
+set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcT <TARGET> <LINK_FLAGS> <OBJECTS>")

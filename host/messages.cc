@@ -15,10 +15,12 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
                   .pid = event.pid,
                   .exited = true,
                   .exit = event.exit,
-                  .text = MemoryKillText(event)};
+                  .text = DisruptionText(event.disruption, event.disruption_text),
+                  .disruption = event.disruption};
   const auto say = [&tell](const std::string& text) {
     if (!text.empty()) tell.text += (tell.text.empty() ? "" : "; ") + text;
   };
+  say(MemoryKillText(event));
   const ExitKind kind = Classify(event.exit);
   if (event.slot.has_value()) {
     const size_t loops = event.slot->computing.size();
@@ -26,7 +28,7 @@ TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts) {
     if (const auto alone = event.slot->Alone()) {
       tell.computing_token = alone->token.value();
       tell.minibatches_started = alone->minibatches_started;
-    } else if (kind == ExitKind::kProgram && loops > 0) {
+    } else if (kind == ExitKind::kProgram && event.disruption == Disruption::kNone && loops > 0) {
       say(
           fmt::format("its loops were in {}{} shards. It is not known which shard caused the exit, "
                       "so no failure is counted",
@@ -88,9 +90,10 @@ std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay
     return fmt::format("{} could not be started ({}); trying again{}", event.node,
                        FirstLine(event.last_words), when);
   }
-  const std::string memory = MemoryKillText(event);
+  std::string why = DisruptionText(event.disruption, event.disruption_text);
+  if (why.empty()) why = MemoryKillText(event);
   return fmt::format("{} ended ({}{}); restarting it{}", event.node, ToString(event.exit),
-                     memory.empty() ? "" : ": " + memory, when);
+                     why.empty() ? "" : ": " + why, when);
 }
 
 std::string InSeconds(std::chrono::milliseconds duration) {

@@ -12,6 +12,7 @@
 #include "base/words/types.h"
 #include "host/exit_status.h"
 #include "host/resources.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 #include "proto/messages/slot_file.h"
@@ -34,6 +35,7 @@ struct MasterView {
     StartNumber start;                     // that was told; 0: none
     DrainState drain = DrainState::kNone;  // of this process alone
     uint64_t minibatches = 0;              // that this process of a worker has finished
+    NodeWait wait = NodeWait::kNone;       // of a start that has no process yet
   };
   std::vector<Node> nodes;
 };
@@ -60,9 +62,27 @@ struct NodeExited {
   /// It never ran, because the machine temporarily lacked something (disk, memory, descriptors,
   /// processes). It is no failure of the node.
   bool not_started = false;
+  /// Other than kNone: the exit is no failure of the node or of the shards that it was in.
+  Disruption disruption = Disruption::kNone;
+  std::string disruption_text;  // the words of the cluster; may be empty
+};
+/// A node that was ordered to start has no process yet, and why. Told again when `wait` or `reason`
+/// changes.
+struct NodeHeld {
+  std::string node;
+  NodeWait wait = NodeWait::kNone;
+  std::string reason;  // the words of the cluster
+};
+/// What became of NodeHost::SetLimits(), from a host that learns it later than the call returns.
+/// kDeferred is told once, and kDone or kRefused may follow.
+struct NodeResized {
+  std::string node;
+  Resources limits;
+  ResizeAnswer answer = ResizeAnswer::kDone;
+  std::string reason;  // the words of the cluster
 };
 /// A report that a host (node_host.h) makes on a node.
-using HostReport = std::variant<NodeStarted, NodeExited>;
+using HostReport = std::variant<NodeStarted, NodeExited, NodeHeld, NodeResized>;
 /// The master answered a question that was asked at `asked_at`.
 struct MasterAnswered {
   MasterView view;
@@ -100,6 +120,12 @@ struct TellMaster {
   uint32_t minibatches_started = 0;
   uint64_t incarnation = 0;  // of a worker's process; 0: it left none behind
   std::string text;
+  std::string host;                           // of a node that `muster join` runs
+  Disruption disruption = Disruption::kNone;  // of an exit
+  /// Instead of a start or an exit: why it has no process yet, in `text` in the cluster's words.
+  std::optional<NodeWait> held;
+  /// Instead of a start or an exit: what became of other limits, and in `text` why.
+  std::optional<ResizeAnswer> resized;
 };
 struct AskCancel {
   std::string reason;

@@ -55,6 +55,10 @@ class NodeHost {
   /// The idle time of all processors, as a running total. None if it is not known.
   virtual std::optional<std::chrono::microseconds> Idle() const = 0;
 
+  /// Why nobody would continue the run if this process ended, so that it must not go on; "" if
+  /// somebody would. Once it is something, it stays so.
+  virtual std::string WhyAbandoned() const { return ""; }
+
   /// The nodes that earlier scalers of this run left; their states come as reports. Call it once,
   /// before anything else. Errors: they cannot be listed.
   virtual absl::StatusOr<std::vector<FoundNode>> Find() = 0;
@@ -74,7 +78,8 @@ class NodeHost {
   virtual void Kill(const std::string& node) = 0;
   /// Changes both limits in place. Errors: NotFound if it does not run; FailedPrecondition, and
   /// nothing is changed, for a memory limit below its usage, or for a new limit on CPU if CPU
-  /// cannot be limited; Unimplemented if limits cannot change in place.
+  /// cannot be limited; Unimplemented if limits cannot change in place. A host that
+  /// learns later what became of them reports NodeResized.
   virtual absl::Status SetLimits(const std::string& node, const Resources& limits) = 0;
   /// The usage of the current process. Errors: NotFound if it does not run; Unavailable if it is
   /// not

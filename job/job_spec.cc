@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace muster {
@@ -10,9 +11,17 @@ std::string GroupOf(const JobSpec& spec) {
   return "muster." + spec.name;
 }
 
+uint32_t GroupMembersMax(const JobSpec& spec) {
+  return spec.group.members_max.value_or(
+      spec.worker.replicas_max.value_or(std::max(spec.worker.replicas, 1u)));
+}
+
 std::vector<std::pair<std::string, std::string>> FixedFields(const JobSpec& spec) {
   std::vector<std::pair<std::string, std::string>> fields;
   fields.emplace_back("spec.seed", fmt::format("{}", spec.seed));
+  if (HasGroup(spec)) {
+    fields.emplace_back("spec.group.globalBatch", fmt::format("{}", *spec.group.global_batch));
+  }
   fields.emplace_back("spec.partitions", fmt::format("{}", spec.partitions));
   std::string names;
   for (const DatasetSpec& dataset : spec.datasets) {

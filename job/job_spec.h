@@ -10,6 +10,7 @@
 #include "base/words/types.h"
 #include "job/policy_options.h"
 #include "job/source_spec.h"
+#include "store/names/place.h"
 
 namespace muster {
 
@@ -43,13 +44,65 @@ struct ReplicaSpec {
 
 /// What the scaler is told.
 struct ScalerSpec {
-  uint32_t port = 0;  // of REST; 0 = a free one of loopback
+  /// Where REST listens: a host without port.
+  std::string host = "127.0.0.1";
+  std::string advertise;  // the host by which others reach it; empty: `host`
+  uint32_t port = 0;      // 0 = a free one
   bool dry_run = false;
   std::vector<std::string> paused_policies;
   std::chrono::seconds cooldown{60};
   uint32_t interventions_per_hour = 12;
   /// Some of it, by thresholds.h; the rest is as it is.
   PolicyOptions policies;
+};
+
+enum class TlsUse : uint8_t {
+  kAuto,    // on all TCP as soon as any address of the job is not loopback
+  kAlways,  // on loopback, too
+};
+
+/// How the job's connections over TCP are protected; job/security.h decides from it.
+struct SecuritySpec {
+  TlsUse tls = TlsUse::kAuto;
+  bool insecure = false;  // plain text is allowed on addresses that are not loopback
+  /// Directory with ca.crt, ROLE.crt and ROLE.key; empty: `muster run` makes them.
+  std::string certificates;
+};
+
+/// What a job needs on Kubernetes beyond what it needs anywhere.
+struct KubernetesSpec {
+  /// A volume that outlives the job's pods.
+  struct Volume {
+    uint64_t size_bytes = 0;
+    std::string storage_class;  // empty: the cluster's
+    std::string claim;          // an existing PersistentVolumeClaim; empty: one is made
+  };
+  /// Fragments of a PodTemplateSpec, each the text of a JSON object; empty: none.
+  struct PodTemplates {
+    std::string all;
+    std::string master;
+    std::string ps;
+    std::string worker;
+  };
+
+  std::string image;  // of every pod
+  std::string ns;     // namespace; empty: as the command line says
+  Volume state{.size_bytes = uint64_t{10} << 30, .storage_class = {}, .claim = {}};
+  Volume snapshots{.size_bytes = uint64_t{50} << 30, .storage_class = {}, .claim = {}};
+  PodTemplates pod_templates;
+};
+
+/// A job whose workers train as one synchronous group (docs/protocol.md, section 12).
+struct GroupSpec {
+  /// Records of a step. Absent: the workers train asynchronously, each on its own.
+  std::optional<uint32_t> global_batch;
+  uint32_t members_min = 1;
+  /// Absent: the most workers that policies may start.
+  std::optional<uint32_t> members_max;
+  std::chrono::milliseconds silence_limit{5'000};
+  std::chrono::milliseconds join_wait{2'000};
+  /// A slow member gets fewer minibatches of a step.
+  bool balance = true;
 };
 
 /// A training job as the job file describes it: defaults filled in, bounds checked, paths absolute.
@@ -59,18 +112,36 @@ struct JobSpec {
   std::string name;
   uint64_t seed = 0;
   uint32_t partitions = 256;
+  /// The folder where relative paths begin.
+  std::string base_directory;
   std::string state_directory;
+  /// A folder, or a bucket with its options (store/names/place.h).
   std::string snapshot_directory;
+  S3Options s3;  // of snapshot_directory, and of exports to S3
   std::chrono::milliseconds snapshot_interval{10'000};
   std::chrono::milliseconds restore_timeout{120'000};
   std::vector<DatasetSpec> datasets;
   ReplicaSpec ps;
   ReplicaSpec worker;
+  GroupSpec group;
   ResourceSpec budget;  // of all workers and servers together; absent: the machine
   ScalerSpec scaler;
+  SecuritySpec security;
+  KubernetesSpec kubernetes;
 
-  /// "127.0.0.1:0" = a free loopback port, chosen once per run.
+  /// Where the master listens. "127.0.0.1:0" = a free loopback port, chosen once per run.
   std::string master_address = "127.0.0.1:0";
+  /// The host by which others reach it; empty: the host of `master_address`.
+  std::string master_advertise;
+
+  /// Where servers listen that this job starts. `muster join` has flags for the others.
+  struct ServerListen {
+    std::string address;      // a host; empty: the address by which the server reaches the master
+    std::string advertise;    // the host by which others reach it; empty: `address`
+    std::string ports = "0";  // PortRange; a lane takes the first free one
+  } server_listen;
+  /// So many servers, those with the highest numbers, are started by `muster join` elsewhere.
+  uint32_t servers_joined = 0;
 
   struct Leases {
     std::chrono::milliseconds duration{10'000};     // without a heartbeat
@@ -109,6 +180,13 @@ struct JobSpec {
 
   std::chrono::milliseconds drain_timeout{30'000};
 };
+
+/// Whether the workers are one synchronous group.
+inline bool HasGroup(const JobSpec& spec) {
+  return spec.group.global_batch.has_value();
+}
+/// The most members of the group.
+uint32_t GroupMembersMax(const JobSpec& spec);
 
 /// The consumer group to which a job tells how far it is in its topics: "muster.<job>".
 std::string GroupOf(const JobSpec& spec);

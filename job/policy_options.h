@@ -192,6 +192,17 @@ struct WorkerCountOptions {
   double spare_cpus = 0.7;
 };
 
+struct NoRoomOptions {
+  /// How long workers wait for a place in the cluster before fewer are wanted. An autoscaler needs
+  /// some minutes to add a machine, and does so only for what waits.
+  std::chrono::seconds hold{300};
+  /// How long a node waits that asks for more than it had: while a server waits, the job does.
+  std::chrono::seconds request_hold{60};
+  /// From then on until as many workers as before are tried again; doubled each time.
+  std::chrono::seconds retry{300};
+  std::chrono::seconds retry_max{3600};
+};
+
 struct PolicyOptions {
   CrashLoopOptions crash_loop;
   OutOfMemoryOptions out_of_memory;
@@ -200,6 +211,7 @@ struct PolicyOptions {
   HangOptions hang;
   ServerStragglerOptions server_straggler;
   StragglerOptions worker_straggler;
+  NoRoomOptions no_room;
   WorkerCountOptions worker_count;
 };
 

@@ -135,6 +135,24 @@ void AddHang(std::vector<Threshold>* all) {
   rows.Add<&Options::dump_grace>("dump_grace_s");
 }
 
+void AddNoRoom(std::vector<Threshold>* all) {
+  using Options = NoRoomOptions;
+  Rows<&PolicyOptions::no_room> rows("no-room", all);
+  rows.Add<&Options::hold>(
+      "hold_s", {"noRoom.hold", 0, kDay,
+                 "If workers wait for a place in the cluster for this long, fewer are wanted."});
+  rows.Add<&Options::request_hold>("request_hold_s",
+                                   {"noRoom.requestHold", 0, kDay,
+                                    "If a node with more memory or CPU than before waits for a "
+                                    "place for this long, it gets what "
+                                    "it had before."});
+  rows.Add<&Options::retry>(
+      "retry_s", {"noRoom.retry", 10, kDay,
+                  "After this time, as many workers as before are tried again; twice as long each "
+                  "time, up to an hour."});
+  rows.Add<&Options::retry_max>("retry_max_s");
+}
+
 void AddWorkerCount(std::vector<Threshold>* all) {
   using Options = WorkerCountOptions;
   Rows<&PolicyOptions::worker_count> rows("worker-count", all);
@@ -192,6 +210,10 @@ std::span<const KnownPolicy> KnownPolicies() {
        "If a server answers more slowly than its peers, gives it more CPU or restarts it", true},
       {"worker-straggler",
        "If a worker computes more slowly than its peers, gives it more CPU or restarts it", true},
+      {"no-room",
+       "If a cluster has no room for a node, gives it what it had before, or wants fewer workers "
+       "for a while",
+       true},
       {"worker-count",
        "Adds workers while that makes the job faster, removes workers that add nothing", true},
   };
@@ -209,6 +231,7 @@ const std::vector<Threshold>& Thresholds() {
     AddStraggler<&PolicyOptions::server_straggler>("server-straggler", "serverStraggler",
                                                    "a request", all);
     AddHang(all);
+    AddNoRoom(all);
     AddWorkerCount(all);
     return all;
   }();

@@ -7,6 +7,7 @@ namespace muster {
 
 /// Workers of a job.
 inline constexpr uint32_t kWorkersMax = 10'000;
+inline constexpr uint32_t kMinibatchesPerShardMax = 1'024;
 /// Parameter servers of a job.
 inline constexpr uint32_t kServerReplicasMax = 1'000;
 
@@ -23,6 +24,9 @@ inline constexpr uint32_t kFilesOfChain = 1'024;
 inline constexpr uint32_t kMetricsOfShard = 256;
 inline constexpr uint32_t kIntervals = 10'000'000;
 inline constexpr uint32_t kNameBytes = 256;
+inline constexpr uint32_t kMembers = 1'024;
+inline constexpr uint32_t kAddressesOfMember = 8;
+inline constexpr uint32_t kGroupTensors = 65'536;
 }  // namespace most
 
 }  // namespace muster

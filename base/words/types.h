@@ -44,6 +44,15 @@ using StartNumber = StrongId<struct StartNumberTag, uint64_t>;
 /// Run of a shard under one token; what a restore has undone runs again in a new one.
 using RunNumber = StrongId<struct RunNumberTag, uint32_t>;
 
+/// Synchronous groups (docs/protocol.md, section 12). A step is one update of the weights by all
+/// members together; the steps of a lineage are counted from 1, and 0 is the state before them.
+using StepNumber = StrongId<struct StepNumberTag, uint64_t>;
+/// Grows when steps are undone because nobody has their result any more.
+using LineageNumber = StrongId<struct LineageNumberTag, uint64_t>;
+/// Grows with every change of the members and with every new try of a step; never used again, also
+/// not after a restart of the master. 0 = none.
+using AttemptNumber = StrongId<struct AttemptNumberTag, uint64_t>;
+
 /// A counter that never repeats over master restarts: the incarnation in the upper 24 bits, a count
 /// in the lower 40. Every value of a newer incarnation is larger than every value of an older one.
 /// The zero value means "none".

@@ -56,8 +56,9 @@ def spec(options, row, inputs, folder):
     elif row.mode != "read":
         command += [inputs["keys"], str(row.dim)]
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
+    security = {"security": {"tls": "always"}} if row.tls else {}
     return jobs.spec_of([dataset], command, workers=row.workers, servers=row.servers, snapshots=row.snapshots, partitions=row.partitions,
-                        training={"prefetchMinibatches": row.prefetch})
+                        training={"prefetchMinibatches": row.prefetch}, **security)
 
 
 def cpu_of(job):

@@ -65,6 +65,7 @@ class Row:
     servers: int = 1
     partitions: int = 256
     tcp: bool = False
+    tls: bool = False  # over TCP, the connections are encrypted
     peer: str = None  # torch, torch over TCP, dlrover
     limits: tuple = ()
     prefetch: int = 4

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/show/output.h"
 #include "job/file/load_job.h"
 #include "proto/fields/generated.h"
 #include "ps/export/export.h"
+#include "store/names/place.h"
 
 namespace muster {
 namespace {
@@ -23,6 +26,15 @@ bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestRespo
                     b.partitions().end(), [](const auto& one, const auto& other) {
                       return one.SerializeAsString() == other.SerializeAsString();
                     });
+}
+
+/// A bucket gets the options of the job's snapshots; if those are in a folder, of the job file.
+absl::StatusOr<std::string> OutputPlace(const std::string& output, const JobSpec& job,
+                                        const v1::GetManifestResponse& manifest) {
+  if (!IsS3Place(output)) return output;
+  if (!IsS3Place(manifest.snapshot_directory())) return PlaceWithOptions(output, job.s3);
+  MUSTER_ASSIGN_OR_RETURN(const S3Place snapshots, ParseS3Place(manifest.snapshot_directory()));
+  return PlaceWithOptions(output, snapshots.options);
 }
 
 }  // namespace
@@ -52,7 +64,8 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   options.job = job.spec.name;
   options.seed = job.spec.seed;
   options.snapshot_directory = manifest.snapshot_directory();
-  options.output_directory = output_directory;
+  MUSTER_ASSIGN_OR_RETURN(options.output_directory,
+                          OutputPlace(output_directory, job.spec, manifest));
   for (const v1::Table& table : manifest.tables()) {
     MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto<TableSpec>(table));
     options.tables.push_back(std::move(spec));
@@ -93,6 +106,15 @@ absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& ste
     PrintNote("the job replaced a snapshot while it was read; trying again with the newest ones");
     manifest = std::move(newer);
   }
+}
+
+void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables) {
+  if (format == OutputFormat::kJson) {
+    PrintData(nlohmann::json{{"output_directory", output_directory}, {"tables", tables}}.dump(2) +
+              "\n");
+    return;
+  }
+  PrintData(fmt::format("{} written to {}\n", CountText(tables, "table"), output_directory));
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cli/show/output.h"
 #include "cli/state/state_directory.h"
 #include "proto/admin.pb.h"
 
@@ -30,5 +31,8 @@ struct ExportSteps {
 /// in all. Returns the manifest that was written.
 inline constexpr int kExportTriesMax = 10;
 absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps);
+
+/// Says what was written.
+void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables);
 
 }  // namespace muster

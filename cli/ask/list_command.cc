@@ -10,7 +10,7 @@
 #include "admin/admin_client.h"
 #include "base/text.h"
 #include "cli/show/fit.h"
-#include "cli/show/progress.h"
+#include "cli/state/job_source.h"
 #include "cli/state/running_jobs.h"
 
 namespace muster {
@@ -24,9 +24,8 @@ ListedJob Ask(const StateDirectory& state) {
   const absl::StatusOr<Endpoint> endpoint = state.ReadEndpoint();
   if (!endpoint.ok()) return job;
   job.pid = endpoint->pid;
-  const std::unique_ptr<AdminClient> master = MakeAdminClient(
-      {.address = endpoint->master, .job = endpoint->job, .token_file = state.token()}, kDeadline,
-      WhenAway::kFail);
+  const std::unique_ptr<AdminClient> master =
+      MakeAdminClient(OperatorTarget(state, *endpoint), kDeadline, WhenAway::kFail);
   absl::StatusOr<JobStatus> status = master->GetStatus();
   if (status.ok()) job.status = *std::move(status);
   return job;

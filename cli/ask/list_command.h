@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "cli/show/output.h"
+#include "cli/state/cluster_target.h"
 #include "proto/messages/node_role.h"
 #include "proto/status/job_status.h"
 
 namespace muster {
 
 struct ListOptions {
+  ClusterTarget cluster = {};
   OutputFormat output = OutputFormat::kText;
 };
 /// `muster list`: the jobs that run on this machine. Returns the exit code of the process.

@@ -8,9 +8,9 @@
 #include "admin/admin_client.h"
 #include "admin/shard_id.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/ask/export_command.h"
 #include "cli/show/json_output.h"
-#include "cli/show/progress.h"
 #include "cli/show/text_output.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
@@ -119,14 +119,8 @@ int ExportCommand(const ExportCommandOptions& options) {
                                return WriteExportOf(newest, *state, options.output_directory);
                              }});
   if (!manifest.ok()) return PrintError(manifest.status());
-  if (options.query.output == OutputFormat::kJson) {
-    PrintJson(
-        {{"output_directory", options.output_directory}, {"tables", manifest->tables_size()}});
-  } else {
-    PrintData(fmt::format("{} written to {}\n",
-                          CountText(static_cast<uint64_t>(manifest->tables_size()), "table"),
-                          options.output_directory));
-  }
+  PrintExported(options.query.output, options.output_directory,
+                static_cast<uint64_t>(manifest->tables_size()));
   return kExitSucceeded;
 }
 

@@ -9,8 +9,10 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/show/output.h"
+#include "cli/state/job_source.h"
 #include "cli/state/state_directory.h"
 #include "host/processes/node_stacks.h"
+#include "proto/status/joined_node.h"
 
 namespace muster {
 namespace {
@@ -21,19 +23,33 @@ std::string NamesOf(const std::map<std::string, std::vector<pid_t>>& nodes) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// What to say if no process of this machine is the node's.
+std::string WhereElse(const StacksOptions& options,
+                      const std::map<std::string, std::vector<pid_t>>& nodes) {
+  const auto client = ConnectToMaster(options.query);
+  const auto status = client.ok() ? (*client)->GetStatus() : client.status();
+  for (const NodeStatus& node : status.ok() ? status->nodes : std::vector<NodeStatus>()) {
+    if (node.name != options.node || !IsJoined(node)) continue;
+    return fmt::format(
+        "`muster join` runs {} on {}, where alone its stacks can be had: there, `kill -QUIT $(ps "
+        "-o ppid= -p {})` writes them into its log, in `logs` of the folder --state-dir",
+        node.name, node.host, node.pid);
+  }
+  return fmt::format("no process of node '{}' runs; nodes with a process: {}", options.node,
+                     NamesOf(nodes));
+}
+
 }  // namespace
 
 int StacksCommand(const StacksOptions& options) {
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
   const absl::StatusOr<Endpoint> endpoint = state->ReadEndpoint();
-  if (!endpoint.ok()) return PrintError(endpoint.status());
+  if (!endpoint.ok()) return PrintError(SayWhereLooked(endpoint.status(), options.query.target));
   const auto nodes = ProcessesOfNodes(static_cast<pid_t>(endpoint->pid));
   const auto found = nodes.find(options.node);
   if (found == nodes.end()) {
-    return PrintError(fmt::format("no process of node '{}' runs; nodes with a process: {}",
-                                  options.node, NamesOf(nodes)),
-                      kExitUsage);
+    return PrintError(WhereElse(options, nodes), kExitUsage);
   }
   const bool text = options.query.output == OutputFormat::kText;
   nlohmann::json lines = nlohmann::json::array();

@@ -10,10 +10,13 @@
 #include "base/text.h"
 #include "cli/show/fit.h"
 #include "cli/show/progress.h"
+#include "cli/show/secret_name.h"
 #include "proto/fields/json.h"
 
 namespace muster::metrics {
 namespace {
+
+constexpr std::string_view kEnvPrefix = "spec.replicaSpecs.worker.env.";
 
 constexpr size_t kColumns = 80;
 constexpr size_t kJobsPerTable = 3;
@@ -218,7 +221,7 @@ std::vector<std::pair<std::string, std::string>> SettingsOf(const JobSpec& spec)
   add("spec.replicaSpecs.worker.replicas", spec.worker.replicas);
   add("spec.replicaSpecs.worker.command", fmt::format("{}", fmt::join(spec.worker.command, " ")));
   for (const auto& [name, value] : spec.worker.env) {
-    add("spec.replicaSpecs.worker.env." + name, value);
+    add(std::string(kEnvPrefix) + name, value);
   }
   add("spec.training.unacknowledgedMinibatchesMax", spec.training.unacknowledged_minibatches_max);
   add("spec.training.wireEncoding", spec.training.wire_encoding);
@@ -258,6 +261,16 @@ std::vector<Difference> DifferencesOf(const std::vector<ComparedJob>& jobs) {
     }
     return true;
   });
+  // Whether secrets differ is worth knowing. They themselves are not for a terminal or a file.
+  for (Difference& difference : all) {
+    std::string_view name = difference.field;
+    if (!name.starts_with(kEnvPrefix)) continue;
+    name.remove_prefix(kEnvPrefix.size());
+    if (!LooksSecret(name)) continue;
+    for (auto& value : difference.values) {
+      if (value) *value = kHiddenValue;
+    }
+  }
   return all;
 }
 

@@ -40,6 +40,7 @@ struct Difference {
   std::string field;
   std::vector<std::optional<std::string>> values;
 };
+/// Values of environment variables with the names of secrets (cli/show/secret_name.h) are hidden.
 std::vector<Difference> DifferencesOf(const std::vector<ComparedJob>& jobs);
 
 /// Tables of at most 80 columns, with up to three jobs in each. A * stands at the best value of a

@@ -1,9 +1,9 @@
 #include "cli/metrics/event_file.h"
 
-#include <array>
 #include <optional>
 #include <utility>
 
+#include "base/checksum/crc32c.h"
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
 
@@ -52,16 +52,6 @@ constexpr char kFileVersion[] = "brain.Event:2";
 constexpr size_t kHeaderBytes = 12;  // length, checksum of the length
 constexpr size_t kFooterBytes = 4;   // checksum of the data
 
-constexpr std::array<uint32_t, 256> kCrcTable = [] {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < table.size(); ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
-    table[i] = crc;
-  }
-  return table;
-}();
-
 /// As records have it: the checksum of bytes that contain checksums would be weak otherwise.
 uint32_t MaskedCrc(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
@@ -101,14 +91,6 @@ std::optional<std::string_view> FirstRecord(std::string_view bytes) {
 }
 
 }  // namespace
-
-uint32_t Crc32c(std::string_view bytes) {
-  uint32_t crc = ~0u;
-  for (const char byte : bytes) {
-    crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<uint8_t>(byte)) & 0xff];
-  }
-  return ~crc;
-}
 
 std::string EncodeHead(std::string_view writer, double wall_seconds) {
   return EncodeRecord({.wall_time = wall_seconds,

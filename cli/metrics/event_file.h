@@ -31,7 +31,4 @@ struct EventFile {
 };
 EventFile DecodeEventFile(std::string_view bytes);
 
-/// CRC-32C (Castagnoli).
-uint32_t Crc32c(std::string_view bytes);
-
 }  // namespace muster::metrics

@@ -16,7 +16,6 @@
 #include "cli/metrics/points.h"
 #include "cli/run/run_checks.h"
 #include "cli/show/output.h"
-#include "cli/show/progress.h"
 #include "scaler/history/history_reader.h"
 
 namespace muster::metrics {

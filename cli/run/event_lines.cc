@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/show/progress.h"
+#include "base/text.h"
 #include "host/messages.h"
 #include "master/core/event_log.h"
 
@@ -38,6 +38,15 @@ std::vector<EventLine> EventLines(const std::vector<MasterEvent>& events, uint64
                                        event.node == "scaler"});
   }
   return lines;
+}
+
+std::optional<std::string> DecisionLine(const scaler::rest::Event& event,
+                                        uint64_t started_wall_us) {
+  const bool told = event.kind == "decision" || event.kind == "action" || event.kind == "outcome";
+  if (!told || event.wall_us < started_wall_us) return std::nullopt;
+  return fmt::format("#{} {}{} {}: {}", event.id, event.kind,
+                     event.verdict.empty() ? "" : " " + event.verdict, event.target,
+                     Printable(event.because.substr(0, event.because.find('\n'))));
 }
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "cli/run/event_lines.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/node_counts.h"
+#include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
 #include "host/processes/log_reader.h"
 #include "proto/messages/node_role.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{250};
 constexpr std::chrono::milliseconds kTickInterval{100};
+constexpr std::chrono::hours kRenewInterval{1};
 constexpr std::chrono::milliseconds kAskDeadline{2'000};
 constexpr std::chrono::milliseconds kSilence{2'000};
 constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
@@ -57,17 +59,16 @@ JobRunner::JobRunner(Options options, const Clock* clock)
 }
 
 JobRunner::~JobRunner() {
-  Do(EndNodes{});
+  CloseLife();
   ::close(life_read_);
   ::close(beat_fd_);
 }
 
 SummaryInput JobRunner::Run() {
+  renewed_at_ = clock_->Now();
   link_ = std::make_unique<MasterLink>(
-      MakeAdminClient({.address = options_.plan.master_address,
-                       .job = {options_.plan.job_id, options_.plan.job.name},
-                       .token_file = state_.token()},
-                      kAskDeadline, WhenAway::kWait),
+      MakeAdminClient(OperatorTarget(state_, EndpointOf(options_.plan)), kAskDeadline,
+                      WhenAway::kWait),
       options_.plan.run_id, kPollInterval, clock_);
   while (!supervisor_.outcome().has_value()) {
     Carry(Tick{});
@@ -80,6 +81,10 @@ SummaryInput JobRunner::Run() {
     if (clock_->Now() - swept_at_ >= kTickInterval) {
       swept_at_ = clock_->Now();
       launcher_.Sweep();
+    }
+    if (options_.renew && clock_->Now() - renewed_at_ >= kRenewInterval) {
+      renewed_at_ = clock_->Now();
+      options_.renew();
     }
     if (!supervisor_.outcome().has_value()) Wait();
   }
@@ -104,7 +109,7 @@ SummaryInput JobRunner::Run() {
 void JobRunner::Wait() {
   std::vector<int> wake_fds = {link_->wake_fd()};
   if (options_.signal_fd >= 0) wake_fds.push_back(options_.signal_fd);
-  for (HostReport& report : launcher_.Wait(kTickInterval, wake_fds)) {
+  for (LaunchReport& report : launcher_.Wait(kTickInterval, wake_fds)) {
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
   ReadSignals();
@@ -121,7 +126,9 @@ void JobRunner::ReadSignals() {
   signalfd_siginfo info;
   while (options_.signal_fd >= 0 &&
          ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
-    if (++signals_ == 1) {
+    if (options_.leaves_at_signal) {
+      events_.push_back(LeaveWanted{});
+    } else if (++signals_ == 1) {
       events_.push_back(DrainWanted{});
     } else {
       events_.push_back(StopWanted{});
@@ -169,6 +176,7 @@ void JobRunner::Measure(const JobStatus& status, TimePoint asked_at) {
   if (trained > *trained_before_ + trained_) {
     trained_ = trained - *trained_before_;
     trained_at_ = asked_at;
+    if (!std::exchange(progressed_, true) && options_.on_progress) options_.on_progress();
   }
 }
 
@@ -191,7 +199,17 @@ void JobRunner::Do(const StartNode& effect) {
 }
 
 void JobRunner::Do(const EndNodes&) {
+  CloseLife();
+  if (options_.end_nodes) options_.end_nodes();
+}
+
+void JobRunner::CloseLife() {
   if (life_write_ >= 0) ::close(std::exchange(life_write_, -1));
+}
+
+void JobRunner::Do(TellMaster effect) {
+  effect.host = options_.host;
+  link_->Tell(effect);
 }
 
 void JobRunner::Do(const StopNode& effect) {
@@ -271,12 +289,9 @@ void JobRunner::ShowDecisions() {
   if (!list.ok()) return;
   for (const scaler::rest::Event& event : list->events) {
     event_shown_ = event.id;
-    // The master reports exits, notes are only for `muster events`, and former runs are over.
-    const bool told = event.kind == "decision" || event.kind == "action" || event.kind == "outcome";
-    if (!told || event.wall_us < started_wall_us_) continue;
-    last_event_ = fmt::format("#{} {}{} {}: {}", event.id, event.kind,
-                              event.verdict.empty() ? "" : " " + event.verdict, event.target,
-                              FirstLine(event.because));
+    const std::optional<std::string> line = DecisionLine(event, started_wall_us_);
+    if (!line) continue;
+    last_event_ = *line;
     if (display_.mode() == ProgressDisplay::Mode::kLines) {
       display_.Print(fmt::format("  {}", last_event_));
     }

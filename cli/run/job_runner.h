@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,16 @@ class JobRunner {
     int signal_fd = -1;
     /// Of the state directory's lock; kept open until every node is gone.
     int lock_fd = -1;
+    /// Called once an hour. May be empty.
+    std::function<void()> renew = {};
+    /// Signals mean that this process must go while the run continues elsewhere.
+    bool leaves_at_signal = false;
+    /// Ends workers and servers that are no processes of this machine. May be empty.
+    std::function<void()> end_nodes = {};
+    /// Called once, when the job is first seen to make progress in this process. May be empty.
+    std::function<void()> on_progress = {};
+    /// The name of this machine, which the master shows beside its own; "" = none.
+    std::string host = "";
   };
   /// `clock` outlives the runner.
   JobRunner(Options options, const Clock* clock);
@@ -51,10 +62,11 @@ class JobRunner {
   void Do(const StartNode& effect);
   void Do(const StopNode& effect);
   void Do(const KillNode& effect);
-  void Do(const TellMaster& effect) { link_->Tell(effect); }
+  void Do(TellMaster effect);
   void Do(const AskDrain&) { link_->AskDrain(); }
   void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
   void Do(const EndNodes&);
+  void CloseLife();
   void Do(const Note& effect);
   void Measure(const JobStatus& status, TimePoint asked_at);
   void Draw();
@@ -81,6 +93,7 @@ class JobRunner {
   RateMeter rate_;
   std::deque<RunEvent> events_;
   TimePoint swept_at_;
+  TimePoint renewed_at_;
   std::optional<JobStatus> status_;
   TimePoint answered_at_;
   int signals_ = 0;
@@ -89,6 +102,7 @@ class JobRunner {
   uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
   uint64_t event_shown_ = 0;
   // The training records, for the rate in the summary.
+  bool progressed_ = false;  // options_.on_progress was called
   std::optional<uint64_t> trained_before_;
   uint64_t trained_ = 0;
   std::optional<TimePoint> training_began_;

@@ -4,24 +4,31 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/words/exit_codes.h"
+#include "cli/run/node_hosts.h"
+#include "cli/run/pod_run.h"
 #include "cli/run/run_command.h"
 #include "cli/run/run_plan.h"
+#include "cli/run/run_security.h"
 #include "cli/run/scaler_settings.h"
 #include "cli/show/output.h"
 #include "cli/state/state_directory.h"
-#include "host/processes/local_host.h"
 #include "host/processes/log_file.h"
 #include "host/processes/machine.h"
 #include "host/processes/spawn.h"
 #include "job/file/load_job.h"
+#include "job/in_cluster.h"
 #include "master/service/master_main.h"
 #include "ps/service/server_main.h"
 #include "scaler/service/scaler_main.h"
+#include "security/credentials.h"
 
 namespace muster {
 namespace {
@@ -43,18 +50,55 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
-/// This machine, on which the plan's nodes run. The plan outlives it.
-LocalHost::Options HostOf(const RunPlan& plan, const StateDirectory& state,
-                          const ScalerCommandOptions& options) {
-  return {.program = plan.scaler_program,
-          .log_directory = state.logs(),
-          .life_fd = options.life_fd,
-          .held_fd = options.held_fd,
-          .socket_directory = state.nodes(),
-          .run_id = plan.run_id,
-          .command_of = [&plan](const std::string& node, NodeRole role) {
-            return CommandOf(plan, node, role);
-          }};
+/// Of --tls.
+std::optional<CredentialFiles> FilesIn(const std::string& directory, Role role) {
+  if (directory.empty()) return std::nullopt;
+  return CredentialFilesOf(directory, role);
+}
+
+/// As commands on this machine, and people elsewhere, reach the REST interface.
+RestAddress RestAddressOf(const JobSpec& job, uint16_t port) {
+  const ScalerSpec& scaler = job.scaler;
+  RestAddress address{.port = port, .pid = ::getpid()};
+  if (!IsWildcardHost(scaler.host)) address.host = WithoutBrackets(scaler.host);
+  address.advertise = scaler.advertise.empty() ? address.host : scaler.advertise;
+  return address;
+}
+
+/// What is pointed to outlives the result.
+scaler::ScalerOptions ScalerOptionsOf(const ScalerCommandOptions& options, const RunPlan& plan) {
+  const JobSpec& job = plan.job;
+  const StateDirectory state(job.state_directory);
+  const bool in_cluster = !plan.cluster_namespace.empty();
+  return {.job = {options.job_id, job.name},
+          .run_id = options.run_id,
+          .master_address = options.master_address,
+          .tls = FilesIn(options.tls, Role::kScaler),
+          .servers = job.ps.replicas - job.servers_joined,
+          .workers = job.worker.replicas,
+          .limits = InitialLimitsOf(job),
+          .keeper = KeeperOptionsOf(job),
+          .shape = JobShapeOf(job, in_cluster ? Resources{} : MachineResources()),
+          .decider = {.policies = PolicyOptionsOf(job),
+                      .arbiter = ArbiterOptionsOf(job),
+                      .paused = PausedPoliciesOf(job)},
+          .directory = state.scaler(),
+          .history_directory = state.scaler() + "/history",
+          .token_file = state.token(),
+          .rest_port = options.rest_port,
+          .rest_host = job.scaler.host,
+          .rest_advertise = job.scaler.advertise,
+          .rest_names = in_cluster ? InClusterRestNames(job.name, plan.cluster_namespace)
+                                   : std::vector<std::string>{},
+          .on_rest =
+              [&options, &job, state](uint16_t port) {
+                RestAddress address = RestAddressOf(job, port);
+                address.certificates = options.tls;
+                return state.WriteRestAddress(address);
+              },
+          .beat_fd = options.beat_fd,
+          .leaves_at_signal = in_cluster,
+          .passes_lost_locks = in_cluster};
 }
 
 }  // namespace
@@ -79,8 +123,11 @@ absl::StatusOr<PlantedBugs> ParsePlantedBug(const std::string& name) {
 
 int MasterCommand(const MasterCommandOptions& options) {
   InitLogging("master", LogLevel::kInfo);
-  absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
+  absl::StatusOr<LoadedJob> job =
+      LoadJobIn(options.cluster_namespace, options.job_file, options.base_directory);
   if (!job.ok()) return ExitCodeOf(job.status());
+  const absl::Status secure = CheckCertificatesGiven(job->spec, options.tls);
+  if (!secure.ok()) return ExitCodeOf(secure);
   MasterOptions master;
   master.job = job->spec;
   master.listen_address = options.listen_address;
@@ -90,11 +137,16 @@ int MasterCommand(const MasterCommandOptions& options) {
   const absl::Status made = state.MakeToken();
   if (!made.ok()) return ExitCodeOf(made);
   master.token_file = state.token();
+  master.journal_owner = {
+      .machine = ThisMachine(), .starter = options.started_by, .take_over = options.take_over};
+  master.tls = FilesIn(options.tls, Role::kMaster);
   master.retry_failed = options.retry_failed;
   absl::StatusOr<PlantedBugs> bugs = ParsePlantedBug(options.planted_bug);
   if (!bugs.ok()) return ExitCodeOf(bugs.status());
   master.planted_bugs = *bugs;
-  return ExitCodeOf(RunMaster(master));
+  const absl::Status ended = RunMaster(master);
+  const int code = ExitCodeOf(ended);
+  return absl::IsCancelled(ended) ? kTakenOverExit : code;
 }
 
 int ServerCommand(const ServerCommandOptions& options) {
@@ -104,8 +156,17 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.start = StartNumber(options.start);
   server.master_address = options.master_address;
   server.socket_directory = options.socket_directory;
+  const auto ports = ParsePortRange(options.ports);
+  if (!ports.ok()) return ExitCodeOf(Annotate(ports.status(), "--ports"));
+  server.listen = {.address = options.address,
+                   .advertise = options.advertise,
+                   .ports = *ports,
+                   .tls = !options.tls.empty(),
+                   .insecure = options.insecure};
+  server.snapshot_directory = options.snapshot_root;
   server.threads = options.threads;
   server.job_id = options.job_id;
+  server.tls = FilesIn(options.tls, Role::kServer);
   server.drain_timeout = std::chrono::seconds(options.drain_timeout_s);
   return ExitCodeOf(ps::RunServer(server));
 }
@@ -118,8 +179,11 @@ int ScalerCommand(const ScalerCommandOptions& options) {
           fmt::format("descriptor {} is not open: only `muster run` can pass it", fd)));
     }
   }
-  absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, options.base_directory);
+  absl::StatusOr<LoadedJob> job =
+      LoadJobIn(options.cluster_namespace, options.job_file, options.base_directory);
   if (!job.ok()) return ExitCodeOf(job.status());
+  const absl::Status secure = CheckCertificatesGiven(job->spec, options.tls);
+  if (!secure.ok()) return ExitCodeOf(secure);
   const std::string self = OwnProgram();
   const RunPlan plan{.job = job->spec,
                      .base_directory = job->base_directory,
@@ -128,36 +192,19 @@ int ScalerCommand(const ScalerCommandOptions& options) {
                      .master_address = options.master_address,
                      .run_id = options.run_id,
                      .job_id = options.job_id,
+                     .certificates = options.tls,
+                     .cluster_namespace = options.cluster_namespace,
                      .trainer = options.trainer};
   const StateDirectory state(job->spec.state_directory);
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
   absl::Cleanup remove_address = [&state] { state.RemoveRestAddress(); };
   const SystemClock clock;
-  const absl::StatusOr<scaler::KeeperOutcome> outcome =
-      scaler::RunScaler({.job = {options.job_id, job->spec.name},
-                         .run_id = options.run_id,
-                         .master_address = options.master_address,
-                         .servers = job->spec.ps.replicas,
-                         .workers = job->spec.worker.replicas,
-                         .limits = InitialLimitsOf(job->spec),
-                         .keeper = KeeperOptionsOf(job->spec),
-                         .shape = JobShapeOf(job->spec, MachineResources()),
-                         .decider = {.policies = PolicyOptionsOf(job->spec),
-                                     .arbiter = ArbiterOptionsOf(job->spec),
-                                     .paused = PausedPoliciesOf(job->spec)},
-                         .directory = state.scaler(),
-                         .history_directory = state.scaler() + "/history",
-                         .open_host = [&] { return LocalHost::Open(HostOf(plan, state, options)); },
-                         .token_file = state.token(),
-                         .rest_port = options.rest_port,
-                         .on_rest =
-                             [&state](uint16_t port) {
-                               return state.WriteRestAddress({.port = port, .pid = ::getpid()});
-                             },
-                         .beat_fd = options.beat_fd,
-                         .signal_fd = signal_fd},
-                        &clock);
+  scaler::ScalerOptions scaler = ScalerOptionsOf(options, plan);
+  scaler.signal_fd = signal_fd;
+  HostOpener host(&plan, &options, &clock);
+  scaler.open_host = [&] { return host.Open(signal_fd); };
+  const absl::StatusOr<scaler::KeeperOutcome> outcome = scaler::RunScaler(scaler, &clock);
   if (!outcome.ok()) return ExitCodeOf(outcome.status());
   switch (outcome->state) {
     case scaler::KeeperOutcome::State::kJobOver:

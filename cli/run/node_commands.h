@@ -9,7 +9,7 @@
 
 /// The verbs that are nodes themselves. `muster run` starts them; containers may, too. Each returns
 /// the exit code of the process: 0 after a clean stop, 2 if its input is wrong (a restart does not
-/// help), 1 otherwise.
+/// help), kTakenOverExit if another master has taken the job, 1 otherwise.
 namespace muster {
 
 struct MasterCommandOptions {
@@ -19,7 +19,11 @@ struct MasterCommandOptions {
   std::string run_id;
   bool retry_failed = false;
   std::string job_id;
-  std::string planted_bug;  // for tests: breaks one rule of the protocol
+  std::string tls;                // directory of certificates; "" = plain text
+  std::string cluster_namespace;  // as RunPlan
+  std::string started_by;         // a random id of the `muster run`; "" = not known
+  bool take_over = false;         // from a master that may still run
+  std::string planted_bug;        // for tests: breaks one rule of the protocol
 };
 int MasterCommand(const MasterCommandOptions& options);
 
@@ -32,8 +36,14 @@ struct ServerCommandOptions {
   uint64_t start = 0;
   std::string master_address;
   std::string socket_directory;
+  std::string snapshot_root;  // as ps::ServerOptions::snapshot_directory
+  std::string address;        // as ps::ListenWish
+  std::string advertise;
+  std::string ports = "0";
+  bool insecure = false;
   uint32_t threads = 1;
   std::string job_id;
+  std::string tls;  // directory of certificates; "" = plain text
   uint32_t drain_timeout_s = 8;
 };
 int ServerCommand(const ServerCommandOptions& options);
@@ -44,9 +54,11 @@ struct ScalerCommandOptions {
   std::string master_address;
   std::string run_id;
   std::string job_id;
-  std::string trainer;       // absolute
-  std::string node_program;  // that is the servers; "" = this one
-  uint16_t rest_port = 0;    // of 127.0.0.1; 0: one that is free
+  std::string tls;                // directory of certificates; "" = plain text
+  std::string trainer;            // absolute
+  std::string node_program;       // that is the servers; "" = this one
+  uint16_t rest_port = 0;         // 0: one that is free
+  std::string cluster_namespace;  // as RunPlan
   // Inherited descriptors, of `muster run`: scaler/service/scaler_main.h. -1 = none.
   int life_fd = -1;
   int held_fd = -1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,9 +17,21 @@ namespace muster {
 /// may be empty. The error is the same that the run would give.
 absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress);
 
+/// Proves that the job can write its snapshots; a folder is created.
+absl::Status MakeSnapshotsWritable(const JobSpec& job);
+
 /// The id of the job whose journal is in the state directory, or `fresh` for a job that begins.
 /// Empty if the journal cannot be read; its master will say why. The caller must have the state
 /// directory's lock.
 std::string JobIdOf(const StateDirectory& state, const std::string& fresh);
+
+/// How often a run has started its master and its scaler, as the journal in the state directory
+/// has it. 0 for a run that is not the journal's, and if the journal cannot be read. The caller
+/// must have the state directory's lock.
+struct StartsBefore {
+  uint32_t master = 0;
+  uint32_t scaler = 0;
+};
+StartsBefore StartsOf(const StateDirectory& state, const std::string& run_id);
 
 }  // namespace muster

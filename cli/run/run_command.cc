@@ -7,28 +7,39 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/run/job_runner.h"
+#include "cli/run/node_hosts.h"
+#include "cli/run/pod_environment.h"
+#include "cli/run/pod_run.h"
 #include "cli/run/run_checks.h"
 #include "cli/run/run_plan.h"
+#include "cli/run/run_security.h"
 #include "cli/run/source_looks.h"
 #include "cli/run/summary.h"
 #include "cli/state/job_target.h"
 #include "host/processes/spawn.h"
 #include "job/file/load_job.h"
+#include "job/in_cluster.h"
 #include "master/service/epoch_end_options.h"
 
 namespace muster {
 namespace {
+
+constexpr std::chrono::seconds kScalerLeaveMax{10};
+/// Processes of a pod that was deleted may still end.
+constexpr std::chrono::seconds kLockPatience{10};
 
 uint64_t RandomNumber() {
   uint64_t number = 0;
@@ -36,38 +47,54 @@ uint64_t RandomNumber() {
   return number;
 }
 
-absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options,
-                                 const std::string& self) {
-  RunPlan plan{.job = job.spec,
-               .job_file = job.path,
-               .base_directory = job.base_directory,
-               .program = options.node_program.empty() ? self : options.node_program,
-               .scaler_program = self,
-               .run_id = fmt::format("{:016x}", RandomNumber())};
-  if (options.retry_failed) plan.master_flags.push_back("--retry-failed");
-  if (!options.planted_bug.empty()) {
-    plan.master_flags.insert(plan.master_flags.end(), {"--planted-bug", options.planted_bug});
-  }
+/// The workers' program. In the cluster it is in the image of their pods, and looked up there.
+absl::StatusOr<std::string> FindTrainer(const LoadedJob& job, bool in_cluster) {
   if (job.spec.worker.command.empty()) {
     return absl::InvalidArgumentError(
         "spec.replicaSpecs.worker.command is empty; name the trainer, for example command: "
         "[./my_trainer]");
   }
-  const char* path = std::getenv("PATH");
-  MUSTER_ASSIGN_OR_RETURN(plan.trainer, FindProgram(job.spec.worker.command.front(),
-                                                    {.base_directory = job.base_directory,
-                                                     .path = path == nullptr ? "" : path}));
+  const std::string& name = job.spec.worker.command.front();
+  if (in_cluster) return name;
+  return FindProgram(
+      name, {.base_directory = job.base_directory, .path = ReadEnvironment("PATH").value_or("")});
+}
+
+absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options,
+                                 const PodEnvironment& pod, const std::string& self) {
+  RunPlan plan{.job = job.spec,
+               .job_file = job.path,
+               .base_directory = job.base_directory,
+               .program = options.node_program.empty() ? self : options.node_program,
+               .scaler_program = self,
+               .run_id = fmt::format("{:016x}", RandomNumber()),
+               .cluster_namespace = pod.job_namespace};
+  if (!options.run_id.empty()) plan.run_id = options.run_id;
+  if (options.in_cluster) plan.run_id = pod.run_id;
+  plan.master_flags = {"--started-by", fmt::format("{:016x}", RandomNumber())};
+  // The pod before this one may still run on a machine that is lost.
+  if (options.in_cluster) plan.master_flags.push_back("--take-over");
+  if (options.retry_failed) plan.master_flags.push_back("--retry-failed");
+  if (!options.planted_bug.empty()) {
+    plan.master_flags.insert(plan.master_flags.end(), {"--planted-bug", options.planted_bug});
+  }
+  MUSTER_ASSIGN_OR_RETURN(plan.trainer, FindTrainer(job, options.in_cluster));
   MUSTER_ASSIGN_OR_RETURN(plan.datasets, SourceCatalog::Preview(job.spec));
   MUSTER_RETURN_IF_ERROR(CheckSameJob(job, StateDirectory(job.spec.state_directory)));
-  MUSTER_ASSIGN_OR_RETURN(plan.master_address,
+  MUSTER_ASSIGN_OR_RETURN(plan.master_listen,
                           ChooseMasterAddress(job.spec.master_address, RandomNumber()));
-  MUSTER_ASSIGN_OR_RETURN(
-      plan.rest_port, ChooseRestPort(job.spec.scaler.port, RandomNumber(), plan.master_address));
+  // In the cluster, scaler and verbs of this pod need neither the Service nor a name server.
+  plan.master_address = options.in_cluster ? JoinHostPort("127.0.0.1", kInClusterMasterPort)
+                                           : AddressForOthers(plan.master_listen, job.spec);
+  MUSTER_ASSIGN_OR_RETURN(plan.rest_port, ChooseRestPort(job.spec.scaler.port, RandomNumber(),
+                                                         plan.master_listen, job.spec.scaler.host));
   return plan;
 }
 
-RunSupervisorOptions ToSupervisorOptions(const JobSpec& job) {
+RunSupervisorOptions ToSupervisorOptions(const JobSpec& job, const StartsBefore& before) {
   RunSupervisorOptions options;
+  options.master_starts_before = before.master;
+  options.scaler_starts_before = before.scaler;
   options.restarts = {.crash_loop_exits = job.restarts.crash_loop_exits,
                       .backoff_initial = job.restarts.backoff_initial,
                       .backoff_max = job.restarts.backoff_max};
@@ -76,10 +103,14 @@ RunSupervisorOptions ToSupervisorOptions(const JobSpec& job) {
 }
 
 /// Takes the state directory for the run.
-absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDirectory& state) {
+absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDirectory& state,
+                                             bool in_cluster) {
   MUSTER_RETURN_IF_ERROR(state.Create());
-  MUSTER_RETURN_IF_ERROR(MakeWritable(job.spec.snapshot_directory, "spec.snapshots.directory"));
-  MUSTER_ASSIGN_OR_RETURN(StateLock lock, StateLock::Acquire(state));
+  MUSTER_RETURN_IF_ERROR(MakeSnapshotsWritable(job.spec));
+  MUSTER_ASSIGN_OR_RETURN(StateLock lock,
+                          in_cluster ? StateLock::AcquireOrPass(state, kLockPatience, PrintNote)
+                                     : StateLock::Acquire(state));
+  if (in_cluster) MUSTER_RETURN_IF_ERROR(TakeToken(state, kInClusterTokenFile));
   MUSTER_RETURN_IF_ERROR(state.MakeToken());
   if (job.path != state.job_copy()) {
     MUSTER_FAILPOINT_OR_RETURN("job-copy.before-write");
@@ -90,14 +121,23 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
   return lock;
 }
 
-/// Finds the job's id, and writes the files by which other programs find the run. Requires: the
-/// state directory is taken, and signals are blocked, because reading a journal starts threads.
-absl::Status Announce(const StateDirectory& state, RunPlan* plan) {
-  plan->job_id = JobIdOf(state, fmt::format("{:016x}{:016x}", RandomNumber(), RandomNumber()));
-  return state.WriteEndpoint({.master = plan->master_address,
-                              .pid = ::getpid(),
-                              .run_id = plan->run_id,
-                              .job = {plan->job_id, plan->job.name}});
+/// Finds the job's id, makes its certificates, and writes the files by which other programs find
+/// the run. Requires: the state directory is taken, and signals are blocked, because reading a
+/// journal starts threads.
+absl::Status Announce(const StateDirectory& state, const Clock& clock, RunPlan* plan) {
+  const std::string drawn = fmt::format("{:016x}{:016x}", RandomNumber(), RandomNumber());
+  MUSTER_ASSIGN_OR_RETURN(const std::string fresh, FreshJobId(plan->job, drawn, clock.Wall()));
+  plan->job_id = JobIdOf(state, fresh);
+  MUSTER_ASSIGN_OR_RETURN(plan->certificates,
+                          PrepareCertificates(plan->job, state, plan->job_id, clock.Wall()));
+  return state.WriteEndpoint(EndpointOf(*plan));
+}
+
+/// A run may take longer than certificates live.
+void RenewCertificates(const RunPlan& plan, const StateDirectory& state, const Clock& clock) {
+  const absl::Status renewed =
+      PrepareCertificates(plan.job, state, plan.job_id, clock.Wall()).status();
+  if (!renewed.ok()) PrintNote(fmt::format("certificates: {}", Message(renewed)));
 }
 
 /// Lines on stderr about data that take long to read.
@@ -105,8 +145,8 @@ ProgressFn ShowReading() {
   return [clock = SystemClock(), last = SystemClock().Now()](const SourceProgress& at) mutable {
     if (clock.Now() - last < std::chrono::seconds(2)) return;
     last = clock.Now();
-    fmt::print(stderr, "reading dataset '{}': {} of {} bytes\n", at.dataset, at.bytes_done,
-               at.bytes_total);
+    fmt::print(stderr, "reading dataset '{}': {} of {} bytes\n", at.dataset,
+               CountText(at.bytes_done), CountText(at.bytes_total));
   };
 }
 
@@ -123,7 +163,9 @@ sigset_t StopSignals() {
 /// clean up, and reading folders may take long. Later signals wait again.
 class EndsAtOnce {
  public:
-  EndsAtOnce() {
+  /// `code`: the exit code.
+  explicit EndsAtOnce(int code) {
+    code_ = code;
     for (const int signal : kStopSignals) {
       struct sigaction former{};
       ::sigaction(signal, nullptr, &former);
@@ -147,8 +189,10 @@ class EndsAtOnce {
   static void End(int) {
     constexpr std::string_view kWords = "muster: stopped before the job was started\n";
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kWords.data(), kWords.size());
-    ::_exit(kExitDrained);
+    ::_exit(code_);
   }
+
+  static inline volatile sig_atomic_t code_ = kExitDrained;
 };
 
 }  // namespace
@@ -165,59 +209,157 @@ int BlockSignals() {
   return ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int RunCommand(const RunOptions& options) {
-  std::optional<EndsAtOnce> at_once(std::in_place);
-  absl::StatusOr<LoadedJob> job = LoadJob(options.job_file, "");
-  if (!job.ok()) return PrintError(Message(job.status()), kExitUsage);
-  const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
-  if (!epochs.ok()) return PrintError(Message(epochs), kExitUsage);
-  const std::string self = OwnProgram();
-  absl::StatusOr<RunPlan> plan = MakePlan(*job, options, self);
-  if (!plan.ok()) return PrintError(Message(plan.status()), kExitUsage);
-  if (options.dry_run) {
-    const absl::Status usable =
-        CheckDirectories(*job, options.progress ? ShowReading() : ProgressFn());
-    if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
-    const absl::StatusOr<std::vector<SourceLook>> looks = LookAtSources(job->spec);
-    if (!looks.ok()) return PrintError(Message(looks.status()), kExitUsage);
-    const SourceFindings findings = JudgeLooks(*looks);
-    for (const std::string& note : findings.notes) PrintNote(note);
-    for (const std::string& wrong : findings.errors) PrintNote(wrong);
-    if (!findings.errors.empty()) return kExitUsage;
-    PrintData(options.output == OutputFormat::kJson ? PlanToJson(*plan) : DescribePlan(*plan));
-    return kExitSucceeded;
-  }
-  at_once.reset();
-  const StateDirectory state(job->spec.state_directory);
-  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state);
-  if (!lock.ok()) return PrintError(Message(lock.status()), kExitUsage);
-  const int signal_fd = BlockSignals();
-  absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
-  absl::Cleanup remove_endpoint = [&state] { state.RemoveEndpoint(); };
-  const absl::Status announced = Announce(state, &*plan);
-  if (!announced.ok()) return PrintError(Message(announced), kExitUsage);
+namespace {
 
-  SystemClock clock;
-  SummaryInput summary;
-  {
-    JobRunner runner({.plan = *plan,
-                      .supervisor = ToSupervisorOptions(job->spec),
-                      .program = self,
-                      .progress = options.progress ? ProgressDisplay::ModeOf(STDERR_FILENO)
-                                                   : ProgressDisplay::Mode::kOff,
-                      .progress_fd = STDERR_FILENO,
-                      .signal_fd = signal_fd,
-                      .lock_fd = lock->fd()},
-                     &clock);
-    summary = runner.Run();
+/// The end of a run that did not begin.
+int Refuse(const RunOptions& options, const absl::Status& why) {
+  const int code = options.in_cluster ? RefusalInCluster(why) : kExitUsage;
+  if (options.in_cluster) {
+    WriteTerminationLog(options.termination_log,
+                        TerminationMessage({"refused", code, std::string(Message(why))}));
   }
+  return PrintError(Message(why), code);
+}
+
+/// The end of a run of which pod after pod ends without progress. Without it, the Job would make
+/// pods for ever.
+int EndInVain(const RunOptions& options, const RunPlan& plan, const absl::Status& why) {
+  EndPods(plan);
+  WriteTerminationLog(options.termination_log,
+                      TerminationMessage({"failed", kExitFailed, std::string(Message(why))}));
+  return PrintError(Message(why), kExitFailed);
+}
+
+/// What comes before a run in the job's own pod. The exit code if there is to be no run.
+std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan) {
+  const absl::Status rights = AskWhileDenied([&] { return CheckOwnRights(plan.cluster_namespace); },
+                                             [] { std::this_thread::sleep_for(kRightsPause); });
+  if (!rights.ok()) return Refuse(options, rights);
+  // The master of another run takes them for dead.
+  const absl::Status ended = EndFormerPods(plan);
+  if (!ended.ok()) return Refuse(options, ended);
+  const absl::StatusOr<std::vector<nlohmann::json>> pods = PodsOfJob(plan);
+  if (!pods.ok()) return Refuse(options, pods.status());
+  const absl::Status tries = CheckPodsInVain(*pods, plan.run_id);
+  if (!tries.ok()) return EndInVain(options, plan, tries);
+  return std::nullopt;
+}
+
+int DryRun(const RunOptions& options, const LoadedJob& job, const RunPlan& plan) {
+  const absl::Status usable =
+      CheckDirectories(job, options.progress ? ShowReading() : ProgressFn());
+  if (!usable.ok()) return PrintError(Message(usable), kExitUsage);
+  const absl::StatusOr<std::vector<SourceLook>> looks = LookAtSources(job.spec);
+  if (!looks.ok()) return PrintError(Message(looks.status()), kExitUsage);
+  for (const std::string& wait : EndsAhead(job.spec, SystemClock().Wall())) PrintNote(wait);
+  const SourceFindings findings = JudgeLooks(*looks);
+  for (const std::string& note : findings.notes) PrintNote(note);
+  for (const std::string& wrong : findings.errors) PrintNote(wrong);
+  if (!findings.errors.empty()) return kExitUsage;
+  PrintData(options.output == OutputFormat::kJson ? PlanToJson(plan) : DescribePlan(plan));
+  return kExitSucceeded;
+}
+
+/// Writes and prints how the run ended.
+int Finish(const RunOptions& options, const StateDirectory& state, const SummaryInput& summary) {
+  const RunOutcome& outcome = summary.outcome;
+  const int code = ExitCode(outcome.state);
+  if (options.in_cluster) {
+    WriteTerminationLog(options.termination_log,
+                        TerminationMessage({ToString(outcome.state), code, outcome.reason,
+                                            /*progressed=*/summary.trained_records > 0}));
+  }
+  // The run continues, so it has no summary yet.
+  using State = RunOutcome::State;
+  if (outcome.state == State::kLeft || outcome.state == State::kGivenUp) return code;
   const nlohmann::json json = SummaryToJson(summary);
   absl::Status written = MUSTER_FAILPOINT_STATUS("summary.before-write");
-  if (written.ok()) written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+  const bool taken_over = outcome.state == State::kTakenOver;
+  if (written.ok() && !taken_over) {
+    written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+  }
   MUSTER_FAILPOINT("summary.after-write");
   if (!written.ok()) PrintError(Message(written), kExitFailed);
   PrintData(options.output == OutputFormat::kJson ? json.dump(2) + "\n" : SummaryText(summary));
-  return ExitCode(summary.outcome.state);
+  return code;
+}
+
+JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
+                                 const StateDirectory& state) {
+  // A run id that was drawn is no earlier run's.
+  const bool continued = options.in_cluster || !options.run_id.empty();
+  const StartsBefore before = continued ? StartsOf(state, plan.run_id) : StartsBefore();
+  JobRunner::Options runner{.plan = plan, .supervisor = ToSupervisorOptions(plan.job, before)};
+  runner.progress_fd = options.in_cluster ? STDOUT_FILENO : STDERR_FILENO;
+  if (options.progress) runner.progress = ProgressDisplay::ModeOf(runner.progress_fd);
+  if (!options.in_cluster) return runner;
+  if (options.progress) runner.progress = ProgressDisplay::Mode::kLines;
+  // Both fit into the usual grace of a pod, 30 s.
+  runner.supervisor.scaler_stop_timeout = kScalerLeaveMax;
+  runner.supervisor.continues_elsewhere = true;
+  runner.leaves_at_signal = true;
+  runner.end_nodes = [plan] { EndPods(plan); };
+  runner.on_progress = [log = options.termination_log] {
+    WriteTerminationLog(log, ProgressMessage());
+  };
+  runner.host = ReadEnvironment(kPodMachineVariable).value_or("");
+  return runner;
+}
+
+}  // namespace
+
+int RunCommand(const RunOptions& options) {
+  // The Job of a pod that is moved while it begins must not be over.
+  std::optional<EndsAtOnce> at_once(std::in_place, options.in_cluster ? kLeftExit : kExitDrained);
+  PodEnvironment pod;
+  if (options.in_cluster) {
+    absl::StatusOr<PodEnvironment> here = ParseJobPod(ReadEnvironment);
+    if (!here.ok()) return Refuse(options, here.status());
+    pod = *std::move(here);
+  }
+  absl::StatusOr<LoadedJob> job = LoadJobIn(pod.job_namespace, options.job_file, "");
+  if (!job.ok()) return Refuse(options, job.status());
+  const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
+  if (!epochs.ok()) return Refuse(options, epochs);
+  const std::string self = OwnProgram();
+  absl::StatusOr<RunPlan> plan = MakePlan(*job, options, pod, self);
+  if (!plan.ok()) return Refuse(options, plan.status());
+  if (options.dry_run) return DryRun(options, *job, *plan);
+  if (options.in_cluster) {
+    if (const std::optional<int> code = BeginInCluster(options, *plan)) return *code;
+  }
+  at_once.reset();
+  const StateDirectory state(job->spec.state_directory);
+  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state, options.in_cluster);
+  if (!lock.ok()) return Refuse(options, lock.status());
+  const int signal_fd = BlockSignals();
+  absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
+  absl::Cleanup remove_endpoint = [&state] { state.RemoveEndpoint(); };
+  const SystemClock clock;
+  const absl::Status announced = Announce(state, clock, &*plan);
+  if (!announced.ok()) return Refuse(options, announced);
+  const std::string warning = SecurityWarning(job->spec);
+  if (!warning.empty()) PrintNote(warning);
+  for (const auto& [name, command] : JoinCommands(*plan)) {
+    PrintNote(
+        fmt::format("no record is trained before {} has joined. On its machine, with copies "
+                    "of the token and the certificates (docs/network.md): {}",
+                    name, command));
+  }
+
+  SummaryInput summary;
+  {
+    JobRunner::Options runner_options = RunnerOptions(options, *plan, state);
+    runner_options.program = self;
+    runner_options.signal_fd = signal_fd;
+    runner_options.lock_fd = lock->fd();
+    runner_options.renew = [&] { RenewCertificates(*plan, state, clock); };
+    JobRunner runner(std::move(runner_options), &clock);
+    summary = runner.Run();
+  }
+  // The files of the state directory now belong to the other run.
+  if (summary.outcome.state == RunOutcome::State::kTakenOver) std::move(remove_endpoint).Cancel();
+  return Finish(options, state, summary);
 }
 
 }  // namespace muster

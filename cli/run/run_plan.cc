@@ -14,10 +14,14 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/address.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "cli/run/scaler_settings.h"
 #include "cli/state/state_directory.h"
+#include "job/security.h"
+#include "security/credentials.h"
+#include "store/names/place.h"
 
 namespace muster {
 namespace {
@@ -40,35 +44,34 @@ absl::Status CheckExecutable(const std::string& path) {
 }
 
 /// Where the master listens, by number.
-struct LoopbackHost {
-  std::string text;  // "127.0.0.1", "[::1]"
+struct BindHost {
+  std::string text;  // "127.0.0.1", "::1"
   sockaddr_storage address{};
   socklen_t size = 0;
 };
 
-absl::StatusOr<LoopbackHost> ParseHost(const std::string& host) {
-  LoopbackHost parsed;
-  if (host == "[::1]") {
-    auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.address);
+absl::StatusOr<BindHost> ParseHost(const std::string& host) {
+  MUSTER_RETURN_IF_ERROR(CheckHost(host));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> numbers,
+                          ResolveHost(host == "localhost" ? "127.0.0.1" : host));
+  BindHost parsed;
+  parsed.text = numbers.front();
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&parsed.address);
+  if (::inet_pton(AF_INET6, parsed.text.c_str(), &v6->sin6_addr) == 1) {
     v6->sin6_family = AF_INET6;
-    v6->sin6_addr = in6addr_loopback;
-    parsed.text = host;
     parsed.size = sizeof(*v6);
     return parsed;
   }
-  parsed.text = host == "localhost" ? "127.0.0.1" : host;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&parsed.address);
   v4->sin_family = AF_INET;
   parsed.size = sizeof(*v4);
   if (::inet_pton(AF_INET, parsed.text.c_str(), &v4->sin_addr) == 1) return parsed;
-  return absl::InvalidArgumentError(
-      fmt::format("spec.master.address: '{}' is not a host; write 127.0.0.1, another address of "
-                  "127.0.0.0/8, [::1] or localhost",
-                  host));
+  return absl::InvalidArgumentError(fmt::format("'{}' is no address of this machine", host));
 }
 
-/// OK if the port is free, also for a program that wants it exclusively.
-absl::Status TryPort(LoopbackHost host, uint32_t port) {
+/// OK if the port is free, also for a program that wants it exclusively. InvalidArgument if no port
+/// of the address can be listened at.
+absl::Status TryPort(BindHost host, uint32_t port) {
   const int fd = ::socket(host.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return ErrnoStatus(errno, "cannot create a socket");
   absl::Cleanup close_fd = [fd] { ::close(fd); };
@@ -78,7 +81,11 @@ absl::Status TryPort(LoopbackHost host, uint32_t port) {
   reinterpret_cast<sockaddr_in*>(&host.address)->sin_port = htons(static_cast<uint16_t>(port));
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&host.address), host.size) != 0 ||
       ::listen(fd, 1) != 0) {
-    return ErrnoStatus(errno, fmt::format("{}:{}", host.text, port));
+    if (errno == EADDRNOTAVAIL) {
+      return absl::InvalidArgumentError(
+          fmt::format("this machine does not have the address {}", host.text));
+    }
+    return ErrnoStatus(errno, JoinHostPort(host.text, static_cast<uint16_t>(port)));
   }
   return absl::OkStatus();
 }
@@ -126,6 +133,12 @@ std::string DescribeLimits(const JobSpec& job) {
   return text;
 }
 
+/// Where the certificates of a job with TLS are, or will be.
+std::string CertificatesOf(const JobSpec& job) {
+  return job.security.certificates.empty() ? StateDirectory(job.state_directory).certificates()
+                                           : job.security.certificates;
+}
+
 void MakeTrainerCommand(const RunPlan& plan, const std::string& node, NodeCommand* command) {
   const StateDirectory state(plan.job.state_directory);
   command->command = plan.job.worker.command;
@@ -135,23 +148,48 @@ void MakeTrainerCommand(const RunPlan& plan, const std::string& node, NodeComman
   command->environment["MUSTER_NODE"] = node;
   command->environment["MUSTER_SLOT_FILE"] = state.SlotOf(node);
   if (!plan.job_id.empty()) command->environment["MUSTER_JOB_ID"] = plan.job_id;
+  NameCredentials(plan.certificates, &command->environment);
   command->slot_file = state.SlotOf(node);
 }
 
-void AddJobId(const RunPlan& plan, NodeCommand* command) {
-  if (plan.job_id.empty()) return;
-  command->command.insert(command->command.end(), {"--job-id", plan.job_id});
+void AddIdentity(const RunPlan& plan, NodeCommand* command) {
+  std::vector<std::string>& words = command->command;
+  if (!plan.job_id.empty()) words.insert(words.end(), {"--job-id", plan.job_id});
+  if (!plan.certificates.empty()) words.insert(words.end(), {"--tls", plan.certificates});
+}
+
+void AddCluster(const RunPlan& plan, NodeCommand* command) {
+  if (plan.cluster_namespace.empty()) return;
+  command->command.insert(command->command.end(), {"--cluster-namespace", plan.cluster_namespace});
+}
+
+/// Where a server listens.
+void AddListening(const JobSpec& job, NodeCommand* command) {
+  const auto add = [command](const char* flag, const std::string& value) {
+    if (!value.empty()) command->command.insert(command->command.end(), {flag, value});
+  };
+  add("--address", job.server_listen.address);
+  add("--advertise", job.server_listen.advertise);
+  if (job.server_listen.ports != JobSpec().server_listen.ports) {
+    add("--ports", job.server_listen.ports);
+  }
+  if (job.security.insecure) command->command.emplace_back("--insecure");
 }
 
 /// `field` of the job file says what is wanted.
 absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::string& wanted,
                                           uint64_t seed) {
   const size_t colon = std::min(wanted.rfind(':'), wanted.size());
-  MUSTER_ASSIGN_OR_RETURN(const LoopbackHost host, ParseHost(wanted.substr(0, colon)));
+  MUSTER_ASSIGN_OR_RETURN(const BindHost host, ParseHost(wanted.substr(0, colon)));
   const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
   if (port != "0") {
     const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
-    if (status.ok()) return fmt::format("{}:{}", host.text, port);
+    if (status.ok()) return JoinHostPort(host.text, static_cast<uint16_t>(std::atoi(port.c_str())));
+    if (absl::IsInvalidArgument(status)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "{}: {} is not possible: {}. `ip address` shows the addresses of this machine", field,
+          wanted, Message(status)));
+    }
     return absl::FailedPreconditionError(
         fmt::format("{}: {} is taken ({}). End the program that listens there (`ss -ltnp` shows "
                     "it), choose another port, or leave the field out to get a free one",
@@ -164,7 +202,7 @@ absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::str
   for (int i = 0; i < 200; ++i) {
     const uint32_t candidate = kPortBegin + static_cast<uint32_t>(rng.Below(count));
     last = TryPort(host, candidate);
-    if (last.ok()) return fmt::format("{}:{}", host.text, candidate);
+    if (last.ok()) return JoinHostPort(host.text, static_cast<uint16_t>(candidate));
   }
   return absl::ResourceExhaustedError(fmt::format("there is no free port of {} in [{}, {}): {}",
                                                   host.text, kPortBegin, end, Message(last)));
@@ -208,17 +246,42 @@ absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint6
   return ChooseAddress("spec.master.address", wanted, seed);
 }
 
-absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken) {
+std::string AddressForOthers(const std::string& listen, const JobSpec& job) {
+  const auto place = ParseHostPort(listen);
+  if (job.master_advertise.empty() || !place.ok()) return listen;
+  return JoinHostPort(job.master_advertise, place->port);
+}
+
+absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken,
+                                        const std::string& host) {
   std::string address = taken;
   while (address == taken) {
     MUSTER_ASSIGN_OR_RETURN(
-        address, ChooseAddress("spec.scaler.port", fmt::format("127.0.0.1:{}", wanted), seed++));
+        address, ChooseAddress("spec.scaler.port",
+                               JoinHostPort(host, static_cast<uint16_t>(wanted)), seed++));
     if (address == taken && wanted != 0) {
       return absl::InvalidArgumentError(fmt::format(
           "spec.scaler.port: spec.master.address already has port {}; choose another", wanted));
     }
   }
   return static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str()));
+}
+
+Endpoint EndpointOf(const RunPlan& plan) {
+  return {.master = plan.master_address,
+          .pid = ::getpid(),
+          .run_id = plan.run_id,
+          .job = {plan.job_id, plan.job.name},
+          .certificates = plan.certificates};
+}
+
+void NameCredentials(const std::string& certificates,
+                     std::map<std::string, std::string>* environment) {
+  if (certificates.empty()) return;
+  const CredentialFiles files = CredentialFilesOf(certificates, Role::kWorker);
+  (*environment)["MUSTER_CA_FILE"] = files.ca;
+  (*environment)["MUSTER_CERTIFICATE_FILE"] = files.certificate;
+  (*environment)["MUSTER_KEY_FILE"] = files.key;
 }
 
 NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole role) {
@@ -234,10 +297,11 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          "--base-directory",
                          plan.base_directory,
                          "--listen",
-                         plan.master_address,
+                         plan.master_listen.empty() ? plan.master_address : plan.master_listen,
                          "--run-id",
                          plan.run_id};
-      AddJobId(plan, &command);
+      AddIdentity(plan, &command);
+      AddCluster(plan, &command);
       command.command.insert(command.command.end(), plan.master_flags.begin(),
                              plan.master_flags.end());
       break;
@@ -255,7 +319,8 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          std::to_string(plan.job.servers.threads),
                          "--drain-timeout",
                          std::to_string(drain_timeout.count())};
-      AddJobId(plan, &command);
+      AddIdentity(plan, &command);
+      AddListening(plan.job, &command);
       command.environment = plan.job.ps.env;
       break;
     }
@@ -279,11 +344,24 @@ NodeCommand CommandOf(const RunPlan& plan, const std::string& node, NodeRole rol
                          plan.program,
                          "--rest-port",
                          std::to_string(plan.rest_port)};
-      AddJobId(plan, &command);
+      AddIdentity(plan, &command);
+      AddCluster(plan, &command);
       command.keep_descendants = true;
       break;
   }
   return command;
+}
+
+std::map<std::string, std::string> JoinCommands(const RunPlan& plan) {
+  std::map<std::string, std::string> commands;
+  const JobSpec& job = plan.job;
+  for (uint32_t i = job.ps.replicas - job.servers_joined; i < job.ps.replicas; ++i) {
+    const std::string name = fmt::format("ps-{}", i);
+    commands[name] =
+        fmt::format("muster join {} --role ps --name {} --token-file token {} --state-dir join-{}",
+                    plan.master_address, name, UsesTls(job) ? "--tls tls" : "--insecure", name);
+  }
+  return commands;
 }
 
 std::string DescribePlan(const RunPlan& plan) {
@@ -291,10 +369,13 @@ std::string DescribePlan(const RunPlan& plan) {
   std::string text = fmt::format("job {} ({})\n", plan.job.name, plan.job_file);
   text +=
       fmt::format("  state      {}\n  snapshots  {} (every {:g} s)\n  logs       {}\n",
-                  state.path(), plan.job.snapshot_directory,
+                  state.path(), ShownPlace(plan.job.snapshot_directory),
                   static_cast<double>(plan.job.snapshot_interval.count()) / 1000.0, state.logs());
   text += fmt::format("  master     {}\n  partitions {}, seed {}\n", plan.master_address,
                       plan.job.partitions, plan.job.seed);
+  if (UsesTls(plan.job)) {
+    text += fmt::format("  security   TLS 1.3, certificates in {}\n", CertificatesOf(plan.job));
+  }
   text += "datasets\n";
   for (const SourcePreview& dataset : plan.datasets) {
     text += fmt::format("  {} ({}): {}\n", dataset.name, dataset.how, dataset.what);
@@ -313,8 +394,11 @@ std::string DescribePlan(const RunPlan& plan) {
   };
   add("master", NodeRole::kMaster);
   add("scaler", NodeRole::kScaler);
-  for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
+  for (uint32_t i = 0; i < plan.job.ps.replicas - plan.job.servers_joined; ++i) {
     add(fmt::format("ps-{}", i), NodeRole::kServer);
+  }
+  for (const auto& [name, command] : JoinCommands(plan)) {
+    text += fmt::format("  {:<10} joins from another machine: {}\n", name, command);
   }
   for (uint32_t i = 0; i < plan.job.worker.replicas; ++i) {
     add(fmt::format("worker-{}", i), NodeRole::kWorker);
@@ -325,9 +409,10 @@ std::string DescribePlan(const RunPlan& plan) {
 std::string PlanToJson(const RunPlan& plan) {
   nlohmann::json json = {{"job", plan.job.name},
                          {"state_directory", plan.job.state_directory},
-                         {"snapshot_directory", plan.job.snapshot_directory},
+                         {"snapshot_directory", ShownPlace(plan.job.snapshot_directory)},
                          {"master", plan.master_address},
                          {"partitions", plan.job.partitions},
+                         {"tls", UsesTls(plan.job)},
                          {"datasets", nlohmann::json::array()},
                          {"nodes", nlohmann::json::array()}};
   for (const SourcePreview& dataset : plan.datasets) {
@@ -339,7 +424,7 @@ std::string PlanToJson(const RunPlan& plan) {
   }
   json["nodes"].push_back(NodeToJson(plan, "master", NodeRole::kMaster));
   json["nodes"].push_back(NodeToJson(plan, "scaler", NodeRole::kScaler));
-  for (uint32_t i = 0; i < plan.job.ps.replicas; ++i) {
+  for (uint32_t i = 0; i < plan.job.ps.replicas - plan.job.servers_joined; ++i) {
     json["nodes"].push_back(NodeToJson(plan, fmt::format("ps-{}", i), NodeRole::kServer));
   }
   for (uint32_t i = 0; i < plan.job.worker.replicas; ++i) {

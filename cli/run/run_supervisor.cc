@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/words/exit_codes.h"
+#include "cli/show/output.h"
 
 namespace muster {
 namespace {
@@ -34,10 +37,12 @@ RunSupervisor::RunSupervisor(const RunSupervisorOptions& options)
       master_{.role = NodeRole::kMaster,
               .policy = RestartPolicy(options.restarts),
               .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts)),
-              .wanted = true},
+              .wanted = true,
+              .starts_before = options.master_starts_before},
       scaler_{.role = NodeRole::kScaler,
               .policy = RestartPolicy(options.restarts),
-              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts))} {}
+              .shortages = RestartPolicy(RestartPolicy::Endless(options.restarts)),
+              .starts_before = options.scaler_starts_before} {}
 
 std::vector<RunEffect> RunSupervisor::Step(const RunEvent& event, TimePoint now) {
   ForgiveOwnPause(now);
@@ -64,7 +69,7 @@ RunSupervisor::Child& RunSupervisor::ChildOf(const std::string& node) {
 
 uint32_t RunSupervisor::restarts(NodeRole role) const {
   const Child& child = role == NodeRole::kMaster ? master_ : scaler_;
-  return child.starts > 1 ? child.starts - 1 : 0;
+  return std::max(AllStarts(child), 1u) - 1;
 }
 
 void RunSupervisor::On(const NodeStarted& event) {
@@ -72,7 +77,7 @@ void RunSupervisor::On(const NodeStarted& event) {
   child.shortages.OnProgress();
   Emit(TellMaster{.node = event.node,
                   .role = child.role,
-                  .start = StartNumber(child.starts),
+                  .start = StartNumber(AllStarts(child)),
                   .pid = event.pid});
 }
 
@@ -93,12 +98,15 @@ bool RunSupervisor::KeptAlive(const Child& child) const {
 void RunSupervisor::On(const NodeExited& event) {
   Child& child = ChildOf(event.node);
   MUSTER_CHECK_MSG(Running(child), event.node);
-  Emit(ExitReport(event, child.role, child.starts));
+  Emit(ExitReport(event, child.role, AllStarts(child)));
   child.exited_at = now_;
   // It ends by itself after the job's end, of which it may know before this process.
   const bool ended_well =
       child.role == NodeRole::kScaler && Classify(event.exit) == ExitKind::kClean;
-  if (ended_well || !KeptAlive(child)) {
+  if (child.role == NodeRole::kMaster && event.exit.signal == 0 &&
+      event.exit.code == kTakenOverExit && stage_ < Stage::kStopping) {
+    EnterTakenOver(event);
+  } else if (ended_well || !KeptAlive(child)) {
     child.state = Child::State::kFinished;
   } else {
     Restart(&child, event);
@@ -265,6 +273,15 @@ void RunSupervisor::On(const DrainWanted&) {
   }
 }
 
+void RunSupervisor::On(const LeaveWanted&) {
+  if (stage_ >= Stage::kStopping) return;
+  // The job may be over already; who continues the run will see it.
+  nodes_ended_ = true;
+  Emit(Note{"this process leaves; workers and servers live on, and the run continues elsewhere",
+            /*answer=*/true});
+  EnterStopping({RunOutcome::State::kLeft, "this process was told to leave; the run continues"});
+}
+
 void RunSupervisor::On(const StopWanted&) {
   if (stage_ == Stage::kOver) return;
   if (stage_ != Stage::kStopping) {
@@ -286,7 +303,24 @@ void RunSupervisor::Stop(Child* child, std::chrono::milliseconds timeout) {
 void RunSupervisor::EnterStopping(RunOutcome outcome) {
   stage_ = Stage::kStopping;
   pending_ = std::move(outcome);
+  const bool over = view_.has_value() && IsTerminal(view_->state);
+  if (options_.continues_elsewhere && pending_->state == RunOutcome::State::kFailed && !over) {
+    pending_->state = RunOutcome::State::kGivenUp;
+    nodes_ended_ = true;
+    Emit(Note{"the job is not over: workers and servers live on, and the run continues elsewhere"});
+  }
   Stop(&scaler_, options_.scaler_stop_timeout);
+}
+
+void RunSupervisor::EnterTakenOver(const NodeExited& event) {
+  master_.state = Child::State::kFinished;
+  stage_ = Stage::kStopping;
+  pending_ = RunOutcome{RunOutcome::State::kTakenOver,
+                        fmt::format("the master ended:{}", Indented(event.last_words))};
+  // Killed, because at SIGTERM it would end the nodes, which now belong to the other master. Those
+  // of this machine end with this process.
+  nodes_ended_ = true;
+  if (Running(scaler_)) Kill(&scaler_, "another master has taken over the job");
 }
 
 void RunSupervisor::Advance() {
@@ -356,13 +390,15 @@ void RunSupervisor::StartDue() {
 }
 
 std::string ToString(RunOutcome::State state) {
-  static constexpr const char* kNames[] = {"succeeded", "failed", "drained", "cancelled",
-                                           "stopped",   "failed", "failed"};
+  static constexpr const char* kNames[] = {"succeeded", "failed",    "drained", "cancelled",
+                                           "stopped",   "failed",    "failed",  "left",
+                                           "given up",  "taken over"};
   return kNames[static_cast<size_t>(state)];
 }
 
 int ExitCode(RunOutcome::State state) {
-  static constexpr int kCodes[] = {0, 1, 3, 4, 3, 2, 7};
+  static constexpr int kCodes[] = {
+      0, 1, 3, 4, 3, 2, 7, kLeftExit, kExitUnreachable, kTakenOverExit};
   return kCodes[static_cast<size_t>(state)];
 }
 

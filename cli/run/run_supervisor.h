@@ -18,6 +18,10 @@
 namespace muster {
 
 struct RunSupervisorOptions {
+  /// Starts of master and scaler that the master knows from an earlier process of this run (a pod
+  /// that was replaced). The reports count on from there: it ignores starts that it knows.
+  uint32_t master_starts_before = 0;
+  uint32_t scaler_starts_before = 0;
   RestartPolicy::Options restarts;
   /// The job file's: the master ends the leases of a drain after it, and the drain after twice it.
   std::chrono::milliseconds drain_timeout{30'000};
@@ -40,6 +44,9 @@ struct RunSupervisorOptions {
   std::chrono::milliseconds finish_wait{45'000};
   /// How long a failure that we found (a crash loop) waits until the master has recorded it.
   std::chrono::milliseconds cancel_wait{5'000};
+  /// Another process continues what this one gives up, as in the cluster: then the job fails only
+  /// if the master says so.
+  bool continues_elsewhere = false;
 };
 
 // Events of its own.
@@ -49,8 +56,10 @@ struct MasterRefused {
 };
 struct ScalerBeat {};   // the scaler gave a sign of life
 struct DrainWanted {};  // the first Ctrl-C, or SIGTERM; the second is StopWanted
+/// This process must go, but the run continues elsewhere: workers and servers live on.
+struct LeaveWanted {};
 using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRefused, ScalerBeat,
-                              DrainWanted, StopWanted, Tick>;
+                              DrainWanted, LeaveWanted, StopWanted, Tick>;
 
 // Effects of its own.
 struct AskDrain {};
@@ -69,11 +78,16 @@ struct RunOutcome {
     kStopped,       // ended at once by the user, or the drain took too long; can be resumed
     kBadInput,      // the master refused the job or the data at its start, or a server did
     kUnrestorable,  // a server could not read its snapshots; can be resumed when they are back
+    kLeft,          // LeaveWanted
+    kGivenUp,       // a failure of ours, with continues_elsewhere: the job is not over
+    kTakenOver,     // another master has taken over the job, which continues there
   };
   State state = State::kFailed;
   std::string reason;
 };
 std::string ToString(RunOutcome::State state);  // "succeeded", "stopped", ...
+/// The exit code of kLeft, 128 + SIGTERM: the Job of Kubernetes starts another pod.
+inline constexpr int kLeftExit = 143;
 /// Of `muster run`: docs/cli.md lists them.
 int ExitCode(RunOutcome::State state);
 
@@ -111,6 +125,7 @@ class RunSupervisor {
     TimePoint started_at;
     TimePoint exited_at;
     TimePoint last_heard;  // or when it was started
+    uint32_t starts_before = 0;
     uint32_t starts = 0;
     uint64_t progress_at_start = 0;
     bool heard = false;        // in this life
@@ -123,6 +138,7 @@ class RunSupervisor {
   void On(const MasterRefused& event);
   void On(const ScalerBeat&);
   void On(const DrainWanted&);
+  void On(const LeaveWanted&);
   void On(const StopWanted&);
   void On(const Tick&) {}
 
@@ -146,6 +162,9 @@ class RunSupervisor {
   void Kill(Child* child, std::string why);
   void Stop(Child* child, std::chrono::milliseconds timeout);
   void EnterStopping(RunOutcome outcome);
+  void EnterTakenOver(const NodeExited& event);
+  /// As the master counts them.
+  static uint32_t AllStarts(const Child& child) { return child.starts_before + child.starts; }
   bool Running(const Child& child) const { return child.state == Child::State::kRunning; }
   Child& ChildOf(const std::string& node);
   void Emit(RunEffect effect) { effects_.push_back(std::move(effect)); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -65,6 +66,19 @@ absl::StatusOr<std::vector<SourceLook>> LookAtSources(const JobSpec& job) {
     follower->Stop();
   }
   return looks;
+}
+
+std::vector<std::string> EndsAhead(const JobSpec& job, WallTime now) {
+  std::vector<std::string> lines;
+  for (const DatasetSpec& dataset : job.datasets) {
+    const auto* topic = std::get_if<TopicSpec>(&dataset.source);
+    if (topic == nullptr || topic->end.kind != StreamBound::Kind::kTime) continue;
+    if (topic->end.time <= now) continue;
+    lines.push_back(fmt::format(
+        "dataset '{}': the topic's end is a time in the future ({}): the job waits until then",
+        dataset.name, ToString(topic->end)));
+  }
+  return lines;
 }
 
 SourceFindings JudgeLooks(const std::vector<SourceLook>& looks) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "job/job_spec.h"
 #include "master/core/streams/stream_look.h"
 
@@ -27,5 +28,9 @@ struct SourceFindings {
   std::vector<std::string> notes;
 };
 SourceFindings JudgeLooks(const std::vector<SourceLook>& looks);
+
+/// A line for each topic whose end is a time after `now`: no look can find that end yet, and the
+/// job waits for it. Pure.
+std::vector<std::string> EndsAhead(const JobSpec& job, WallTime now);
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "cli/show/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "cli/show/epochs.h"
 #include "cli/show/fit.h"
+#include "proto/messages/node_role.h"
 
 namespace muster {
 namespace {
@@ -126,8 +128,36 @@ Totals TotalsOf(const JobStatus& status) {
   return totals;
 }
 
+std::vector<std::string> WaitsOf(const std::vector<const NodeStatus*>& nodes) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const bool servers : {true, false}) {
+    for (const NodeStatus* node : nodes) {
+      const bool is_server = node->role == ToString(NodeRole::kServer);
+      if (node->state != NodeState::kWaiting || is_server != servers) continue;
+      const std::string text = WaitText(node->wait, Printable(node->wait_reason));
+      const auto found = std::ranges::find(reasons, text, &decltype(reasons)::value_type::first);
+      (found == reasons.end() ? reasons.emplace_back(text, std::vector<std::string>()) : *found)
+          .second.push_back(node->name);
+    }
+  }
+  std::vector<std::string> waits;
+  for (auto& [reason, names] : reasons) {
+    const size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
+    names.resize(names.size() - more);
+    waits.push_back(fmt::format("waits for {}{}: {}", fmt::join(names, ", "),
+                                more == 0 ? "" : fmt::format(" and {} more", more), reason));
+  }
+  return waits;
+}
+
 std::vector<std::string> TroublesOf(const JobStatus& status) {
   std::vector<std::string> troubles;
+  if (!IsTerminal(status.state)) {
+    std::vector<const NodeStatus*> nodes;
+    for (const NodeStatus& node : status.nodes) nodes.push_back(&node);
+    troubles = WaitsOf(nodes);
+  }
   for (const DatasetStatus& dataset : status.datasets) {
     if (!dataset.stream || IsTerminal(status.state)) continue;
     const StreamStatus& stream = *dataset.stream;
@@ -139,6 +169,11 @@ std::vector<std::string> TroublesOf(const JobStatus& status) {
       troubles.push_back(fmt::format("topic {}: rejected records cannot be written: {}",
                                      stream.topic, Printable(stream.dead_letter_trouble)));
     }
+  }
+  for (const NodeStatus& node : status.nodes) {
+    if (node.trouble.empty() || IsTerminal(status.state)) continue;
+    troubles.push_back(
+        fmt::format("{}: workers cannot connect: {}", node.name, Printable(node.trouble)));
   }
   return troubles;
 }
@@ -163,20 +198,6 @@ std::string RemainingText(std::optional<double> seconds) {
 
 std::string MillisecondsText(uint64_t milliseconds) {
   return fmt::format("{:.2f} s", static_cast<double>(milliseconds) / 1e3);
-}
-
-std::string CountText(uint64_t count) {
-  std::string text = std::to_string(count);
-  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<size_t>(at), ",");
-  }
-  return text;
-}
-
-std::string CountText(uint64_t count, std::string_view one, std::string_view many) {
-  if (count == 1) return fmt::format("1 {}", one);
-  return many.empty() ? fmt::format("{} {}s", CountText(count), one)
-                      : fmt::format("{} {}", CountText(count), many);
 }
 
 std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns) {

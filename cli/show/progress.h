@@ -45,8 +45,11 @@ struct Totals {
 };
 Totals TotalsOf(const JobStatus& status);
 
-/// What the job waits for, as sentences: topics that cannot be read, or that rejected records
-/// cannot be written to. Pure.
+/// For which nodes the job waits because the cluster has no place for them, and why, servers first.
+/// Those with the same reason are one line. Pure.
+std::vector<std::string> WaitsOf(const std::vector<const NodeStatus*>& nodes);
+/// What the job waits for, as sentences: nodes without a place, topics that cannot be read, or that
+/// rejected records cannot be written to. Pure.
 std::vector<std::string> TroublesOf(const JobStatus& status);
 
 /// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.
@@ -61,12 +64,8 @@ std::string DurationText(std::chrono::milliseconds duration);
 std::string RateText(double records_per_second);
 /// "1:23 left"; "- left" when it is not known.
 std::string RemainingText(std::optional<double> seconds);
-/// "1,234,567".
-std::string CountText(uint64_t count);
 /// "0.35 s".
 std::string MillisecondsText(uint64_t milliseconds);
-/// "1 shard", "1,234 shards"; `many` where an s is not the plural.
-std::string CountText(uint64_t count, std::string_view one, std::string_view many = "");
 
 /// Draws progress to a stream: a block in place on a terminal, a line every few seconds elsewhere,
 /// nothing when off. Not thread-safe.

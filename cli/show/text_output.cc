@@ -59,6 +59,7 @@ std::string HeartbeatText(const NodeStatus& node) {
 }
 
 std::string WorkText(const NodeStatus& node) {
+  if (node.state == NodeState::kWaiting) return WaitText(node.wait, Printable(node.wait_reason));
   if (node.worker) {
     return fmt::format("{} held, {} committed{}", CountText(node.worker->shards_held, "shard"),
                        CountText(node.worker->records_committed, "record"),
@@ -202,7 +203,8 @@ std::string NodesText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "STATE", "PID", "HEARTBEAT", "RESTARTS", "LAST EXIT", "WORK"}};
   for (const NodeStatus& node : status.nodes) {
-    rows.push_back({node.name, StateText(node), std::to_string(node.pid), HeartbeatText(node),
+    const std::string name = node.host.empty() ? node.name : node.name + " on " + node.host;
+    rows.push_back({name, StateText(node), std::to_string(node.pid), HeartbeatText(node),
                     std::to_string(node.restarts), node.last_exit.empty() ? "-" : node.last_exit,
                     WorkText(node)});
   }
@@ -236,8 +238,8 @@ std::string ShardsText(const ShardPage& page) {
     }
   }
   if (page.total > page.shards.size()) {
-    text += fmt::format("{} of {} shards; see more with --limit and --offset\n", page.shards.size(),
-                        page.total);
+    text += fmt::format("{} of {} shards; see more with --limit and --offset\n",
+                        CountText(page.shards.size()), CountText(page.total));
   }
   return text;
 }
@@ -263,7 +265,7 @@ std::string PartitionsText(const PartitionList& list) {
   std::string text = FormatTable(rows);
   if (list.total > list.partitions.size()) {
     text += fmt::format("{} of {} partitions; see more with --limit and --offset\n",
-                        list.partitions.size(), list.total);
+                        CountText(list.partitions.size()), CountText(list.total));
   }
   return text;
 }

@@ -214,6 +214,7 @@ class Reader {
     Happening::Quota quota;
     Happening::Exits exits;
     Happening::Grows grows;
+    Happening::Preempted preempted;
     int kinds = 0;
     const auto kind = [&](Taker taker, std::function<void()> then) -> Taker {
       return [&kinds, taker = std::move(taker), then = std::move(then)](const YamlNode& value) {
@@ -237,14 +238,17 @@ class Reader {
         {"exits", kind(Into(&exits.code, ParseExitCode), [&] { happening.what = exits; })},
         {"grows", kind(Into(&grows.bytes_per_minute, job_file::ParseMemory),
                        [&] { happening.what = grows; })},
+        {"preempted",
+         kind(Into(&preempted.no_room, ParseSeconds), [&] { happening.what = preempted; })},
         {"killed", kind(OnlyTrue(nothing), [&] { happening.what = Happening::Killed{}; })},
         {"hangs", kind(OnlyTrue(nothing), [&] { happening.what = Happening::Hangs{}; })}};
     MUSTER_RETURN_IF_ERROR(ReadGroup(path, node, takers));
     if (happening.node.empty() || happening.at == seconds(0) || kinds != 1) {
-      return ErrorAt(node.position,
-                     fmt::format("{}: must have at, node and one of slow, quota, grows, hangs, "
-                                 "killed, exits, as in: {{at: 5m, node: worker-1, slow: 5}}",
-                                 path));
+      return ErrorAt(
+          node.position,
+          fmt::format("{}: must have at, node and one of slow, quota, grows, hangs, "
+                      "killed, exits, preempted, as in: {{at: 5m, node: worker-1, slow: 5}}",
+                      path));
     }
     positions_.push_back(node.position);
     spec->happenings.push_back(std::move(happening));

@@ -4,8 +4,10 @@
 
 #include <vector>
 
+#include "base/text.h"
 #include "cli/show/fit.h"
 #include "cli/show/json_output.h"
+#include "cli/show/progress.h"
 #include "cli/steer/event_text.h"
 #include "scaler/model/model_json.h"
 
@@ -60,11 +62,11 @@ std::string SimulationText(const Simulation& simulation, TimeShown times) {
   text += "\n" + PoliciesText(simulation) + "\n";
   const double seconds =
       static_cast<double>(simulation.end_wall_us - simulation.begin_wall_us) / 1e6;
-  text += fmt::format("{} to {}: {} records trained", TimeText(simulation.begin_wall_us, times),
-                      TimeText(simulation.end_wall_us, times), simulation.records_trained);
+  text += fmt::format("{} to {}: {} trained", TimeText(simulation.begin_wall_us, times),
+                      TimeText(simulation.end_wall_us, times),
+                      CountText(simulation.records_trained, "record"));
   if (seconds > 0) {
-    text += fmt::format(", {:.0f} records/s",
-                        static_cast<double>(simulation.records_trained) / seconds);
+    text += ", " + RateText(static_cast<double>(simulation.records_trained) / seconds);
   }
   if (times == TimeShown::kWall) {
     return text + fmt::format(", {} runs, {} views\n", simulation.runs, simulation.steps);

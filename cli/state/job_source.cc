@@ -39,13 +39,21 @@ absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) 
 absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options,
                                                      std::chrono::milliseconds deadline) {
   MUSTER_ASSIGN_OR_RETURN(const StateDirectory state, FindTokensDirectory(options));
-  MasterTarget target{.address = options.master, .job = {}, .token_file = state.token()};
-  if (options.master.empty()) {
-    MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, state.ReadEndpoint());
-    target.address = endpoint.master;
-    target.job = endpoint.job;
+  const absl::StatusOr<Endpoint> found = state.ReadEndpoint();
+  if (options.master.empty() && !found.ok()) {
+    return SayWhereLooked(found.status(), options.target);
   }
-  return MakeAdminClient(std::move(target), deadline, WhenAway::kFail);
+  Endpoint endpoint = found.value_or(Endpoint());
+  if (!options.master.empty()) {
+    endpoint.master = options.master;
+    endpoint.job = {};
+    // A copy of a state directory has certificates, but no endpoint.
+    std::error_code ignored;
+    if (!found.ok() && std::filesystem::exists(state.certificates(), ignored)) {
+      endpoint.certificates = state.certificates();
+    }
+  }
+  return MakeAdminClient(OperatorTarget(state, endpoint), deadline, WhenAway::kFail);
 }
 
 bool Answers(AdminClient* client) {
@@ -76,6 +84,14 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryO
 
 }  // namespace
 
+MasterTarget OperatorTarget(const StateDirectory& state, const Endpoint& endpoint) {
+  MasterTarget target{.address = endpoint.master, .job = endpoint.job, .token_file = state.token()};
+  if (!endpoint.certificates.empty()) {
+    target.tls = CredentialFilesOf(endpoint.certificates, Role::kOperator);
+  }
+  return target;
+}
+
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options) {
   return Connect(options, kMasterDeadline);
 }
@@ -96,8 +112,11 @@ absl::StatusOr<JobSource> FindJobSource(const QueryOptions& options) {
   if (client.ok()) return JobSource{*std::move(client), true};
   if (!absl::IsNotFound(client.status())) return client.status();
   absl::StatusOr<JobSource> source = OpenStoredSource(options, client.status());
-  if (source.ok())
-    PrintNote("the job is not running; these are the contents of its state directory");
+  if (source.ok()) {
+    const bool by_file = options.target.state_directory.empty();
+    PrintNote(fmt::format("the job is not running; these are the contents of its state directory{}",
+                          by_file ? fmt::format(" (job file {})", JobFileOf(options.target)) : ""));
+  }
   return source;
 }
 

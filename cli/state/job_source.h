@@ -7,6 +7,7 @@
 #include "admin/admin_client.h"
 #include "cli/show/output.h"
 #include "cli/state/job_target.h"
+#include "cli/state/state_directory.h"
 
 /// The master or state directory that a verb asks.
 namespace muster {
@@ -19,6 +20,10 @@ struct QueryOptions {
   bool no_wait = false;
   OutputFormat output = OutputFormat::kText;
 };
+
+/// How a person's command reaches the master of a run: with the job's token, and under TLS with the
+/// operator's certificate.
+MasterTarget OperatorTarget(const StateDirectory& state, const Endpoint& endpoint);
 
 /// The master of the running job. NotFound if no job runs; says what to do.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions& options);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/status.h"
+#include "cli/state/running_jobs.h"
 
 namespace muster {
 namespace {
@@ -44,13 +45,34 @@ std::string JobFileOf(const JobTarget& target) {
   return target.job_file.empty() ? kDefaultJobFile : target.job_file;
 }
 
+absl::Status SayWhereLooked(const absl::Status& error, const JobTarget& target) {
+  if (!absl::IsNotFound(error)) return error;
+  if (!target.linked_job.empty()) {
+    return absl::NotFoundError(fmt::format("{} does not run any more", target.linked_job));
+  }
+  std::string looked;
+  if (target.state_directory.empty()) {
+    looked = target.job_file.empty()
+                 ? fmt::format(". The job file is ./{}, because the command names no other",
+                               kDefaultJobFile)
+                 : fmt::format(". The job file is {}", target.job_file);
+    const absl::StatusOr<LoadedJob> job = LoadJob(JobFileOf(target), "");
+    if (job.ok() && !job->spec.kubernetes.image.empty()) {
+      looked += ", which has spec.kubernetes: of a job on a cluster, say --on kubernetes";
+    }
+  }
+  return absl::NotFoundError(
+      fmt::format("{}{}. {}", Message(error), looked, RunningJobsText(FindRunningJobs())));
+}
+
 absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target) {
   if (!target.state_directory.empty()) return StateDirectory(target.state_directory);
   const std::string file = JobFileOf(target);
   if (target.job_file.empty() && !std::filesystem::exists(file)) {
-    return absl::InvalidArgumentError(
+    return absl::InvalidArgumentError(fmt::format(
         "there is no ./job.yaml; name the job's file (muster status job.yaml) or its state "
-        "directory (--state-dir DIR)");
+        "directory (--state-dir DIR). {}",
+        RunningJobsText(FindRunningJobs())));
   }
   MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(file, ""));
   return StateDirectory(job.spec.state_directory);

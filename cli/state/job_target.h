@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cli/state/cluster_target.h"
 #include "cli/state/state_directory.h"
 #include "job/file/load_job.h"
 
@@ -18,10 +19,17 @@ absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state);
 struct JobTarget {
   std::string job_file;
   std::string state_directory;
+  ClusterTarget cluster = {};
+  /// "the job ads in the namespace team of ...", if the state directory is only a link to it.
+  std::string linked_job = {};
 };
 
 /// The job file that the target names: ./job.yaml when it names none.
 std::string JobFileOf(const JobTarget& target);
+
+/// An error that no job runs there (NotFound) also says at which job file the verb looked, and
+/// which jobs run on this machine. Other errors stay as they are.
+absl::Status SayWhereLooked(const absl::Status& error, const JobTarget& target);
 
 /// The state directory of the target: the given one, otherwise the job file's, otherwise that of
 /// ./job.yaml. InvalidArgument if there is none of these.

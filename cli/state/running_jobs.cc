@@ -5,6 +5,8 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -42,6 +44,18 @@ std::optional<std::string> StateDirectoryOfLock(std::string_view path) {
   if (!path.ends_with(suffix) || path.size() == suffix.size()) return std::nullopt;
   path.remove_suffix(suffix.size());
   return std::string(path);
+}
+
+std::string RunningJobsText(const RunningJobs& jobs) {
+  if (jobs.states.empty()) return "No job runs on this machine";
+  std::string text;
+  for (const StateDirectory& state : jobs.states) {
+    const absl::StatusOr<Endpoint> endpoint = state.ReadEndpoint();
+    const std::string name = endpoint.ok() ? Printable(endpoint->job.name) + " " : "";
+    text += fmt::format("{}{}(state directory {})", text.empty() ? "" : ", ", name,
+                        Printable(state.path()));
+  }
+  return fmt::format("On this machine {}: {}", jobs.states.size() == 1 ? "runs" : "run", text);
 }
 
 RunningJobs FindRunningJobs() {

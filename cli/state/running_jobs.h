@@ -24,4 +24,8 @@ struct RunningJobs {
 /// Reads /proc.
 RunningJobs FindRunningJobs();
 
+/// "On this machine runs: flights (state directory /data/state)", or that no job runs. The names
+/// are those of run/endpoint.json; a job whose file cannot be read is named by its directory alone.
+std::string RunningJobsText(const RunningJobs& jobs);
+
 }  // namespace muster

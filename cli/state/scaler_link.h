@@ -23,8 +23,8 @@ absl::StatusOr<scaler::rest::RestClient> FindScaler(const JobTarget& target);
 /// The reader of an address. A browser needs the token; a log must not contain it.
 enum class AddressFor : uint8_t { kTerminal, kLog };
 
-/// What `muster run` shows once a scaler serves: "http://127.0.0.1:20200/#token=..." for a
-/// terminal, else without the token, and where it is. "" while none serves.
+/// What `muster run` shows once a scaler serves: "http://127.0.0.1:20200/#token=..." (https under
+/// TLS) for a terminal, else without the token, and where it is. "" while none serves.
 std::string DashboardAddress(const StateDirectory& state, AddressFor reader);
 
 }  // namespace muster

@@ -106,11 +106,9 @@ absl::Status StateDirectory::MakeToken() const {
 }
 
 absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
-  const nlohmann::json json = {{"master", value.master},
-                               {"pid", value.pid},
-                               {"run_id", value.run_id},
-                               {"job", value.job.name},
-                               {"job_id", value.job.id}};
+  const nlohmann::json json = {{"master", value.master}, {"pid", value.pid},
+                               {"run_id", value.run_id}, {"job", value.job.name},
+                               {"job_id", value.job.id}, {"certificates", value.certificates}};
   MUSTER_FAILPOINT_OR_RETURN("endpoint.before-write");
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(endpoint(), json.dump() + "\n"));
   MUSTER_FAILPOINT_OR_RETURN("endpoint.after-write");
@@ -136,7 +134,8 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
     value = {.master = json.at("master").get<std::string>(),
              .pid = json.value("pid", int64_t{0}),
              .run_id = json.value("run_id", std::string()),
-             .job = {json.value("job_id", std::string()), json.value("job", std::string())}};
+             .job = {json.value("job_id", std::string()), json.value("job", std::string())},
+             .certificates = json.value("certificates", std::string())};
   } catch (const nlohmann::json::exception&) {
     value.master.clear();
   }
@@ -154,7 +153,11 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
 }
 
 absl::Status StateDirectory::WriteRestAddress(const RestAddress& address) const {
-  const nlohmann::json json = {{"port", address.port}, {"pid", address.pid}};
+  const nlohmann::json json = {{"port", address.port},
+                               {"pid", address.pid},
+                               {"host", address.host},
+                               {"advertise", address.advertise},
+                               {"certificates", address.certificates}};
   return WriteFileAtomically(rest_address(), json.dump() + "\n");
 }
 
@@ -175,8 +178,16 @@ absl::StatusOr<RestAddress> StateDirectory::ReadRestAddress() const {
     const int64_t value = fits ? json[name].get<int64_t>() : 0;
     return value > 0 && value <= max ? value : 0;
   };
-  const RestAddress address{.port = static_cast<uint16_t>(number("port", UINT16_MAX)),
-                            .pid = number("pid", INT32_MAX)};
+  RestAddress address{.port = static_cast<uint16_t>(number("port", UINT16_MAX)),
+                      .pid = number("pid", INT32_MAX)};
+  const auto read_text = [&json](const char* name, std::string* value) {
+    if (json.is_object() && json.contains(name) && json[name].is_string()) {
+      *value = json[name].get<std::string>();
+    }
+  };
+  read_text("host", &address.host);
+  read_text("advertise", &address.advertise);
+  read_text("certificates", &address.certificates);
   if (address.port == 0 || address.pid == 0) {
     return absl::DataLossError(
         fmt::format("{} is damaged; the next scaler writes it again", rest_address()));
@@ -189,14 +200,48 @@ absl::StatusOr<RestAddress> StateDirectory::ReadRestAddress() const {
   return address;
 }
 
+absl::StatusOr<StateLock> StateLock::Open(const StateDirectory& directory) {
+  const int fd = ::open(directory.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", directory.lock()));
+  return StateLock(fd);
+}
+
+absl::Status StateLock::Sign(const StateDirectory& directory) const {
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, pid.data(), pid.size(), 0) >= 0) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(errno, fmt::format("cannot write {}", directory.lock()));
+}
+
+absl::StatusOr<StateLock> StateLock::AcquireOrPass(
+    const StateDirectory& directory, std::chrono::milliseconds patience,
+    const std::function<void(std::string_view)>& tell) {
+  MUSTER_ASSIGN_OR_RETURN(StateLock lock, Open(directory));
+  int error = 0;
+  for (int tries = 0; tries <= patience / kRemainsPause; ++tries) {
+    error = ::flock(lock.fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    if (error != EWOULDBLOCK) break;
+    SleepFor(kRemainsPause);
+  }
+  if (error != 0) {
+    tell(
+        fmt::format("cannot lock {}; a machine that was lost may have it. It goes on without the "
+                    "lock",
+                    directory.lock()));
+  }
+  MUSTER_RETURN_IF_ERROR(lock.Sign(directory));
+  return lock;
+}
+
 absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
-  const std::string path = directory.lock();
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
-  StateLock lock(fd);
+  MUSTER_ASSIGN_OR_RETURN(StateLock lock, Open(directory));
+  const int fd = lock.fd_;
   for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
     const int error = errno;
-    if (error != EWOULDBLOCK) return ErrnoStatus(error, fmt::format("cannot lock {}", path));
+    if (error != EWOULDBLOCK) {
+      return ErrnoStatus(error, fmt::format("cannot lock {}", directory.lock()));
+    }
     const pid_t holder = ReadPid(fd);
     const bool killed = holder > 0 && ::kill(holder, 0) != 0 && errno == ESRCH;
     if (killed && tries < kRemainsTries) {
@@ -206,10 +251,7 @@ absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
     return InUse(directory, holder,
                  killed ? ", which was killed, but some of its nodes still run" : "");
   }
-  const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
-    return ErrnoStatus(errno, fmt::format("cannot write {}", path));
-  }
+  MUSTER_RETURN_IF_ERROR(lock.Sign(directory));
   return lock;
 }
 

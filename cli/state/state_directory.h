@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,13 +28,19 @@ struct Endpoint {
   int64_t pid = 0;     // of `muster run`
   std::string run_id;
   JobIdentity job;  // as far as it is known
+  /// Directory of the job's certificates; empty: connections are plain text.
+  std::string certificates = "";
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
 /// Where the REST interface of a running job is found: `<state>/run/rest.json`.
 struct RestAddress {
-  uint16_t port = 0;  // on 127.0.0.1
-  int64_t pid = 0;    // of the scaler that serves it
+  uint16_t port = 0;
+  int64_t pid = 0;                 // of the scaler that serves it
+  std::string host = "127.0.0.1";  // as this machine reaches it
+  std::string advertise = "127.0.0.1";
+  /// As of Endpoint.
+  std::string certificates = "";
   friend bool operator==(const RestAddress&, const RestAddress&) = default;
 };
 
@@ -54,6 +62,8 @@ class StateDirectory {
   std::string scaler() const { return path_ + "/scaler"; }
   /// The job's token, which master and scaler ask for (base/token_file.h).
   std::string token() const { return scaler() + "/token"; }
+  /// The certificates that `muster run` makes (security/certificate_authority.h).
+  std::string certificates() const { return path_ + "/tls"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
@@ -90,6 +100,12 @@ class StateLock {
   /// another
   /// run holds it. Requires: Create() succeeded.
   static absl::StatusOr<StateLock> Acquire(const StateDirectory& directory);
+  /// For a directory that several machines share, where a lost machine may have the lock for ever,
+  /// or locks may not be possible: after `patience`, says so by `tell` and goes on without the
+  /// lock. Something else must keep two runs from writing (the generation of a journal).
+  static absl::StatusOr<StateLock> AcquireOrPass(const StateDirectory& directory,
+                                                 std::chrono::milliseconds patience,
+                                                 const std::function<void(std::string_view)>& tell);
   /// AlreadyExists as above when a run that lives holds it; takes nothing.
   static absl::Status CheckFree(const StateDirectory& directory);
   StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -102,6 +118,9 @@ class StateLock {
 
  private:
   explicit StateLock(int fd) : fd_(fd) {}
+  static absl::StatusOr<StateLock> Open(const StateDirectory& directory);
+  /// Writes our pid, for others' messages.
+  absl::Status Sign(const StateDirectory& directory) const;
   int fd_ = -1;
 };
 

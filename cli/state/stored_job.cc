@@ -40,6 +40,9 @@ class StoredJobClient final : public AdminClient {
   }
   absl::Status ResumeNode(const v1::ResumeNodeRequest&) override { return NotRunning(); }
   absl::Status ReportNode(const v1::ReportNodeRequest&) override { return NotRunning(); }
+  absl::StatusOr<v1::JoinNodeResponse> JoinNode(const v1::JoinNodeRequest&) override {
+    return NotRunning();
+  }
   absl::Status Drain() override { return NotRunning(); }
   absl::Status Cancel(const v1::CancelRequest&) override { return NotRunning(); }
 
@@ -73,10 +76,12 @@ absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& targ
   if (target.state_directory.empty()) {
     MUSTER_ASSIGN_OR_RETURN(const LoadedJob named, LoadJob(JobFileOf(target), ""));
     job.spec.snapshot_directory = named.spec.snapshot_directory;
-  } else if (job.spec.snapshot_directory == DefaultSnapshots(job.spec.state_directory)) {
+  } else if (job.spec.snapshot_directory == DefaultSnapshots(job.spec.state_directory) &&
+             std::filesystem::exists(DefaultSnapshots(state.path()))) {
     job.spec.snapshot_directory = DefaultSnapshots(state.path());
   } else {
-    job.spec.snapshot_directory.clear();  // the journal knows
+    // The journal knows. In a cluster, snapshots have a volume of their own.
+    job.spec.snapshot_directory.clear();
   }
   job.spec.state_directory = state.path();
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<JobArchive> archive, JobArchive::Open(job.spec));

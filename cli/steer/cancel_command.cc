@@ -11,7 +11,7 @@
 #include "admin/admin_client.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "cli/show/progress.h"
+#include "base/text.h"
 #include "cli/state/job_source.h"
 #include "cli/steer/patience.h"
 #include "cli/steer/scaler_call.h"

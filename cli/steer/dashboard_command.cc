@@ -35,7 +35,7 @@ int DashboardCommand(const DashboardOptions& options) {
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
   // Says what to do when no job runs there, or its scaler is away, or its token cannot be read.
-  const absl::Status serves = FindScaler(*state).status();
+  const absl::Status serves = FindScaler(options.query.target).status();
   if (!serves.ok()) return PrintError(Message(serves), kExitUnreachable);
   const std::string address = DashboardAddress(*state, AddressFor::kTerminal);
   PrintData(options.query.output == OutputFormat::kText
@@ -45,10 +45,15 @@ int DashboardCommand(const DashboardOptions& options) {
   const absl::StatusOr<std::string> page = WriteRedirect(*state, address);
   if (!page.ok()) return PrintError(page.status());
   std::fflush(stdout);
+  if (options.stays && ::fork() != 0) return kExitSucceeded;
   ::execlp("xdg-open", "xdg-open", page->c_str(), nullptr);
-  return PrintError(fmt::format("xdg-open cannot be started ({}): open the address by hand",
-                                std::strerror(errno)),
-                    kExitFailed);
+  const int code = PrintError(fmt::format("xdg-open cannot be started ({}): open the address by "
+                                          "hand",
+                                          std::strerror(errno)),
+                              kExitFailed);
+  // What the callers would end (threads, a tunnel) is the parent's.
+  if (options.stays) ::_exit(code);
+  return code;
 }
 
 }  // namespace muster::steer

@@ -126,7 +126,10 @@ bool IsNarrow(const Timeline::Filter& filter) {
 }  // namespace
 
 int EventsCommand(const EventsOptions& options) {
-  Timeline::Filter filter{.after_id = 0, .kinds = options.kinds, .node = options.node};
+  Timeline::Filter filter{.after_id = 0,
+                          .kinds = options.kinds,
+                          .node = options.node,
+                          .pair_exits = options.query.output == OutputFormat::kText};
   if (!options.after.empty()) {
     const absl::StatusOr<uint64_t> after = ParseEventId(options.after);
     if (!after.ok()) return PrintError(Annotate(after.status(), "--after"));
@@ -144,7 +147,7 @@ int EventsCommand(const EventsOptions& options) {
     // A follower outlives restarts of the master, and ends with the run.
     const bool waiting = options.follow && IsUnreachable(status);
     if (!status.ok() && !waiting) return PrintError(status);
-    const std::vector<TimelineEntry> entries = timeline.Take();
+    const std::vector<TimelineEntry> entries = timeline.Take(options.follow && live && !waiting);
     const size_t shown = first && options.last > 0 ? options.last : entries.size();
     PrintEntries(entries, entries.size() - std::min(shown, entries.size()), options.query.output);
     if (first && entries.empty() && !options.follow && IsNarrow(filter)) {
@@ -162,7 +165,7 @@ int ExplainCommand(const ExplainOptions& options) {
   if (!id.ok()) return PrintError(id.status());
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
-  const absl::StatusOr<RestClient> client = FindScaler(*state);
+  const absl::StatusOr<RestClient> client = FindScaler(options.query.target);
   const bool stored = !client.ok() && scaler::ReadEvents(state->scaler(), 0, 1).ok();
   if (!client.ok() && !stored) return PrintError(client.status());
   if (stored) PrintNote("no scaler answers; this is what its file of events holds");

@@ -65,7 +65,7 @@ std::string EvidenceText(const Event& event) {
 
 std::string VerdictText(const std::string& verdict) {
   if (verdict == "helped") return "It helped.";
-  if (verdict == "no-change") return "It changed nothing that was to be seen.";
+  if (verdict == "no-change") return "No change was seen.";
   if (verdict == "worse") return "It made things worse.";
   return "Whether it helped is not known.";
 }
@@ -89,10 +89,12 @@ std::string FigureText(double value, const std::string& unit) {
   }
   if (unit == "ratio" && value >= 0 && value <= 1) return fmt::format("{:.3g} %", value * 100);
   if (unit == "ratio") return fmt::format("{:.3g} times", value);
-  const std::string number = value == std::floor(value) && std::abs(value) < 1e15
-                                 ? fmt::format("{:.0f}", value)
-                                 : fmt::format("{:.3g}", value);
-  return unit.empty() ? number : fmt::format("{} {}", number, unit);
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
+  const std::string number = whole ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+  if (unit.empty()) return number;  // it may be a name: a pid
+  const bool large = value >= 1'000 && value < 1e15;
+  return fmt::format("{} {}",
+                     large ? CountText(static_cast<uint64_t>(std::llround(value))) : number, unit);
 }
 
 std::string ChangeText(const Event& event) {

@@ -1,5 +1,6 @@
 #include "cli/steer/order_commands.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -8,8 +9,8 @@
 #include "admin/shard_id.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/show/fit.h"
-#include "cli/show/progress.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
 #include "cli/steer/event_text.h"

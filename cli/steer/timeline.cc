@@ -6,38 +6,112 @@
 
 #include "base/nearest.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cli/show/json_output.h"
 #include "cli/show/text_output.h"
 #include "cli/steer/event_text.h"
 #include "proto/status/event_kinds.h"
+#include "scaler/decision/event_drafts.h"
 #include "scaler/model/model_json.h"
 
 namespace muster::steer {
+
+namespace {
+
+constexpr std::string_view kScalersExit = "exit";
+
+bool IsUnpairedExit(const TimelineEntry& entry) {
+  if (entry.master && entry.scaler) return false;
+  return entry.scaler ? entry.kind() == kScalersExit : IsExitKind(entry.kind());
+}
+
+/// How much later one of both may tell an exit, if the scaler does not name the process. That is so
+/// for its own exit and for that of the master, and in events of earlier versions.
+constexpr uint64_t kSameExitUs = 30'000'000;
+
+/// Whether both tell of the exit of the same process.
+bool IsSameExit(const MasterEvent& master, const scaler::rest::Event& scaler) {
+  if (master.node != scaler.target) return false;
+  const std::optional<double> pid = muster::scaler::FigureOf(scaler, muster::scaler::kPidFigure);
+  // The master's words begin with "pid 17: SIGKILL".
+  if (pid.has_value()) return master.text.starts_with(fmt::format("pid {:.0f}: ", *pid));
+  return std::max(master.wall_us, scaler.wall_us) - std::min(master.wall_us, scaler.wall_us) <=
+         kSameExitUs;
+}
+
+/// The scaler's line has the cause and the number for `muster explain`. The master adds the pid and
+/// the last lines of the log.
+std::string ExitText(const MasterEvent& master, const scaler::rest::Event& scaler) {
+  std::string text = EventLine(scaler);
+  text.pop_back();
+  const std::string_view words = master.text;
+  const size_t status = words.find(": ");
+  text += fmt::format("; {}\n", words.substr(0, status));
+  const size_t log = words.find(": ", status + 2);
+  if (log == std::string_view::npos) return text;
+  for (std::string_view rest = words.substr(log + 2); !rest.empty();) {
+    const size_t end = rest.find('\n');
+    text += fmt::format("    {}\n", Printable(rest.substr(0, end)));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return text;
+}
+
+}  // namespace
 
 void Timeline::Add(const MasterEvent& event) {
   entries_.push_back({.master = event, .scaler = std::nullopt});
 }
 
 void Timeline::Add(const scaler::rest::Event& event) {
-  if (event.id <= filter_.after_id) {
-    hidden_until_us_ = std::max(hidden_until_us_, event.wall_us);
-    return;
-  }
+  if (event.id <= filter_.after_id) hidden_until_us_ = std::max(hidden_until_us_, event.wall_us);
   entries_.push_back({.master = std::nullopt, .scaler = event});
 }
 
-std::vector<TimelineEntry> Timeline::Take() {
-  std::erase_if(entries_, [this](const TimelineEntry& entry) {
-    return (entry.master && entry.wall_us() <= hidden_until_us_) ||
-           (!filter_.kinds.empty() &&
-            std::ranges::find(filter_.kinds, entry.kind()) == filter_.kinds.end()) ||
-           (!filter_.node.empty() && entry.node() != filter_.node);
-  });
-  std::ranges::stable_sort(entries_, {}, &TimelineEntry::wall_us);
-  return std::exchange(entries_, {});
+void Timeline::PairExits() {
+  for (TimelineEntry& entry : entries_) {
+    if (!entry.scaler || !IsUnpairedExit(entry)) continue;
+    const auto twin = std::ranges::find_if(entries_, [&](const TimelineEntry& other) {
+      return other.master && IsUnpairedExit(other) && IsSameExit(*other.master, *entry.scaler);
+    });
+    if (twin == entries_.end()) continue;
+    entry.master = std::move(twin->master);
+    twin->master.reset();
+  }
+  std::erase_if(entries_,
+                [](const TimelineEntry& entry) { return !entry.master && !entry.scaler; });
+}
+
+bool Timeline::Matches(const TimelineEntry& entry) const {
+  const auto wanted = [this](std::string_view kind) {
+    return std::ranges::find(filter_.kinds, kind) != filter_.kinds.end();
+  };
+  const bool hidden =
+      entry.scaler ? entry.scaler->id <= filter_.after_id : entry.wall_us() <= hidden_until_us_;
+  const bool of_kind =
+      filter_.kinds.empty() || wanted(entry.kind()) || (entry.master && wanted(entry.master->kind));
+  return !hidden && of_kind && (filter_.node.empty() || entry.node() == filter_.node);
+}
+
+std::vector<TimelineEntry> Timeline::Take(bool more) {
+  if (filter_.pair_exits) PairExits();
+  std::vector<TimelineEntry> kept;
+  std::vector<TimelineEntry> taken;
+  for (TimelineEntry& entry : entries_) {
+    if (more && filter_.pair_exits && !entry.waited && IsUnpairedExit(entry)) {
+      entry.waited = true;
+      kept.push_back(std::move(entry));
+    } else if (Matches(entry)) {
+      taken.push_back(std::move(entry));
+    }
+  }
+  entries_ = std::move(kept);
+  std::ranges::stable_sort(taken, {}, &TimelineEntry::wall_us);
+  return taken;
 }
 
 std::string EntryText(const TimelineEntry& entry) {
+  if (entry.scaler && entry.master) return ExitText(*entry.master, *entry.scaler);
   return entry.scaler ? EventLine(*entry.scaler) : EventText(*entry.master);
 }
 

@@ -118,7 +118,7 @@ int TopCommand(const TopOptions& options) {
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
   const SystemClock clock;
-  const absl::StatusOr<scaler::rest::RestClient> client = FindScaler(*state);
+  const absl::StatusOr<scaler::rest::RestClient> client = FindScaler(options.query.target);
   if (!client.ok()) return PrintError(client.status());
   absl::StatusOr<TopReading> first = Read(*state, clock);
   if (!first.ok()) return PrintRefusal(first.status());

@@ -187,6 +187,11 @@ std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall, size_t colu
                          : fmt::format("  the master does not answer: progress is {} s old", age_s),
                      Tone::kBad});
   }
+  std::vector<const NodeStatus*> nodes;
+  for (const Node& node : reading.nodes) nodes.push_back(&node);
+  for (const std::string& wait : WaitsOf(nodes)) {
+    lines.push_back({CutText("  " + wait, columns), Tone::kBad});
+  }
   if (!job.limits_remark.empty()) lines.push_back({"  " + job.limits_remark, Tone::kOld});
   Append(TrendLines(columns), &lines);
   return lines;
@@ -266,6 +271,22 @@ std::vector<TopLine> TopView::ServerLines(size_t columns) const {
   return TableLines(heading, rows, tones, columns);
 }
 
+std::vector<TopLine> TopView::ControlLines(size_t columns) const {
+  const std::vector<Column> heading = {
+      {"CONTROL", 0}, {"STATE", 0}, {"CPUS", 1}, {"MEMORY", 2}, {"STARTS", 3}};
+  std::vector<std::vector<std::string>> rows;
+  std::vector<Tone> tones;
+  for (const Node& node : readings_.back().nodes) {
+    if (node.role != ToString(NodeRole::kMaster) && node.role != ToString(NodeRole::kScaler)) {
+      continue;
+    }
+    tones.push_back(ToneOf(node));
+    rows.push_back(
+        {node.name, StateOf(node), CpuText(node), MemoryText(node), std::to_string(node.start)});
+  }
+  return rows.empty() ? std::vector<TopLine>() : TableLines(heading, rows, tones, columns);
+}
+
 std::vector<TopLine> TopView::EventLines() const {
   std::vector<TopLine> lines;
   for (const Event& event : readings_.back().events) {
@@ -283,10 +304,12 @@ std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) 
   std::vector<TopLine> lines = JobLines(now, wall, size.columns);
   std::vector<TopLine> workers = WorkerLines(size.columns);
   std::vector<TopLine> servers = ServerLines(size.columns);
+  std::vector<TopLine> control = ControlLines(size.columns);
   std::vector<TopLine> events = EventLines();
   if (size.rows > 0) {
-    // Servers are few: they come first, then as many workers as leave room for some events.
-    const size_t fixed = lines.size() + 3;  // blank lines between the parts
+    // Servers are few: they come first, then as many workers as leave room for some events, then
+    // master and scaler.
+    const size_t fixed = lines.size() + 4;  // blank lines between the parts
     size_t room = size.rows > fixed ? size.rows - fixed : 0;
     const size_t kept = std::min(events.size(), kEventsLeast);
     const auto take = [&room, kept](std::vector<TopLine>* part, size_t least) {
@@ -295,12 +318,13 @@ std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) 
       room -= std::min(room, part->size());
     };
     take(&servers, std::min<size_t>(workers.size(), 3));
-    take(&workers, 0);
+    take(&workers, control.size());
+    take(&control, 0);
     if (events.size() > room) {
       events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(room));
     }
   }
-  for (const std::vector<TopLine>* part : {&workers, &servers, &events}) {
+  for (const std::vector<TopLine>* part : {&workers, &servers, &control, &events}) {
     if (part->empty()) continue;
     lines.push_back({});
     Append(*part, &lines);

@@ -60,6 +60,8 @@ class TopView {
   std::vector<TopLine> JobLines(TimePoint now, WallTime wall, size_t columns) const;
   std::vector<TopLine> WorkerLines(size_t columns) const;
   std::vector<TopLine> ServerLines(size_t columns) const;
+  /// Master and scaler.
+  std::vector<TopLine> ControlLines(size_t columns) const;
   std::vector<TopLine> EventLines() const;
 
   std::deque<TopReading> readings_;

@@ -8,8 +8,10 @@ void AddCancel(CLI::App* app, Chosen* chosen, Command<steer::CancelOptions> comm
   CLI::App* verb = app->add_subcommand("cancel", "End the job now; committed work stays");
   AddTarget(verb, &options->query);
   AddReason(verb, &options->reason);
-  verb->add_flag("--snapshot,!--no-snapshot", options->snapshot,
-                 "Commit first what is trained now (asked at a terminal; --no-snapshot elsewhere)");
+  // A plain flag would be set to false where it is not given, and then no person would be asked.
+  verb->add_flag_function(
+      "--snapshot,!--no-snapshot", [options](std::int64_t given) { options->snapshot = given > 0; },
+      "Commit first what is trained now (asked at a terminal; --no-snapshot elsewhere)");
   verb->add_option("--timeout", options->timeout_s,
                    "With --snapshot: if it takes longer than this many seconds, do not cancel (60)")
       ->check(CLI::Range(1, 86'400));

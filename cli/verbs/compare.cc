@@ -15,7 +15,9 @@ void AddCompare(CLI::App* app, Chosen* chosen, Command<metrics::CompareOptions> 
       "Examples:\n"
       "  muster compare state-a state-b               # two state directories\n"
       "  muster compare a.yaml b.yaml --output json   # the jobs of two job files\n"
-      "The jobs may run, or may have ended. A job that was resumed is one job with several runs.");
+      "The jobs may run, or may have ended. A job that was resumed is one job with several runs.\n"
+      "Values of environment variables whose names contain KEY, TOKEN, SECRET or PASSWORD are\n"
+      "shown as (hidden).");
   Choose(verb, chosen, options, std::move(command));
 }
 

@@ -1,5 +1,5 @@
+#include "cli/reference/completion_script.h"
 #include "cli/show/output.h"
-#include "cli/verbs/completion_script.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 

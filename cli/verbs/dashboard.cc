@@ -1,3 +1,4 @@
+#include "cli/cluster/job_link.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -14,7 +15,14 @@ void AddDashboard(CLI::App* app, Chosen* chosen, Command<steer::DashboardOptions
       "Examples:\n"
       "  muster dashboard job.yaml\n"
       "  muster dashboard job.yaml --open");
-  Choose(verb, chosen, options, std::move(command));
+  verb->callback([=, command = std::move(command)] {
+    *chosen = [=] {
+      QueryOptions* const query = &options->query;
+      if (!query->target.cluster.is_set()) return command(*options);
+      options->stays = true;
+      return cluster::OverLinkUntilSignal(query, [&] { return command(*options); });
+    };
+  });
 }
 
 }  // namespace muster

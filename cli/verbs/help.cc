@@ -5,9 +5,9 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/version.h"
+#include "cli/reference/man_page.h"
+#include "cli/reference/named_verb.h"
 #include "cli/show/output.h"
-#include "cli/verbs/man_page.h"
-#include "cli/verbs/named_verb.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -17,6 +17,7 @@ namespace {
 struct HelpOptions {
   std::string verb;
   std::string man_directory;
+  bool flags = false;
 };
 
 int WriteManPages(const CLI::App& app, const std::string& directory) {
@@ -30,6 +31,10 @@ int WriteManPages(const CLI::App& app, const std::string& directory) {
 int Help(const CLI::App& app, const HelpOptions& options) {
   const std::string& verb = options.verb;
   if (!options.man_directory.empty()) return WriteManPages(app, options.man_directory);
+  if (options.flags) {
+    PrintData(FlagsText(FlagsOf(app)));
+    return kExitSucceeded;
+  }
   if (verb.empty()) {
     PrintData(app.help());
     return kExitSucceeded;
@@ -53,8 +58,10 @@ void AddHelp(CLI::App* app, Chosen* chosen) {
   verb->add_option("verb", options->verb, "A verb, for example run");
   verb->add_option("--man-dir", options->man_directory,
                    "Instead, write the man pages of all verbs into this folder");
+  verb->add_flag("--flags", options->flags,
+                 "Instead, list the options of all verbs with their meanings");
   verb->footer(
-      "Examples:\n  muster help\n  muster help run\n"
+      "Examples:\n  muster help\n  muster help run\n  muster help --flags\n"
       "  muster help --man-dir ~/.local/share/man/man1");
   verb->callback(
       [app, chosen, options] { *chosen = [app, options] { return Help(*app, *options); }; });

@@ -1,4 +1,5 @@
 #include "base/status.h"
+#include "cli/cluster/cluster_logs.h"
 #include "cli/show/moment.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
@@ -25,7 +26,12 @@ void AddLogs(CLI::App* app, Chosen* chosen, Command<LogsOptions> command) {
       "Examples:\n  muster logs job.yaml worker-0\n  muster logs job.yaml master -n 20 -f\n"
       "  muster logs job.yaml worker-0 ps-1 --since 5m     # each line begins with its node\n"
       "  muster logs job.yaml -f                           # all nodes");
-  Choose(verb, chosen, options, std::move(command));
+  verb->callback([=, command = std::move(command)] {
+    *chosen = [=] {
+      const bool is_away = options->query.target.cluster.is_set();
+      return is_away ? cluster::LogsOnCluster(*options) : command(*options);
+    };
+  });
 }
 
 }  // namespace muster

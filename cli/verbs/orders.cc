@@ -113,7 +113,8 @@ void AddOrderVerb(const OrderVerb& row, bool waits, CLI::App* app, Chosen* chose
   AddReason(verb, &options->reason);
   if (waits) AddWait(verb, options.get());
   verb->footer(row.footer);
-  verb->callback([=] { *chosen = [=] { return command({*options, make()}); }; });
+  verb->callback(
+      [=] { *chosen = [=] { return Act(steer::GivenOrder{*options, make()}, command); }; });
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void AddPolicies(CLI::App* app, Chosen* chosen, Command<QueryOptions> command,
       "  muster policies pause worker-straggler job.yaml --reason 'this machine is shared'\n"
       "  muster policies resume worker-straggler job.yaml");
   list->callback([=] {
-    if (!*chosen) *chosen = [=] { return command(*options); };  // else one of those below
+    if (!*chosen) *chosen = [=] { return Act(*options, command); };  // else one of those below
   });
   AddPolicyOrders(list, chosen, std::move(order_command));
 }

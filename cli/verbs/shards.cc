@@ -24,13 +24,13 @@ void AddShards(CLI::App* app, Chosen* chosen, Command<ShardsOptions> command,
       "  muster shards job.yaml --retry 0/1/17 0/1/18");
   verb->callback([=] {
     if (retry->count() == 0) {
-      *chosen = [=] { return command(*options); };
+      *chosen = [=] { return Act(*options, command); };
       return;
     }
     std::erase_if(retry_options->ids,
                   [](const std::string& id) { return id.empty() || id == "{}"; });
     retry_options->query = options->query;
-    *chosen = [=] { return retry_command(*retry_options); };
+    *chosen = [=] { return Act(*retry_options, retry_command); };
   });
 }
 

@@ -1,3 +1,4 @@
+#include "cli/cluster/cluster_verbs.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -16,7 +17,12 @@ void AddStacks(CLI::App* app, Chosen* chosen, Command<StacksOptions> command) {
       "no\nprocess of the job is asked. Of functions of an interpreter (Python), only the "
       "interpreter's are\nshown.\n"
       "Examples:\n  muster stacks job.yaml worker-1\n  muster stacks master > stacks.txt");
-  Choose(verb, chosen, options, std::move(command));
+  verb->callback([=, command = std::move(command)] {
+    *chosen = [=] {
+      const bool is_away = options->query.target.cluster.is_set();
+      return is_away ? cluster::StacksOnCluster(*options) : command(*options);
+    };
+  });
 }
 
 }  // namespace muster

@@ -75,10 +75,31 @@ void AddNode(CLI::App* verb, std::string* node, QueryOptions* options, const std
 }
 
 void AddStateDirectory(CLI::App* verb, QueryOptions* options) {
-  verb->add_option("--state-dir", options->target.state_directory, "State directory of the job");
+  CLI::Option* const folder = verb->add_option("--state-dir", options->target.state_directory,
+                                               "State directory of the job");
+  ClusterTarget* const cluster = &options->target.cluster;
+  AddClusterPlace(verb, cluster);
+  verb->get_option("--on")->excludes(folder);
+  verb->add_option("--job", cluster->job, "With --on: the job's name (the job file's)")
+      ->needs(verb->get_option("--on"));
 }
 
 }  // namespace
+
+void AddClusterPlace(CLI::App* verb, ClusterTarget* cluster) {
+  CLI::Option* const on =
+      verb->add_option("--on", cluster->on, "Where the job runs, if not here: kubernetes")
+          ->check(CLI::IsMember({"kubernetes"}));
+  verb->add_option("--context", cluster->context,
+                   "With --on: the context of the kubeconfig (the current one)")
+      ->needs(on);
+  verb->add_option("--namespace", cluster->ns,
+                   "With --on: the namespace (the job file's, else the context's)")
+      ->needs(on);
+  verb->add_option("--kubeconfig", cluster->kubeconfig,
+                   "With --on: the kubeconfig ($KUBECONFIG, else ~/.kube/config)")
+      ->needs(on);
+}
 
 void AddOutput(CLI::App* verb, OutputFormat* output) {
   verb->add_option_function<std::string>(
@@ -164,7 +185,7 @@ void AddJobAndOutput(CLI::App* verb, QueryOptions* options) {
 
 void AddTarget(CLI::App* verb, QueryOptions* options) {
   AddJobAndOutput(verb, options);
-  verb->add_option("--master", options->master, "Ask this master (127.0.0.1:PORT) instead");
+  verb->add_option("--master", options->master, "Ask this master (HOST:PORT) instead");
 }
 
 void AddQuestion(CLI::App* verb, QueryOptions* options) {

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cli/ask/query_commands.h"
+#include "cli/cluster/job_link.h"
 #include "cli/steer/order_commands.h"
 #include "cli/verbs/verbs.h"
 
@@ -16,7 +18,11 @@ namespace muster {
 /// --output text|json.
 void AddOutput(CLI::App* verb, OutputFormat* output);
 
-/// The job of a verb: its file, or --state-dir.
+/// --on kubernetes, --context, --namespace and --kubeconfig: where the job of a verb is, if it is
+/// not this machine.
+void AddClusterPlace(CLI::App* verb, ClusterTarget* cluster);
+
+/// The job of a verb: its file, --state-dir, or on a cluster --job.
 void AddJob(CLI::App* verb, QueryOptions* options);
 
 /// The subject of a verb and the job, in either order: they are swapped if only the second one
@@ -68,12 +74,35 @@ void AddWait(CLI::App* verb, steer::OrderOptions* order);
 /// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
 void AddPlantedBug(CLI::App* verb, std::string* name);
 
+/// The question or order inside a verb's options; null if they have none.
+template <typename Options>
+QueryOptions* QueryIn(Options* options) {
+  if constexpr (std::is_same_v<Options, QueryOptions>) {
+    return options;
+  } else if constexpr (requires { options->query.target; }) {
+    return &options->query;
+  } else if constexpr (requires { options->options.query; }) {
+    return &options->options.query;
+  } else {
+    return nullptr;
+  }
+}
+
+/// Passes `options` to `command`; for a job on a cluster, over a link.
+template <typename Options>
+int Act(Options options, const Command<Options>& command,
+        cluster::WhenPending when_pending = cluster::WhenPending::kSay) {
+  QueryOptions* const query = QueryIn(&options);
+  if (query == nullptr || !query->target.cluster.is_set()) return command(options);
+  return cluster::OverLink(query, when_pending, [&] { return command(options); });
+}
+
 /// If the verb is named, it passes its options to `command`.
 template <typename Options>
 void Choose(CLI::App* verb, Chosen* chosen, std::shared_ptr<Options> options,
             Command<Options> command) {
   verb->callback([chosen, options = std::move(options), command = std::move(command)] {
-    *chosen = [options, command] { return command(*options); };
+    *chosen = [options, command] { return Act(*options, command); };
   });
 }
 

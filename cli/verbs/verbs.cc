@@ -4,6 +4,8 @@ namespace muster {
 
 void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddRun(app, chosen);
+  AddJoin(app, chosen);
+  AddManifests(app, chosen);
   AddList(app, chosen);
   AddStatus(app, chosen);
   AddNodes(app, chosen);
@@ -27,6 +29,8 @@ void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddMaster(app, chosen);
   AddPs(app, chosen);
   AddScaler(app, chosen);
+  AddNode(app, chosen);
+  AddServeExport(app, chosen);
   AddVerify(app, chosen);
   AddHelp(app, chosen);
   AddVersion(app, chosen);

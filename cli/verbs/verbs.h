@@ -7,8 +7,12 @@
 #include "cli/ask/logs_command.h"
 #include "cli/ask/query_commands.h"
 #include "cli/ask/stacks_command.h"
+#include "cli/export/serve_export_command.h"
+#include "cli/join/join_command.h"
+#include "cli/manifests/manifests_command.h"
 #include "cli/metrics/compare_command.h"
 #include "cli/metrics/tensorboard_command.h"
+#include "cli/node/node_command.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_command.h"
 #include "cli/simulate/simulate_command.h"
@@ -36,6 +40,13 @@ using Command = std::function<int(const Options&)>;
 void AddVerbs(CLI::App* app, Chosen* chosen);
 
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+
+/// A node of a job of another machine.
+void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command = JoinCommand);
+
+/// The objects of a job on Kubernetes.
+void AddManifests(CLI::App* app, Chosen* chosen,
+                  Command<ManifestsOptions> command = ManifestsCommand);
 
 /// The jobs of this machine.
 void AddList(CLI::App* app, Chosen* chosen, Command<ListOptions> command = ListCommand);
@@ -96,6 +107,9 @@ void AddMaster(CLI::App* app, Chosen* chosen,
 void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command = ServerCommand);
 void AddScaler(CLI::App* app, Chosen* chosen,
                Command<ScalerCommandOptions> command = ScalerCommand);
+void AddNode(CLI::App* app, Chosen* chosen, Command<PodNodeOptions> command = PodNodeCommand);
+void AddServeExport(CLI::App* app, Chosen* chosen,
+                    Command<ServeExportOptions> command = ServeExportCommand);
 
 void AddVerify(CLI::App* app, Chosen* chosen,
                Command<verify::VerifyOptions> command = verify::VerifyCommand);

@@ -1,3 +1,5 @@
+#include "base/status.h"
+#include "cli/cluster/cluster_verbs.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
 
@@ -24,7 +26,13 @@ void AddWait(CLI::App* app, Chosen* chosen, Command<steer::WaitOptions> command)
       "  muster wait job.yaml\n"
       "  muster wait job.yaml --for running --timeout 60\n"
       "  muster wait job.yaml --for worker-1=finished");
-  Choose(verb, chosen, options, std::move(command));
+  verb->callback([=, command = std::move(command)] {
+    *chosen = [=] {
+      const bool is_away = options->query.target.cluster.is_set();
+      if (is_away && options->awaited == "end") return cluster::WaitForEndOnCluster(*options);
+      return Act(*options, command, cluster::WhenPending::kGoOn);
+    };
+  });
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "base/text.h"
 #include "cli/show/progress.h"
 
 namespace muster::verify {

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "cli/show/progress.h"
+#include "base/text.h"
+#include "cli/state/job_source.h"
 #include "proto/messages/node_state.h"
 
 namespace muster::verify {
@@ -106,7 +107,7 @@ StormResult Storm::Run() {
 void Storm::Wait() {
   std::vector<int> wake_fds = {options_.signal_fd};
   if (link_ != nullptr) wake_fds.push_back(link_->wake_fd());
-  for (const HostReport& report : launcher_.Wait(kTick, wake_fds)) {
+  for (const LaunchReport& report : launcher_.Wait(kTick, wake_fds)) {
     if (const auto* exited = std::get_if<NodeExited>(&report)) HandleExit(*exited);
   }
   ReadSignals();
@@ -220,9 +221,7 @@ void Storm::Connect() {
   const absl::StatusOr<Endpoint> endpoint = job_->state().ReadEndpoint();
   if (!endpoint.ok()) return;
   link_ = std::make_unique<MasterLink>(
-      MakeAdminClient(
-          {.address = endpoint->master, .job = endpoint->job, .token_file = job_->state().token()},
-          kAskDeadline, WhenAway::kWait),
+      MakeAdminClient(OperatorTarget(job_->state(), *endpoint), kAskDeadline, WhenAway::kWait),
       endpoint->run_id, kPollInterval, clock_);
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "base/file.h"
@@ -159,6 +160,26 @@ absl::StatusOr<CgroupUsage> Cgroup::ReadUsage() const {
     usage.cpu_pressure_percent = ReadPressure(paths_.unified + "/cpu.pressure");
   }
   return usage;
+}
+
+absl::StatusOr<CgroupUsage> Cgroup::ReadOwnUsage(const std::string& root) {
+  MUSTER_ASSIGN_OR_RETURN(const std::string mounts,
+                          ReadFile(root + "/proc/self/mountinfo", kGroupFileMax));
+  MUSTER_ASSIGN_OR_RETURN(const std::string own,
+                          ReadFile(root + "/proc/self/cgroup", kGroupFileMax));
+  const std::map<std::string, std::string> groups = ParseOwnCgroups(own);
+  for (const CgroupMount& mount : ParseCgroupMounts(mounts)) {
+    const bool memory =
+        std::find(mount.options.begin(), mount.options.end(), "memory") != mount.options.end();
+    const auto group = groups.find(mount.v2 ? "" : "memory");
+    if (group == groups.end() || !(mount.v2 || memory)) continue;
+    const std::string folder = root + CgroupFolder(mount, group->second);
+    if (!Exists(folder + (mount.v2 ? "/memory.current" : "/memory.usage_in_bytes"))) continue;
+    return Cgroup(mount.v2 ? CgroupBackend::kV2 : CgroupBackend::kV1,
+                  {.memory = folder, .cpu = "", .cpuacct = "", .unified = ""})
+        .ReadUsage();
+  }
+  return absl::NotFoundError("no control group counts the memory of this process");
 }
 
 absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {

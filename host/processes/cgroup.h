@@ -57,6 +57,9 @@ class Cgroup {
   /// for a memory limit below the current usage, because version 2 would kill.
   absl::Status SetLimits(const CgroupLimits& limits);
   absl::StatusOr<CgroupUsage> ReadUsage() const;
+  /// Of the group in which this process is, such as a container's. `root` is put before every path.
+  /// NotFound if no memory controller counts it.
+  static absl::StatusOr<CgroupUsage> ReadOwnUsage(const std::string& root = "");
   /// Makes join_fds().
   absl::Status OpenToJoin();
   /// For JoinCgroup; close-on-exec, open as long as this object lives. While any process has one of

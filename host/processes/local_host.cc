@@ -190,6 +190,14 @@ void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   exit->memory_limit_bytes = usage->memory_limit_bytes;
 }
 
+std::vector<HostReport> LocalHost::TakeReports() {
+  std::vector<HostReport> reports;
+  for (LaunchReport& report : launcher_.TakeReports()) {
+    std::visit([&reports](auto& each) { reports.push_back(std::move(each)); }, report);
+  }
+  return reports;
+}
+
 absl::StatusOr<LogPiece> LocalHost::ReadLog(const std::string& node,
                                             const LogQuestion& question) const {
   return muster::ReadLog(launcher_.LogPath(node), question);

@@ -66,7 +66,7 @@ class LocalHost final : public NodeHost {
   bool Has(const std::string& node) const override { return launcher_.Has(node); }
 
   int wake_fd() const override { return launcher_.wake_fd(); }
-  std::vector<HostReport> TakeReports() override { return launcher_.TakeReports(); }
+  std::vector<HostReport> TakeReports() override;
   absl::StatusOr<LogPiece> ReadLog(const std::string& node,
                                    const LogQuestion& question) const override;
   void EndRun() override;

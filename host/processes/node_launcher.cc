@@ -227,26 +227,26 @@ void NodeLauncher::Erase(const std::string& name) {
   nodes_.erase(found);
 }
 
-std::vector<HostReport> NodeLauncher::Wait(std::chrono::milliseconds timeout,
-                                           const std::vector<int>& wake_fds) {
+std::vector<LaunchReport> NodeLauncher::Wait(std::chrono::milliseconds timeout,
+                                             const std::vector<int>& wake_fds) {
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
   for (const int fd : wake_fds) fds.push_back({fd, POLLIN, 0});
   ::poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
   return TakeReports();
 }
 
-std::vector<HostReport> NodeLauncher::TakeReports() {
+std::vector<LaunchReport> NodeLauncher::TakeReports() {
   ReapLeaving();
   std::vector<std::string> names;
   for (const auto& [name, node] : nodes_) {
     if (!node.over) names.push_back(name);
   }
-  std::vector<HostReport> reports;
+  std::vector<LaunchReport> reports;
   for (const std::string& name : names) Read(name, &nodes_.at(name), &reports);
   return reports;
 }
 
-void NodeLauncher::Read(const std::string& name, Node* node, std::vector<HostReport>* reports) {
+void NodeLauncher::Read(const std::string& name, Node* node, std::vector<LaunchReport>* reports) {
   SuperviseReport state;
   const ssize_t got = ::recv(node->connection.get(), &state, sizeof(state), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -266,7 +266,7 @@ void NodeLauncher::Read(const std::string& name, Node* node, std::vector<HostRep
 }
 
 void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, Node* node,
-                        std::vector<HostReport>* reports) {
+                        std::vector<LaunchReport>* reports) {
   // It has just sent a report, so it lives. Its pid, and the pid of a running command, cannot have
   // been reused.
   if (node->supervisor.get() < 0) node->supervisor = OwnedFd(::pidfd_open(state.supervisor, 0));

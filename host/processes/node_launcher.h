@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,9 @@
 #include "host/processes/supervise.h"
 
 namespace muster {
+
+/// What a launcher reports on a process.
+using LaunchReport = std::variant<NodeStarted, NodeExited>;
 
 /// Starts processes on this machine, each below its own `muster supervise` (supervise.h), and
 /// reports how they end.
@@ -99,10 +103,11 @@ class NodeLauncher {
   /// The reports since the last call, oldest first. Each process that controls the nodes, one after
   /// the other, gets a start and an exit once. When an exit is reported, everything that the node
   /// had started is gone.
-  std::vector<HostReport> TakeReports();
+  std::vector<LaunchReport> TakeReports();
   /// The same, but first waits until there are reports, one of `wake_fds` is readable, or `timeout`
   /// has passed.
-  std::vector<HostReport> Wait(std::chrono::milliseconds timeout, const std::vector<int>& wake_fds);
+  std::vector<LaunchReport> Wait(std::chrono::milliseconds timeout,
+                                 const std::vector<int>& wake_fds);
 
   /// True if it runs or, with sockets, if its exit is not released.
   bool Has(const std::string& node) const { return nodes_.contains(node); }
@@ -136,9 +141,9 @@ class NodeLauncher {
   absl::Status Connect(const std::string& name, Node* node);
   static void Send(const Node& node, const SuperviseCommand& command);
   void Send(const std::string& name, const SuperviseCommand& command);
-  void Read(const std::string& name, Node* node, std::vector<HostReport>* reports);
+  void Read(const std::string& name, Node* node, std::vector<LaunchReport>* reports);
   void Take(const std::string& name, const SuperviseReport& state, Node* node,
-            std::vector<HostReport>* reports);
+            std::vector<LaunchReport>* reports);
   /// Waits until the supervising process is dead, and the command with it.
   void Bury(const Node& node);
   void Erase(const std::string& name);

@@ -39,7 +39,7 @@ constexpr size_t kDumpProcesses = 16;
 sigset_t WatchedSignals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, kParentDiedSignal})
+  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, kParentDiedSignal})
     ::sigaddset(&set, signal);
   return set;
 }
@@ -100,15 +100,13 @@ class Supervision {
     state_.grouped = options.cgroup_fds.empty() ? 0 : 1;
     if (state_.grouped == 0) memory_.set_limit(options.memory_limit_bytes);
   }
-  int Run();
+  SuperviseReport Run();
 
  private:
   /// False if the parent is already gone.
   bool BecomeReaper();
   void OpenLog();
-  void WriteLog(std::string_view text) {
-    if (log_.has_value()) log_->Write(text, clock_.Wall());
-  }
+  void WriteLog(std::string_view text);
   absl::Status StartCommand();
   /// The command is not in its control groups.
   void GoWithoutGroups(const absl::Status& why);
@@ -206,6 +204,16 @@ void Supervision::OpenLog() {
   }
 }
 
+void Supervision::WriteLog(std::string_view text) {
+  if (log_.has_value()) log_->Write(text, clock_.Wall());
+  while (options_.copy_fd >= 0 && !text.empty()) {
+    const ssize_t written = ::write(options_.copy_fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody reads it
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 absl::Status Supervision::StartCommand() {
   int log_pipe[2] = {-1, -1};
   int error_pipe[2] = {-1, -1};
@@ -283,6 +291,8 @@ void Supervision::HandleSignals() {
       // Any process may send this signal. Only a new parent proves that the old one is dead.
       life_over_ |=
           options_.life_fd < 0 && options_.parent_pid != 0 && ::getppid() != options_.parent_pid;
+    } else if (signal == SIGQUIT) {
+      BeginDump();
     } else if (signal != SIGCHLD) {
       BeginStop(options_.stop_timeout);
     }
@@ -449,8 +459,8 @@ void Supervision::KeepExit() {
   }
 }
 
-int Supervision::Run() {
-  if (!BecomeReaper()) return 137;
+SuperviseReport Supervision::Run() {
+  if (!BecomeReaper()) return {.kind = SuperviseReport::kExited, .signal = SIGKILL};
   OpenLog();
   if (absl::Status started = StartCommand(); !started.ok()) {
     WriteLog(fmt::format("{}\n", Message(started)));
@@ -464,7 +474,7 @@ int Supervision::Run() {
             .code = code,
             .shortage = IsShortage(started) ? 1u : 0u});
     KeepExit();
-    return code;
+    return state_;
   }
   WriteLog(fmt::format("{}{} started, pid {}\n", kLogMark, options_.name, child_));
   Report({.kind = SuperviseReport::kStarted, .pid = child_});
@@ -478,12 +488,12 @@ int Supervision::Run() {
           .signal = exit_->signal,
           .code = exit_->code});
   KeepExit();
-  return exit_->signal != 0 ? 128 + exit_->signal : exit_->code;
+  return state_;
 }
 
 }  // namespace
 
-int RunSupervise(const SuperviseOptions& options) {
+SuperviseReport Supervise(const SuperviseOptions& options) {
   return Supervision(options).Run();
 }
 

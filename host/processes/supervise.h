@@ -71,6 +71,9 @@ struct SuperviseOptions {
   /// Where the command's stdout and stderr go; "" = they are left alone.
   std::string log_path;
   uint64_t log_bytes_max = 16 << 20;
+  /// Where a copy of all that goes to the log is written, too (a container's stdout); -1 = nowhere.
+  /// Not a flag: for callers in this process.
+  int copy_fd = -1;
   /// The folder in which the command runs; "" = the current one.
   std::string working_directory;
   /// From SIGTERM to SIGKILL when it is told to stop by a signal.
@@ -79,17 +82,23 @@ struct SuperviseOptions {
   std::vector<std::string> command;
 };
 
-/// The body of `muster supervise`: runs one command and guarantees that nothing which it started
-/// outlives it. The command is killed if the parent dies (even by SIGKILL) or the pipe of `life_fd`
-/// is closed, if a controller orders it, if it does not end in time after SIGTERM, or if it uses
-/// more memory than `memory_limit_bytes`. Then all its descendants are killed, too, in any session
-/// or process group. Reports start and exit.
+/// Runs one command and guarantees that nothing which it started outlives it. The command is killed
+/// if the parent dies (even by SIGKILL) or the pipe of `life_fd` is closed, if a controller orders
+/// it, if it does not end in time after SIGTERM, or if it uses more memory than
+/// `memory_limit_bytes`. Then all its descendants are killed, too, in any session or process group.
+/// Reports start and exit. SIGQUIT writes the stacks of the command into its log, for people who
+/// reach no controller (a pod, another machine).
 ///
-/// Returns the exit code of the process: the command's, or 128 + its signal. Requires: a process of
-/// its own with one thread (it becomes a sub-reaper and a session leader and blocks signals). If
-/// this process itself is killed by SIGKILL, the command dies with it (parent-death signal), and
-/// the descendants of the command become children of the nearest sub-reaper above.
-int RunSupervise(const SuperviseOptions& options);
+/// Returns the last report: of the exit, also if the command could not be executed. Requires: a
+/// process of its own with one thread (it becomes a sub-reaper and a session leader and blocks
+/// signals). If this process itself is killed by SIGKILL, the command dies with it (parent-death
+/// signal), and the descendants of the command become children of the nearest sub-reaper above.
+SuperviseReport Supervise(const SuperviseOptions& options);
+
+/// The exit code of a process that supervised a command: the command's, or 128 + its signal.
+inline int ExitCodeOf(const SuperviseReport& exited) {
+  return exited.signal != 0 ? 128 + exited.signal : exited.code;
+}
 
 /// Parses `supervise --name N [--control-fd FD | --listen-fd FD --node-start N] [--held-fd FD]
 /// [--life-fd FD] [--pass-fds FD,...] [--cgroup-fds FD,...] [--memory-limit BYTES] [--parent-pid

@@ -85,6 +85,14 @@ inline Target Unused(const FieldScope& scope) {
 
 /// spec.datasets[].kafka.
 void AddKafkaFields(std::vector<Field>* fields);
+/// Of master and servers.
+void AddAddressFields(std::vector<Field>* fields);
+/// spec.snapshots.s3.
+void AddS3Fields(std::vector<Field>* fields);
+/// spec.kubernetes.
+void AddKubernetesFields(std::vector<Field>* fields);
+/// spec.group.
+void AddGroupFields(std::vector<Field>* fields);
 /// spec.scaler.
 void AddScalerFields(std::vector<Field>* fields);
 

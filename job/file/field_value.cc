@@ -6,11 +6,12 @@
 #include <cmath>
 #include <utility>
 
+#include "base/address.h"
 #include "base/nearest.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "job/file/job_rules.h"
 #include "job/file/name_rules.h"
+#include "job/file/pod_fragment.h"
 #include "job/file/scalars.h"
 #include "job/file/stream_bound.h"
 
@@ -62,14 +63,24 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
     return absl::InvalidArgumentError(
         fmt::format("{} is not the name of a topic ({})", Describe(node), BoundsText(field)));
   }
-  if (field.form == Form::kAddress) MUSTER_RETURN_IF_ERROR(CheckLoopbackAddress(text));
+  if (field.form == Form::kAddress) MUSTER_RETURN_IF_ERROR(ParseHostPort(text).status());
+  if (field.form == Form::kHost) MUSTER_RETURN_IF_ERROR(CheckHost(text));
   if (field.form == Form::kChoice) MUSTER_RETURN_IF_ERROR(CheckChoice(field, node));
   const Target target = field.target(scope);
   if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
     **mode = text == "evaluate" ? DatasetMode::kEvaluate : DatasetMode::kTrain;
+  } else if (auto* const* tls = std::get_if<TlsUse*>(&target)) {
+    **tls = text == "always" ? TlsUse::kAlways : TlsUse::kAuto;
   } else {
     *std::get<std::string*>(target) = text;
   }
+  return absl::OkStatus();
+}
+
+/// A single port is a number, a range is text.
+absl::Status StorePorts(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  MUSTER_RETURN_IF_ERROR(ParsePortRange(node.text).status());
+  *std::get<std::string*>(field.target(scope)) = node.text;
   return absl::OkStatus();
 }
 
@@ -192,6 +203,16 @@ absl::Status StoreStreamBound(const Field& field, const YamlNode& node, const Fi
   return absl::OkStatus();
 }
 
+absl::Status StoreFragment(const Field& field, const YamlNode& node, const FieldScope& scope) {
+  MUSTER_ASSIGN_OR_RETURN(std::string fragment, PodFragment(node, PodsOf(field.path)));
+  if (fragment.size() > field.max) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} bytes as JSON are out of bounds ({})", fragment.size(), BoundsText(field)));
+  }
+  *std::get<std::string*>(field.target(scope)) = std::move(fragment);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldScope& scope) {
@@ -207,11 +228,16 @@ absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldSco
     case Form::kStreamStart:
     case Form::kStreamEnd:
       return StoreStreamBound(field, node, scope);
+    case Form::kFragment:
+      return StoreFragment(field, node, scope);
     default:
       break;
   }
   if (node.kind != YamlNode::Kind::kScalar) return Mismatch(field, node);
   switch (field.form) {
+    case Form::kPorts:
+      return StorePorts(field, node, scope);
+    case Form::kHost:
     case Form::kText:
     case Form::kPath:
     case Form::kName:

@@ -39,9 +39,9 @@ void AddHead(std::vector<Field>* fields) {
       "state"));
   fields->push_back(Default(Make("spec.snapshots.directory", Form::kPath, {}, OnResume::kMayChange,
                                  Job(&JobSpec::snapshot_directory),
-                                 "Directory for snapshots of the weights. Every server must be "
-                                 "able to read it. It belongs "
-                                 "to one job. To move it, also move its contents."),
+                                 "Directory for snapshots of the weights, or `s3://bucket/prefix` "
+                                 "([S3](storage.md)). Every server must be able to read it. It "
+                                 "belongs to one job. To move it, also move its contents."),
                             "`snapshots` in the state directory"));
   fields->push_back(Make("spec.snapshots.interval", Form::kDuration, {100 * kMs, 24 * kHour},
                          OnResume::kMayChange, Job(&JobSpec::snapshot_interval),
@@ -76,9 +76,10 @@ void AddDatasets(std::vector<Field>* fields) {
                          "How often the dataset is read; for mode `train` only."));
   fields->push_back(Make(in + "minibatchSize", Form::kWhole, {1, 1'048'576}, OnResume::kFixed,
                          Dataset(&DatasetSpec::minibatch_size), "Records per minibatch."));
-  fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, 1024}, OnResume::kFixed,
-                         Dataset(&DatasetSpec::minibatches_per_shard),
-                         "Minibatches per shard, the unit of leasing and of retrying."));
+  fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, kMinibatchesPerShardMax},
+                         OnResume::kFixed, Dataset(&DatasetSpec::minibatches_per_shard),
+                         "Minibatches per shard, the unit of leasing and of retrying. With "
+                         "`spec.group`, a train dataset has `globalBatch` / `minibatchSize`."));
   fields->push_back(
       Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
            "In every epoch, shards have a new order, and so have records in a shard."));
@@ -140,9 +141,10 @@ void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint
                  std::vector<Field>* fields) {
   const std::string in = "spec.replicaSpecs." + role_name + ".";
   const bool worker = role_name == "worker";
-  fields->push_back(Make(in + "replicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
-                         Job(role, &ReplicaSpec::replicas),
-                         worker ? "Trainer processes at first." : "Parameter servers."));
+  fields->push_back(
+      Make(in + "replicas", Form::kWhole, {worker ? 0u : 1u, replicas_max}, OnResume::kMayChange,
+           Job(role, &ReplicaSpec::replicas),
+           worker ? "Trainer processes at first. 0: all of them join." : "Parameter servers."));
   if (worker) {
     fields->push_back(Default(
         Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,
@@ -169,10 +171,6 @@ void AddProtocol(std::vector<Field>* fields) {
   constexpr OnResume kAny = OnResume::kMayChange;
   using Leases = JobSpec::Leases;
   using Servers = JobSpec::Servers;
-  fields->push_back(Make("spec.master.address", Form::kAddress, {}, kAny,
-                         Job(&JobSpec::master_address),
-                         "Address at which the master listens. Port 0 means a free port, chosen "
-                         "once per run. Only loopback is allowed until TLS exists."));
   fields->push_back(Make("spec.leases.duration", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
                          Job(&JobSpec::leases, &Leases::duration),
                          "A worker that is silent for this long loses its shards."));
@@ -205,6 +203,26 @@ void AddProtocol(std::vector<Field>* fields) {
   fields->push_back(Make("spec.servers.threads", Form::kWhole, {1, 256}, kAny,
                          Job(&JobSpec::servers, &Servers::threads),
                          "Threads per server, each with its own partitions."));
+}
+
+void AddSecurity(std::vector<Field>* fields) {
+  constexpr OnResume kAny = OnResume::kMayChange;
+  fields->push_back(
+      Choice(Make("spec.security.tls", Form::kChoice, {}, kAny,
+                  Job(&JobSpec::security, &SecuritySpec::tls),
+                  "`auto`: all connections over TCP are TLS 1.3 as soon as any address of the job "
+                  "is not loopback. `always`: they are TLS on loopback, too."),
+             {"auto", "always"}));
+  fields->push_back(Make("spec.security.insecure", Form::kBool, {}, kAny,
+                         Job(&JobSpec::security, &SecuritySpec::insecure),
+                         "If true, connections are plain text even on addresses that are not "
+                         "loopback. Everybody who reaches them can then read and change the job."));
+  fields->push_back(
+      Default(Make("spec.security.certificates", Form::kPath, {}, kAny,
+                   Job(&JobSpec::security, &SecuritySpec::certificates),
+                   "Directory with your own ca.crt, ROLE.crt and ROLE.key for master, ps, scaler, "
+                   "worker and operator. Without it, `muster run` makes and renews them."),
+              "`tls` in the state directory"));
 }
 
 void AddEpochEnds(std::vector<Field>* fields) {
@@ -290,13 +308,18 @@ void AddTraining(std::vector<Field>* fields) {
 std::vector<Field> MakeFields() {
   std::vector<Field> fields;
   AddHead(&fields);
+  AddS3Fields(&fields);
   AddDatasets(&fields);
   AddReplicas("ps", &JobSpec::ps, kServerReplicasMax, &fields);
   AddReplicas("worker", &JobSpec::worker, kWorkersMax, &fields);
+  AddGroupFields(&fields);
   AddBudget(&fields);
+  AddAddressFields(&fields);
   AddProtocol(&fields);
+  AddSecurity(&fields);
   AddTraining(&fields);
   AddScalerFields(&fields);
+  AddKubernetesFields(&fields);
   return fields;
 }
 
@@ -311,6 +334,9 @@ std::string ValueText(milliseconds value) {
 }
 std::string ValueText(DatasetMode value) {
   return value == DatasetMode::kTrain ? "train" : "evaluate";
+}
+std::string ValueText(TlsUse value) {
+  return value == TlsUse::kAlways ? "always" : "auto";
 }
 std::string ValueText(uint32_t value) {
   return fmt::format("{}", value);
@@ -359,6 +385,10 @@ std::string TypeText(const Field& field) {
       return "path";
     case Form::kAddress:
       return "host:port";
+    case Form::kHost:
+      return "host";
+    case Form::kPorts:
+      return "ports";
     case Form::kWhole:
       return "whole number";
     case Form::kNumber:
@@ -382,6 +412,8 @@ std::string TypeText(const Field& field) {
       return "names with text";
     case Form::kSecrets:
       return "names with places";
+    case Form::kFragment:
+      return "fields of a pod template";
     case Form::kTopic:
       return "topic";
     case Form::kStreamStart:
@@ -408,7 +440,11 @@ std::string BoundsText(const Field& field) {
     case Form::kStreamEnd:
       return "never, now, a time, offsets";
     case Form::kAddress:
-      return "127.0.0.0/8, [::1] or localhost";
+      return "IPv6 in brackets";
+    case Form::kHost:
+      return "an address or a name";
+    case Form::kPorts:
+      return "first-last, one port, or 0";
     case Form::kWhole:
       return fmt::format("{} to {}", field.min, field.max);
     case Form::kNumber:
@@ -416,6 +452,8 @@ std::string BoundsText(const Field& field) {
                          static_cast<double>(field.max) / 1000);
     case Form::kBool:
       return "";
+    case Form::kFragment:
+      return fmt::format("up to {}", FormatMemory(field.max));
     case Form::kDuration:
       return fmt::format("{} to {}{}", FormatDuration(milliseconds(field.min)),
                          FormatDuration(milliseconds(field.max)),

@@ -21,6 +21,8 @@ enum class Form : uint8_t {
   kChoice,   // one of Field::choices
   kPath,     // relative to the job file's folder
   kAddress,  // host:port
+  kHost,     // an address or a name
+  kPorts,    // a range
   kWhole,    // bounds: the number
   kNumber,   // bounds: thousandths
   kBool,
@@ -36,6 +38,7 @@ enum class Form : uint8_t {
   kStreamEnd,
   kProperties,  // bounds: entries
   kSecrets,     // bounds: entries
+  kFragment,    // of a PodTemplateSpec: pod_fragment.h
 };
 
 /// Says if a job can be resumed with another value.
@@ -47,11 +50,10 @@ struct FieldScope {
   DatasetDraft* dataset = nullptr;  // fields of spec.datasets[]
   std::string* unused = nullptr;    // for fields that are only checked
 };
-using Target =
-    std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
-                 DatasetMode*, std::vector<std::string>*, std::map<std::string, std::string>*,
-                 double*, std::optional<double>*, std::optional<uint32_t>*,
-                 std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
+using Target = std::variant<
+    std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*, DatasetMode*, TlsUse*,
+    std::vector<std::string>*, std::map<std::string, std::string>*, double*, std::optional<double>*,
+    std::optional<uint32_t>*, std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
 
 /// One field of the job file. The parser and docs/job-file.md use the same table.
 struct Field {

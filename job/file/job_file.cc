@@ -241,7 +241,26 @@ class JobReader {
       job_.datasets.push_back(drafts_[i].spec);
     }
     for (BrokenRule& rule : CheckJobRules(job_)) broken.push_back(std::move(rule));
+    CheckShardsOfGroup(&broken);
     for (const BrokenRule& rule : broken) AddBrokenRule(rule);
+  }
+
+  /// The shards of a group's job are its steps, so their size is not chosen again.
+  void CheckShardsOfGroup(std::vector<BrokenRule>* broken) {
+    if (!HasGroup(job_)) return;
+    for (size_t i = 0; i < job_.datasets.size(); ++i) {
+      DatasetSpec& dataset = job_.datasets[i];
+      if (dataset.mode != DatasetMode::kTrain) continue;
+      const std::string path = fmt::format("spec.datasets[{}].minibatchesPerShard", i);
+      const uint32_t minibatches = *job_.group.global_batch / dataset.minibatch_size;
+      if (given_.contains(path) && dataset.minibatches_per_shard != minibatches) {
+        broken->push_back({{path, "spec.group.globalBatch"},
+                           fmt::format("a step has {} minibatches, because spec.group.globalBatch "
+                                       "is {}; remove this field",
+                                       minibatches, *job_.group.global_batch)});
+      }
+      dataset.minibatches_per_shard = std::max(minibatches, 1u);
+    }
   }
 
   void FillSources() {
@@ -251,11 +270,21 @@ class JobReader {
   }
 
   void FillPaths() {
+    job_.base_directory = base_directory_;
     if (job_.state_directory.empty()) job_.state_directory = "state";
     job_.state_directory = Absolute(base_directory_, job_.state_directory);
+    for (std::string* path : {&job_.s3.credentials_file, &job_.s3.ca_file}) {
+      if (!path->empty()) *path = Absolute(base_directory_, *path);
+    }
+    const std::string given = job_.snapshot_directory;
     job_.snapshot_directory = job_.snapshot_directory.empty()
                                   ? job_.state_directory + "/snapshots"
                                   : Absolute(base_directory_, job_.snapshot_directory);
+    std::string& certificates = job_.security.certificates;
+    if (!certificates.empty()) certificates = Absolute(base_directory_, certificates);
+    if (IsS3Place(given)) {
+      job_.snapshot_directory = PlaceWithOptions(given, job_.s3).value();  // checked by the rules
+    }
     std::string& program = job_.worker.command.front();
     if (program.find('/') != std::string::npos) program = Absolute(base_directory_, program);
   }

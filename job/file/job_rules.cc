@@ -1,29 +1,21 @@
 #include "job/file/job_rules.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "base/address.h"
 #include "base/status.h"
+#include "base/words/limits.h"
+#include "job/file/name_rules.h"
 #include "job/file/scalars.h"
 #include "job/metric_choice.h"
+#include "job/security.h"
 
 namespace muster::job_file {
 namespace {
-
-bool IsLoopbackHost(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr v4{};
-  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  if (host.size() < 2 || host.front() != '[' || host.back() != ']') return false;
-  in6_addr v6{};
-  if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6) != 1) return false;
-  return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
-}
 
 void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
   std::set<std::string> names;
@@ -62,6 +54,49 @@ void CheckEpochEnds(const JobSpec& job, std::vector<BrokenRule>* broken) {
   if (!training.stop_early_metric.empty()) {
     broken->push_back({{"spec.training.stopEarly"}, "a dataset is a topic, which has no epochs"});
   }
+}
+
+void CheckGroup(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const GroupSpec& group = job.group;
+  if (!HasGroup(job)) return;
+  const uint32_t batch = *group.global_batch;
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    const DatasetSpec& dataset = job.datasets[i];
+    if (dataset.mode != DatasetMode::kTrain) continue;
+    const uint32_t minibatches = std::max(batch / dataset.minibatch_size, 1u);
+    if (batch % dataset.minibatch_size != 0) {
+      broken->push_back(
+          {{"spec.group.globalBatch", fmt::format("spec.datasets[{}].minibatchSize", i)},
+           fmt::format("{} is no multiple of the {} records of a minibatch of dataset '{}', so its "
+                       "members cannot divide it; use {} or {}",
+                       batch, dataset.minibatch_size, dataset.name,
+                       minibatches * dataset.minibatch_size,
+                       (minibatches + 1) * dataset.minibatch_size)});
+    } else if (minibatches > kMinibatchesPerShardMax) {
+      broken->push_back(
+          {{"spec.group.globalBatch", fmt::format("spec.datasets[{}].minibatchSize", i)},
+           fmt::format("{} are {} minibatches of dataset '{}'; at most {} are allowed", batch,
+                       minibatches, dataset.name, kMinibatchesPerShardMax)});
+    }
+  }
+  if (group.members_min > GroupMembersMax(job)) {
+    broken->push_back({{"spec.group.minMembers", "spec.group.maxMembers"},
+                       fmt::format("{} is more than the {} workers that the group may have",
+                                   group.members_min, GroupMembersMax(job))});
+  }
+}
+
+void CheckS3(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const auto check = [&](const std::string& path, const absl::Status& status) {
+    if (!status.ok()) broken->push_back({{path}, std::string(Message(status))});
+  };
+  if (IsS3Place(job.snapshot_directory)) {
+    check("spec.snapshots.directory", PlaceWithOptions(job.snapshot_directory, {}).status());
+  }
+  if (!job.s3.endpoint.empty()) {
+    check("spec.snapshots.s3.endpoint", CheckEndpoint(job.s3.endpoint));
+  }
+  check("spec.snapshots.s3.region", CheckRegion(job.s3.region));
 }
 
 void CheckTimes(const JobSpec& job, std::vector<BrokenRule>* broken) {
@@ -192,42 +227,74 @@ void CheckPolicies(const PolicyOptions& policies, std::vector<BrokenRule>* broke
   }
 }
 
+void CheckKubernetes(const KubernetesSpec& kubernetes, std::vector<BrokenRule>* broken) {
+  const std::string in = "spec.kubernetes.";
+  const auto space = [](char c) { return c <= ' ' || c > '~'; };
+  if (std::ranges::any_of(kubernetes.image, space)) {
+    broken->push_back({{in + "image"}, "the name of an image has no spaces"});
+  }
+  const auto check = [&](const std::string& path, const std::string& name) {
+    if (name.empty() || IsObjectName(name)) return;
+    broken->push_back({{in + path},
+                       fmt::format("'{}' is not the name of an object of Kubernetes (a-z, 0-9, - "
+                                   "and .)",
+                                   name)});
+  };
+  check("state.claim", kubernetes.state.claim);
+  check("state.storageClass", kubernetes.state.storage_class);
+  check("snapshots.claim", kubernetes.snapshots.claim);
+  check("snapshots.storageClass", kubernetes.snapshots.storage_class);
+}
+
+/// Others must be able to connect to what listens.
+void CheckListening(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const JobSpec::ServerListen& servers = job.server_listen;
+  const auto parsed = ParseHostPort(job.master_address);
+  if (parsed.ok() && IsWildcardHost(parsed->host) && job.master_advertise.empty()) {
+    broken->push_back({{"spec.master.address", "spec.master.advertise"},
+                       fmt::format("the master listens at every address ({}), so workers and "
+                                   "servers need one by which they reach it: set "
+                                   "spec.master.advertise",
+                                   parsed->host)});
+  }
+  if (IsWildcardHost(job.master_advertise) || IsWildcardHost(servers.advertise)) {
+    broken->push_back({{"spec.master.advertise"},
+                       "no process can connect to a wildcard address; advertise a name or another "
+                       "address"});
+  }
+  if (job.servers_joined > job.ps.replicas) {
+    broken->push_back({{"spec.replicaSpecs.ps.joined", "spec.replicaSpecs.ps.replicas"},
+                       fmt::format("{} servers cannot join a job that has {} servers",
+                                   job.servers_joined, job.ps.replicas)});
+  }
+}
+
 }  // namespace
 
 std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   std::vector<BrokenRule> broken;
   CheckDatasets(job, &broken);
   CheckEpochEnds(job, &broken);
+  CheckGroup(job, &broken);
   CheckTimes(job, &broken);
+  CheckS3(job, &broken);
   CheckResources("ps", job.ps, &broken);
   CheckResources("worker", job.worker, &broken);
   CheckWorkers(job.worker, &broken);
   CheckBudget(job, &broken);
   CheckPolicies(job.scaler.policies, &broken);
+  CheckListening(job, &broken);
+  CheckKubernetes(job.kubernetes, &broken);
+  if (job.security.tls == TlsUse::kAlways && job.security.insecure) {
+    broken.push_back({{"spec.security.insecure", "spec.security.tls"},
+                      "plain text contradicts spec.security.tls: always; remove one of them"});
+  }
   if (job.ps.replicas > job.partitions) {
     broken.push_back({{"spec.replicaSpecs.ps.replicas", "spec.partitions"},
                       fmt::format("{} servers cannot share {} partitions (spec.partitions)",
                                   job.ps.replicas, job.partitions)});
   }
   return broken;
-}
-
-absl::Status CheckLoopbackAddress(std::string_view address) {
-  const size_t colon = address.rfind(':');
-  const std::string_view port_text =
-      colon == std::string_view::npos ? std::string_view() : address.substr(colon + 1);
-  const auto port = ParseWhole(port_text);
-  const std::string host(address.substr(0, colon == std::string_view::npos ? 0 : colon));
-  if (!port.ok() || *port > 65'535 || host.empty()) {
-    return absl::InvalidArgumentError(
-        fmt::format("'{}' is not host:port like 127.0.0.1:0", address));
-  }
-  if (!IsLoopbackHost(host)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "'{}' is not a loopback address. Others are refused until TLS exists; use 127.0.0.1:{}",
-        address, *port));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace muster::job_file

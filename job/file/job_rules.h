@@ -21,7 +21,4 @@ struct BrokenRule {
 /// rules of a dataset's source.
 std::vector<BrokenRule> CheckJobRules(const JobSpec& job);
 
-/// Refuses any address that is not "host:port" on loopback (127.0.0.0/8, [::1], localhost).
-absl::Status CheckLoopbackAddress(std::string_view address);
-
 }  // namespace muster::job_file

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 
 namespace muster::job_file {
@@ -71,6 +72,15 @@ bool IsName(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
+}
+
+bool IsObjectName(const std::string& text) {
+  constexpr size_t kBytesMax = 253;
+  if (text.size() > kBytesMax) return false;
+  std::istringstream labels(text + '.');
+  bool valid = true;
+  for (std::string label; valid && std::getline(labels, label, '.');) valid = IsName(label);
+  return valid && !text.empty();
 }
 
 bool IsTopic(const std::string& text) {

@@ -11,6 +11,8 @@ namespace muster::job_file {
 
 /// A DNS label.
 bool IsName(const std::string& text);
+/// A name of an object of Kubernetes: DNS labels with dots between them, up to 253 bytes.
+bool IsObjectName(const std::string& text);
 /// A name that Kafka accepts for a topic.
 bool IsTopic(const std::string& text);
 

@@ -50,9 +50,15 @@ Field FieldOf(const Threshold& threshold) {
 }
 
 void AddGeneral(std::vector<Field>* fields) {
+  fields->push_back(InScaler("host", Form::kHost, {}, Job(&JobSpec::scaler, &ScalerSpec::host),
+                             "Host at which the REST interface and the dashboard listen."));
   fields->push_back(
-      InScaler("port", Form::kWhole, {0, 65'535}, Job(&JobSpec::scaler, &ScalerSpec::port),
-               "Port of the REST interface and the dashboard on 127.0.0.1. 0 means a free port."));
+      Default(InScaler("advertise", Form::kHost, {}, Job(&JobSpec::scaler, &ScalerSpec::advertise),
+                       "Host by which browsers and programs reach them; requests may name it."),
+              "`host`"));
+  fields->push_back(InScaler("port", Form::kWhole, {0, 65'535},
+                             Job(&JobSpec::scaler, &ScalerSpec::port),
+                             "Port of the REST interface and the dashboard. 0 means a free port."));
   fields->push_back(
       InScaler("dryRun", Form::kBool, {}, Job(&JobSpec::scaler, &ScalerSpec::dry_run),
                "If true, policies decide and report their decisions, but do nothing."));

@@ -35,7 +35,7 @@ struct YamlEntry {
   YamlNode value;
 };
 
-inline constexpr int kYamlDepthMax = 16;
+inline constexpr int kYamlDepthMax = 24;
 
 /// "job.yaml:3:5: what", always in one line, even if `what` quotes several lines.
 std::string ErrorLine(const std::string& file, Position position, std::string_view what);

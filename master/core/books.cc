@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "proto/status/epoch_words.h"
 
 namespace muster {
@@ -23,8 +24,9 @@ void Books::SayWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at) {
   const EpochCounts counts = ledger.queue().Counts(dataset, epoch);
   if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) return;
   Say(at, kEpochCommittedKind, "",
-      fmt::format("{}: {} shards, {} records", EpochWords(NameOf(dataset), epoch.value()),
-                  counts.shards, ledger.RecordsCommitted(dataset, epoch)));
+      fmt::format("{}: {}, {}", EpochWords(NameOf(dataset), epoch.value()),
+                  CountText(counts.shards, "shard"),
+                  CountText(ledger.RecordsCommitted(dataset, epoch), "record")));
 }
 
 }  // namespace muster

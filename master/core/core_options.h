@@ -11,6 +11,7 @@
 #include "base/failpoint_config.h"
 #include "base/words/limits.h"
 #include "job/job_spec.h"
+#include "master/groups/group_options.h"
 #include "proto/status/metric_trend.h"
 #include "sharding/stream/stream_cutter.h"
 
@@ -108,6 +109,8 @@ struct CoreOptions {
   std::vector<DatasetPlan> datasets;
   uint32_t partitions = 1;
   /// Server slots: ps-0 .. ps-(n-1).
+  /// So many of the servers, those with the highest numbers, run on other machines.
+  uint32_t servers_joined = 0;
   uint32_t servers = 1;
   /// The supervisor's run. Another one than the journal's means that every process of older runs
   /// is dead.
@@ -128,6 +131,8 @@ struct CoreOptions {
   uint64_t rejected_records_max = 0;
   EpochEndOptions epoch_ends;
   CoreLimits limits;
+  /// The workers train synchronously, and nothing is leased to one of them.
+  std::optional<GroupOptions> group;
   PlantedBugs planted_bugs;
 };
 

@@ -33,6 +33,10 @@ struct Applier {
     state->kept[record.epoch][record.partition] = record.manifest;
   }
   void operator()(const EraseKept& erase) { state->kept.erase(erase.epoch); }
+  void operator()(const GroupModelRecord& record) { state->group.model = record; }
+  void operator()(const GroupRecord& record) { state->group.group = record; }
+  void operator()(const StepRecord& record) { state->group.step = record; }
+  void operator()(const CheckpointRecord& record) { state->group.checkpoint = record; }
   void operator()(const EraseEvents& erase) {
     state->events.erase(state->events.begin(), state->events.upper_bound(erase.last));
   }

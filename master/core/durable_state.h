@@ -13,6 +13,7 @@
 #include "base/interval_set.h"
 #include "base/words/types.h"
 #include "master/core/kept_record.h"
+#include "master/groups/group_records.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
@@ -67,6 +68,8 @@ struct MetaRecord {
   std::chrono::milliseconds earlier_runs{0};
   /// Epochs that have ended, of a job that keeps weights of epochs or may stop early.
   uint32_t epochs_ended = 0;
+  /// When the job was last known to run, to within RunClock::kSeenInterval.
+  WallTime seen{0};
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
     f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
@@ -79,7 +82,7 @@ struct MetaRecord {
     f(10, "totals", s.totals);
     f(11, "snapshot_directory", s.snapshot_directory);
     f(12, "run_began_us", s.run_began), f(13, "earlier_runs_ms", s.earlier_runs);
-    f(14, "epochs_ended", s.epochs_ended);
+    f(14, "epochs_ended", s.epochs_ended), f(15, "seen_us", s.seen);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
 };
@@ -164,10 +167,10 @@ struct NodeRecord {
   uint64_t pid = 0;  // of told_start, for people
   /// Of a worker: what the process chose. Of a server: what the master gave it.
   uint64_t incarnation = 0;
-  /// The newest start that a process has said of itself in this run; 0: none. The process of
-  /// `incarnation` is it, or was started by hand.
+  /// The newest start that a process has said of itself; 0: none, or it was started by hand.
   StartNumber start;
   std::string last_exit;
+  std::string host;  // of a node that `muster join` runs: its machine
   uint64_t records_committed = 0;
   // Servers
   uint64_t nonce = 0;
@@ -197,8 +200,8 @@ struct NodeRecord {
     f(13, "stale_before", s.stale_before);
     f(14, "skipped_now", s.skipped_now);
     f(15, "stale_now", s.stale_now);
-    f(16, "start", s.start);
-    f(17, "told_start", s.told_start);
+    f(16, "start", s.start), f(17, "told_start", s.told_start);
+    f(18, "host", s.host);
   }
 };
 
@@ -239,11 +242,8 @@ struct StreamPositionRecord {
   DatasetId dataset;
   StreamPosition position;
   static void Fields(auto& f, auto& s) {
-    f(1, "dataset", s.dataset);
-    f(2, "partition", s.position.partition);
-    f(3, "begin", s.position.begin);
-    f(4, "cut", s.position.cut);
-    f(5, "end", s.position.end);
+    f(1, "dataset", s.dataset), f(2, "partition", s.position.partition);
+    f(3, "begin", s.position.begin), f(4, "cut", s.position.cut), f(5, "end", s.position.end);
   }
   std::optional<std::string> Wrong() const {
     if (position.begin <= position.cut) return std::nullopt;
@@ -271,10 +271,11 @@ struct EraseStreamRange {
   ShardId shard;
 };
 
-using Mutation = std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord,
-                              EraseFailure, PartitionRecord, TableSpec, NodeRecord, EventRecord,
-                              EraseEvents, StreamRecord, StreamPositionRecord, StreamRangeRecord,
-                              EraseStreamRange, EraseNode, KeptRecord, EraseKept>;
+using Mutation =
+    std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
+                 PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
+                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange, EraseNode, KeptRecord,
+                 EraseKept, GroupModelRecord, GroupRecord, StepRecord, CheckpointRecord>;
 
 struct DurableState {
   /// None: a new journal.
@@ -290,6 +291,7 @@ struct DurableState {
   std::map<std::pair<DatasetId, TopicPartition>, StreamPosition> stream_positions;
   std::map<ShardId, StreamRange> stream_ranges;
   std::map<EpochIndex, std::map<PartitionId, Manifest>> kept;
+  GroupRecords group;
 };
 
 /// What the mutation means: the definition that every journal must agree with.

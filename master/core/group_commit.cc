@@ -18,8 +18,27 @@ std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
     ticked_at_ = at.now;
     core_->Tick(at);
   }
+  KeepWaiting(at);
   if (!AnswersWaitForSync()) AnswerAll();
   return core_->TakeMutations();
+}
+
+void GroupCommit::KeepWaiting(StepTime at) {
+  std::vector<Item> answered, kept;
+  std::vector<absl::Status> statuses;
+  const auto sort = [&](Item& item, const absl::Status& status) {
+    if (status.ok() && item.ready && !item.ready(*core_, at)) {
+      kept.push_back(std::move(item));
+      return;
+    }
+    answered.push_back(std::move(item));
+    statuses.push_back(status);
+  };
+  for (Item& item : kept_) sort(item, absl::OkStatus());
+  for (size_t i = 0; i < items_.size(); ++i) sort(items_[i], statuses_[i]);
+  items_ = std::move(answered);
+  statuses_ = std::move(statuses);
+  kept_ = std::move(kept);
 }
 
 bool GroupCommit::AnswersWaitForSync() {
@@ -39,7 +58,9 @@ std::vector<std::string> GroupCommit::Synced() {
 }
 
 std::vector<GroupCommit::Item> GroupCommit::TakeItems() {
-  return std::exchange(items_, {});
+  std::vector<Item> items = std::exchange(items_, {});
+  for (Item& item : std::exchange(kept_, {})) items.push_back(std::move(item));
+  return items;
 }
 
 }  // namespace muster

@@ -18,9 +18,13 @@ namespace muster {
 class GroupCommit {
  public:
   /// One request. `answer` gets the step's own status, once, after the sync.
+  ///
+  /// With `ready`, an OK request is kept until `ready` returns true. It is asked after the steps of
+  /// every batch, before the sync, and prepares the answer when it returns true.
   struct Item {
     std::function<absl::Status(MasterCore&, StepTime)> step;
     std::function<void(const absl::Status&)> answer;
+    std::function<bool(MasterCore&, StepTime)> ready = {};
   };
 
   /// `core` outlives it. The core is ticked every `tick` at most, for the first time that long
@@ -34,20 +38,24 @@ class GroupCommit {
   /// The mutations are in the journal, so the answers are sent. Returns the snapshot files
   /// (relative names) that may be deleted now.
   std::vector<std::string> Synced();
-  /// The mutations may be missing from the journal: returns the items, whose answers must not use
-  /// the steps.
+  /// The mutations may be missing from the journal, or there is no further batch: returns the
+  /// items, also those that are kept, whose answers must not use the steps.
   std::vector<Item> TakeItems();
 
  private:
   /// Callers rely on an answer, so its contents must survive a crash of the master.
   static bool AnswersWaitForSync();
   void AnswerAll();
+  /// Moves the items that are not ready to the kept ones, and those of them that are ready back.
+  void KeepWaiting(StepTime at);
 
   MasterCore* const core_;
   const std::chrono::milliseconds tick_;
   TimePoint ticked_at_;
   std::vector<Item> items_;
   std::vector<absl::Status> statuses_;
+  /// OK, and not ready.
+  std::vector<Item> kept_;
   /// Nothing of the last batch waits for the journal.
   bool synced_ = true;
 };

@@ -92,9 +92,8 @@ void JobLife::CheckEnd(StepTime at) {
 std::string JobLife::FailedText() const {
   constexpr size_t kShownMax = 5;
   const std::vector<ShardId> shards = books_->ledger.queue().FailedShards();
-  std::string text =
-      fmt::format("{} shard{} FAILED (`muster run --retry-failed` tries again):", shards.size(),
-                  shards.size() == 1 ? "" : "s");
+  std::string text = fmt::format("{} FAILED (`muster run --retry-failed` tries again):",
+                                 CountText(shards.size(), "shard"));
   for (size_t i = 0; i < shards.size() && i < kShownMax; ++i) {
     const FailureRecord* record = books_->ledger.FindFailure(shards[i]);
     text += fmt::format(
@@ -102,7 +101,8 @@ std::string JobLife::FailedText() const {
         books_->NameOf(shards[i].dataset),
         record == nullptr || record->reasons.empty() ? "no reason" : record->reasons.back());
   }
-  if (shards.size() > kShownMax) text += fmt::format("; and {} more", shards.size() - kShownMax);
+  if (shards.size() > kShownMax)
+    text += fmt::format("; and {} more", CountText(shards.size() - kShownMax));
   return text;
 }
 
@@ -119,7 +119,8 @@ void JobLife::CheckRejects(StepTime at) {
           "{} {} rejected, but spec.training.rejectedRecordsMax is {}{}. To continue without "
           "these records, raise the limit and run again. To train with corrected data, "
           "begin again with another spec.stateDirectory",
-          rejected, rejected == 1 ? "record was" : "records were", rejected_max,
+          CountText(rejected), rejected == 1 ? "record was" : "records were",
+          CountText(rejected_max),
           sample == events.rend() ? "" : "; the last: " + sample->second.text),
       at);
 }
@@ -141,8 +142,7 @@ void JobLife::Drain(StepTime at) {
   if (state_ != JobState::kRunning) return;
   state_ = JobState::kDraining;
   drain_began_ = at.now;
-  books_->Say(at, "drain-began", "",
-              fmt::format("{} leases outstanding", leasing_->table().size()));
+  books_->Say(at, "drain-began", "", CountText(leasing_->table().size(), "lease") + " outstanding");
   CheckEnd(at);
 }
 

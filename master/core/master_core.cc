@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -46,6 +47,7 @@ absl::Status MasterCore::CheckFits(const CoreOptions& options, const DurableStat
                     "change on resume",
                     state.partitions.size(), options.partitions));
   }
+  MUSTER_RETURN_IF_ERROR(GroupJob::CheckFits(options, state));
   return Ledger::CheckFits(options.datasets, state);
 }
 
@@ -59,12 +61,14 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       epoch_ends_(&books_, state.meta.has_value() ? state.meta->epochs_ended : 0),
       life_(&books_, &leasing_, &epoch_ends_),
       snapshots_(&books_, &leasing_, &life_),
-      drains_(&books_, &leasing_, &life_),
+      group_(&books_, &failures_, &leasing_, &dones_, &life_, &snapshots_, std::move(state.group),
+             at.now),
+      drains_(&books_, &leasing_, &life_, &group_),
       streams_(&books_, &failures_, &leasing_, &life_),
       sessions_(&books_, &leasing_, &streams_),
       servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
       map_teller_(&books_),
-      reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_),
+      reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_, &group_),
       started_at_(at.now),
       meta_at_(at.now),
       now_(at.now),
@@ -90,7 +94,8 @@ std::optional<WallTime> MasterCore::LastWord() const {
 
 std::chrono::milliseconds MasterCore::RunningFor(StepTime at) const {
   const bool ended = life_.over() || at.wall == WallTime{0};
-  return run_clock_.Running(ended ? LastWord().value_or(at.wall) : at.wall);
+  if (!ended) return run_clock_.Running(at.wall);
+  return run_clock_.Running(std::max(LastWord().value_or(at.wall), run_clock_.seen()));
 }
 
 void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
@@ -121,11 +126,14 @@ void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
 void MasterCore::BeginRun(StepTime at) {
   const ShardQueue& queue = books_.ledger.queue();
   books_.nodes.BeginRun();
-  books_.Say(at, "run-started", "",
-             fmt::format("incarnation {}: {} of {} shards COMMITTED, {} partitions on {} servers",
-                         books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
-                         books_.options.partitions, books_.options.servers));
+  books_.Say(
+      at, "run-started", "",
+      fmt::format("incarnation {}: {} of {} shards COMMITTED, {} on {}", books_.incarnation.value(),
+                  CountText(queue.committed_count()), CountText(queue.shard_count()),
+                  CountText(books_.options.partitions, "partition"),
+                  CountText(books_.options.servers, "server")));
   snapshots_.Replay(books_.partitions.BeginRun(books_.options.servers), "a new run began", at);
+  group_.BeginRun(at);
 }
 
 void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
@@ -142,13 +150,18 @@ void MasterCore::GoOn(const MetaRecord& meta, StepTime at) {
   books_.Say(at, "master-restarted", "master",
              fmt::format("incarnation {} continues from the journal: {} of {} shards COMMITTED, {} "
                          "DONE",
-                         books_.incarnation.value(), queue.committed_count(), queue.shard_count(),
-                         queue.done().size()));
+                         books_.incarnation.value(), CountText(queue.committed_count()),
+                         CountText(queue.shard_count()), CountText(queue.done().size())));
 }
 
 absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at) {
   now_ = at.now;
+  const Node* const node = books_.nodes.Find(worker.name);
+  const uint64_t former = node == nullptr ? 0 : node->record.incarnation;
   MUSTER_RETURN_IF_ERROR(sessions_.Begin(worker, start, at));
+  if (former != 0 && former != worker.incarnation) {
+    group_.Exited({worker.name, former}, {}, "", at);
+  }
   life_.CheckEnd(at);
   return absl::OkStatus();
 }
@@ -183,12 +196,53 @@ absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExcha
   life_.CheckEnd(at);
   reply.directive = drains_.DirectiveOf(worker.name);
   if (newest) {
-    const bool works = reply.directive == JobDirective::kWork;
+    const bool works = reply.directive == JobDirective::kWork && !group_.on();
     const uint32_t shards_max = works ? kGrantsPerCallMax : 0;
     leasing_.Grant(request, worker, {shards_max, life_.MayGrantMore()}, at, &reply);
   }
   drains_.WorkerTold(worker.name, newest, at);
   return reply;
+}
+
+absl::Status MasterCore::ExchangeGroup(const GroupExchangeRequest& request, StepTime at) {
+  now_ = at.now;
+  if (!group_.on()) {
+    return absl::FailedPreconditionError(
+        "the job has no synchronous group: spec.group of the job file begins one");
+  }
+  MUSTER_RETURN_IF_ERROR(sessions_.HearMember({request.worker, request.incarnation}, at));
+  MUSTER_RETURN_IF_ERROR(group_.Exchange(request, at));
+  life_.CheckRejects(at);
+  life_.CheckLimits(at);
+  life_.CheckEnd(at);
+  drains_.WorkerTold(request.worker, true, at);
+  return absl::OkStatus();
+}
+
+uint64_t MasterCore::GroupNewsFor(const WorkerKey& worker) const {
+  return group_.on() ? group_.core().NewsFor(worker.name, worker.incarnation) : 0;
+}
+
+bool MasterCore::IsGroupCallDue(const GroupExchangeRequest& call, TimePoint since,
+                                TimePoint now) const {
+  if (!group_.on() || call.master_incarnation != books_.incarnation) return true;
+  const uint64_t news = GroupNewsFor({call.worker, call.incarnation});
+  return news == 0 || news > call.news ||
+         group_.core().HasNewerCall(call.worker, call.incarnation, call.sequence) ||
+         now - since >= books_.options.group->heartbeat_interval;
+}
+
+GroupExchangeReply MasterCore::GroupReplyFor(const WorkerKey& worker) const {
+  GroupExchangeReply reply = group_.core().ReplyFor(worker.name, worker.incarnation);
+  reply.directive = drains_.DirectiveOf(worker.name);
+  const std::optional<ShardId> ahead = GroupAhead();
+  if (reply.work.has_value()) reply.work->work = leasing_.WorkOf(reply.work->shard);
+  if (reply.work.has_value() && ahead.has_value()) reply.ahead = leasing_.WorkOf(*ahead);
+  return reply;
+}
+
+std::optional<ShardId> MasterCore::GroupAhead() const {
+  return group_.on() ? group_.core().ahead() : std::nullopt;
 }
 
 absl::StatusOr<RegisterServerReply> MasterCore::RegisterServer(const RegisterServerRequest& request,
@@ -254,10 +308,12 @@ void MasterCore::Tick(StepTime at) {
   leasing_.ExpireStuck(at);
   servers_.Tick(at);
   snapshots_.Commit(at);
+  group_.Tick(at);
   drains_.Tick(at);
   streams_.Tick(at);
   leasing_.TellFloor();
   life_.Tick(at);
+  if (!life_.over()) run_clock_.See(at.wall);
 }
 
 void MasterCore::ForgiveOwnPause(TimePoint now) {
@@ -267,6 +323,7 @@ void MasterCore::ForgiveOwnPause(TimePoint now) {
   if (gap.count() <= 0) return;
   sessions_.Forgive(gap, now);
   leasing_.Forgive(gap, now);
+  group_.Forgive(gap, now);
   books_.nodes.Forgive(gap, now);
 }
 
@@ -290,6 +347,7 @@ MetaRecord MasterCore::Meta() const {
 
 void MasterCore::CheckBooks(const MetaRecord& meta) const {
   MUSTER_CHECK(books_.ledger.queue().leased_count() == leasing_.table().size());
+  MUSTER_CHECK(group_.FitsLedger());
   MUSTER_CHECK(meta.commit_seq <= meta.done_seq);
   if (!collected_.has_value()) return;
   MUSTER_CHECK(collected_->done_seq <= meta.done_seq);
@@ -306,6 +364,7 @@ void MasterCore::CheckBooks(const MetaRecord& meta) const {
 std::vector<std::string> MasterCore::TakeUnusedFiles() {
   std::vector<std::string> files = snapshots_.TakeUnusedFiles();
   for (std::string& file : epoch_ends_.TakeUnusedFiles()) files.push_back(std::move(file));
+  for (std::string& file : group_.TakeUnusedFiles()) files.push_back(std::move(file));
   return files;
 }
 
@@ -317,6 +376,7 @@ std::vector<Mutation> MasterCore::TakeMutations() {
   books_.nodes.Collect(&mutations);
   tables_.Collect(&mutations);
   books_.events.Collect(&mutations);
+  group_.Collect(&mutations);
   MetaRecord meta = Meta();
   CheckBooks(meta);
   if (collected_.has_value() && now_ - meta_at_ < kTotalsInterval) {

@@ -15,6 +15,7 @@
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/epoch_ends.h"
+#include "master/core/groups/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
@@ -76,6 +77,22 @@ class MasterCore {
   std::shared_ptr<const MapNews> TellMap(const WorkerExchangeRequest& request) {
     return map_teller_.For(request.map_version, request.map_base);
   }
+
+  // Members of a synchronous group.
+  /// A call of a member (GroupCore::Exchange). kFailedPrecondition if the job has no group, or for
+  /// a process whose name another process now has.
+  absl::Status ExchangeGroup(const GroupExchangeRequest& request, StepTime at);
+  /// The number of the newest answer for the process; 0: the process is not known.
+  uint64_t GroupNewsFor(const WorkerKey& worker) const;
+  /// Whether a call that was taken at `since` is to be answered now: there is news for the process,
+  /// it has sent a newer call, or the longest time between two calls is over.
+  bool IsGroupCallDue(const GroupExchangeRequest& call, TimePoint since, TimePoint now) const;
+  /// The answer to a call, in the step after which it may leave. Of a dataset of files, `work.work`
+  /// is empty: the caller describes the shard, and the one of `GroupAhead`.
+  GroupExchangeReply GroupReplyFor(const WorkerKey& worker) const;
+  std::optional<ShardId> GroupAhead() const;
+  /// nullptr: the job has no group.
+  const GroupCore* group() const { return group_.on() ? &group_.core() : nullptr; }
 
   // Servers.
   /// Gives the process its incarnation. kFailedPrecondition if another process has replaced it, or
@@ -162,6 +179,7 @@ class MasterCore {
   EpochEnds epoch_ends_;
   JobLife life_;
   Snapshots snapshots_;
+  GroupJob group_;
   Drains drains_;
   Streams streams_;
   WorkerSessions sessions_;

@@ -39,6 +39,9 @@ class Journal {
   /// send no more answers: it is not known which part of the batch the next start will find. The
   /// process must then end with _Exit, so that the store stays as it is.
   virtual absl::Status Write(std::span<const Mutation> mutations) = 0;
+  /// Whether this is still the job's journal; Write asks after its sync. kCancelled: another master
+  /// has taken the job over, so nothing may be answered any more, as after a failed Write.
+  virtual absl::Status Look() { return absl::OkStatus(); }
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -53,9 +54,10 @@ class NumberReader final : public rocksdb::WriteBatch::Handler {
   bool done_ = false;
 };
 
-/// Records which batches the logs have, but applies none of them to the store.
+/// Records which batches the logs have, and applies all or none of them to the store.
 class NumberCollector final : public rocksdb::WalFilter {
  public:
+  explicit NumberCollector(WalProcessingOption each) : each_(each) {}
   struct Numbered {
     uint64_t number = 0;
     std::string log;
@@ -73,7 +75,7 @@ class NumberCollector final : public rocksdb::WalFilter {
       pieces_.back().last = reader.number();
       last_ = {reader.number(), log};
     }
-    return WalProcessingOption::kIgnoreCurrentRecord;
+    return each_;
   }
 
   /// Consecutive batches without a gap.
@@ -84,6 +86,7 @@ class NumberCollector final : public rocksdb::WalFilter {
   const std::vector<Piece>& pieces() const { return pieces_; }
 
  private:
+  const WalProcessingOption each_;
   std::vector<Piece> pieces_;
   std::optional<Numbered> last_;
 };
@@ -110,23 +113,10 @@ std::string NewestLog(const std::string& directory, rocksdb::Env* env) {
   return newest.empty() ? newest : fmt::format("{}/{}", directory, newest);
 }
 
-absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb::Options& options,
-                                     rocksdb::WALRecoveryMode recovery, uint64_t acknowledged) {
-  NumberCollector collector;
-  rocksdb::Options reading = options;
-  reading.wal_filter = &collector;
-  reading.wal_recovery_mode = recovery;
-  rocksdb::DB* opened = nullptr;
-  MUSTER_RETURN_IF_ERROR(
-      JournalStatus(rocksdb::DB::OpenForReadOnly(reading, directory, &opened), directory));
-  const std::unique_ptr<rocksdb::DB> db(opened);
-  // Checked before anything is changed, and before background compactions read it.
-  MUSTER_RETURN_IF_ERROR(JournalStatus(db->VerifyChecksum(), directory));
-  std::string value;
-  const rocksdb::Status found = db->Get({}, kBatchKey, &value);
-  if (!found.IsNotFound()) MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory));
-  // The tables hold all batches up to this one; logs may begin earlier.
-  uint64_t newest = found.ok() ? DecodeNumber(value) : 0;
+/// The newest batch, or kDataLoss if there is a gap after the tables or inside the logs.
+absl::StatusOr<uint64_t> NewestWithoutGap(const std::string& directory,
+                                          const NumberCollector& collector, uint64_t in_tables) {
+  uint64_t newest = in_tables;
   for (const NumberCollector::Piece& piece : collector.pieces()) {
     if (piece.first.number > newest + 1) {
       return Lost(directory,
@@ -136,6 +126,33 @@ absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb
     }
     newest = std::max(newest, piece.last);
   }
+  return newest;
+}
+
+absl::StatusOr<uint64_t> NewestInStore(const std::string& directory, rocksdb::DB* db) {
+  std::string value;
+  const rocksdb::Status found = db->Get({}, kBatchKey, &value);
+  if (found.IsNotFound()) return 0;
+  MUSTER_RETURN_IF_ERROR(JournalStatus(found, directory));
+  return DecodeNumber(value);
+}
+
+absl::StatusOr<JournalExtent> ExtentIn(const std::string& directory,
+                                       const rocksdb::Options& options,
+                                       rocksdb::WALRecoveryMode recovery, uint64_t acknowledged) {
+  NumberCollector collector(rocksdb::WalFilter::WalProcessingOption::kIgnoreCurrentRecord);
+  rocksdb::Options reading = options;
+  reading.wal_filter = &collector;
+  reading.wal_recovery_mode = recovery;
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::OpenForReadOnly(reading, directory, &opened), directory));
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  // Checked before anything is changed, and before background compactions read it.
+  MUSTER_RETURN_IF_ERROR(JournalStatus(db->VerifyChecksum(), directory));
+  // The tables hold all batches up to this one.
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t in_tables, NewestInStore(directory, db.get()));
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t newest, NewestWithoutGap(directory, collector, in_tables));
   if (newest < acknowledged) {
     const std::string log = NewestLog(directory, options.env);
     return Lost(directory,
@@ -144,7 +161,7 @@ absl::StatusOr<uint64_t> NewestBatch(const std::string& directory, const rocksdb
                             log.empty() ? fmt::format("there is no log {}/<number>.log", directory)
                                         : log + " was cut off or changed"));
   }
-  return newest;
+  return JournalExtent{.newest_batch = newest, .newest_in_tables = in_tables, .recovery = recovery};
 }
 
 }  // namespace
@@ -156,19 +173,40 @@ rocksdb::Status PutBatchNumber(uint64_t number, rocksdb::WriteBatch* batch) {
 absl::StatusOr<JournalExtent> FindExtent(const std::string& directory,
                                          const rocksdb::Options& options,
                                          std::optional<uint64_t> acknowledged) {
-  JournalExtent extent;
-  auto newest = NewestBatch(directory, options, extent.recovery, acknowledged.value_or(0));
-  if (absl::IsDataLoss(newest.status()) && acknowledged.has_value()) {
+  absl::StatusOr<JournalExtent> extent =
+      ExtentIn(directory, options, JournalExtent().recovery, acknowledged.value_or(0));
+  if (absl::IsDataLoss(extent.status()) && acknowledged.has_value()) {
     // A power loss can also leave holes in the last batch. It then fails its checksum instead of
     // ending early. If all acknowledged batches can be read, this one was not acknowledged.
-    const auto readable = NewestBatch(
-        directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords, *acknowledged);
-    extent.recovery = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
-    newest = readable;
+    extent = ExtentIn(directory, options, rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords,
+                      *acknowledged);
+    if (extent.ok()) extent->recovery = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   }
-  MUSTER_RETURN_IF_ERROR(newest.status());
-  extent.newest_batch = *newest;
   return extent;
+}
+
+absl::StatusOr<ReadableJournal> OpenReadable(const std::string& directory,
+                                             const rocksdb::Options& options,
+                                             const JournalExtent& extent) {
+  auto collector = std::make_unique<NumberCollector>(
+      rocksdb::WalFilter::WalProcessingOption::kContinueProcessing);
+  rocksdb::Options reading = options;
+  reading.wal_filter = collector.get();
+  reading.wal_recovery_mode = extent.recovery;
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::OpenForReadOnly(reading, directory, &opened), directory));
+  std::unique_ptr<rocksdb::DB> db(opened);
+  // Its tables hold at least what they held then. If they hold more, the logs may begin later, and
+  // the gap is one for us only; the next look knows better.
+  MUSTER_RETURN_IF_ERROR(NewestWithoutGap(directory, *collector, extent.newest_in_tables).status());
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t newest, NewestInStore(directory, db.get()));
+  if (newest < extent.newest_batch) {
+    return Lost(directory, fmt::format("it changed while it was read, and now ends with batch {} "
+                                       "instead of {}",
+                                       newest, extent.newest_batch));
+  }
+  return ReadableJournal{std::move(collector), std::move(db)};
 }
 
 absl::Status CheckNotBeheaded(const std::string& directory, rocksdb::Env* env,

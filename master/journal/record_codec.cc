@@ -69,6 +69,10 @@ struct KeyOf {
     AppendBigEndian(record.partition.value(), 4, &key);
     return key;
   }
+  std::string operator()(const GroupModelRecord&) const { return "gm"; }
+  std::string operator()(const GroupRecord&) const { return "gg"; }
+  std::string operator()(const StepRecord&) const { return "gs"; }
+  std::string operator()(const CheckpointRecord&) const { return "gc"; }
   /// No record.
   std::string operator()(const EraseKept&) const { return ""; }
   std::string operator()(const EraseStreamRange&) const { return ""; }
@@ -82,7 +86,8 @@ struct KeyOf {
 template <typename Record>
 constexpr fields::Side kSideOf =
     std::is_same_v<Record, TableSpec> || std::is_same_v<Record, PartitionRecord> ||
-            std::is_same_v<Record, KeptRecord>
+            std::is_same_v<Record, KeptRecord> || std::is_same_v<Record, GroupModelRecord> ||
+            std::is_same_v<Record, CheckpointRecord>
         ? fields::Side::kPeer
         : fields::Side::kOwnDisk;
 
@@ -128,8 +133,18 @@ absl::StatusOr<Mutation> AsNode(std::string_view value) {
   return node;
 }
 
-absl::StatusOr<Mutation> DecodeValue(char kind, std::string_view value) {
-  switch (kind) {
+absl::StatusOr<Mutation> DecodeOfGroup(std::string_view key, std::string_view value) {
+  if (key.starts_with("gm")) return As<GroupModelRecord>(value);
+  if (key.starts_with("gg")) return As<GroupRecord>(value);
+  if (key.starts_with("gs")) return As<StepRecord>(value);
+  if (key.starts_with("gc")) return As<CheckpointRecord>(value);
+  return absl::DataLossError("an unknown record of a group");
+}
+
+absl::StatusOr<Mutation> DecodeValue(std::string_view key, std::string_view value) {
+  switch (key.empty() ? '\0' : key[0]) {
+    case 'g':
+      return DecodeOfGroup(key, value);
     case 'm':
       return As<MetaRecord>(value);
     case 'd':
@@ -180,7 +195,7 @@ StoreChange Encode(const Mutation& mutation) {
 }
 
 absl::StatusOr<Mutation> Decode(std::string_view key, std::string_view value) {
-  absl::StatusOr<Mutation> mutation = DecodeValue(key.empty() ? '\0' : key[0], value);
+  absl::StatusOr<Mutation> mutation = DecodeValue(key, value);
   if (mutation.ok() && std::visit(KeyOf{}, *mutation) == key) return mutation;
   if (mutation.ok()) mutation = absl::DataLossError("the value belongs to another key");
   std::string shown;

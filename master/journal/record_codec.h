@@ -13,7 +13,7 @@
 /// kind lie together in the order of their ids:
 ///   h header, m meta, d<seq> done, e<dataset><epoch> epoch, f<dataset><epoch><index> failure,
 ///   k<epoch><partition> kept weights, n<name> node, p<partition> partition, t<id> table,
-///   v<sequence> event
+///   v<sequence> event; of a group, one each: gc checkpoint, gg members, gm model, gs newest step
 namespace muster {
 
 /// Oldest and newest format this program reads; it writes the newest.

@@ -33,6 +33,9 @@ constexpr size_t kRoomBytes = 1 << 20;
 /// A master that writes meanwhile can delete a file between two reads of the folder.
 constexpr int kReadTriesMax = 3;
 
+/// A batch of a copy.
+constexpr size_t kCopyBytes = 1 << 20;
+
 /// RocksDB aborts if the disk fills up while it opens, so the free space is checked before.
 absl::Status CheckRoom(const std::string& directory) {
   const std::string probe = directory + "/room.probe";
@@ -272,17 +275,19 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenForReading(const std::string& d
 }
 
 /// Checks that every acknowledged batch is there; the error names what is missing.
-absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenChecked(const std::string& directory) {
-  rocksdb::Options options = ForReading(JournalOptions({}));
+absl::StatusOr<ReadableJournal> OpenChecked(const std::string& directory,
+                                            const JournalStorage& storage) {
+  const rocksdb::Options options = ForReading(JournalOptions(storage));
   std::optional<uint64_t> acknowledged;
   MUSTER_RETURN_IF_ERROR(CheckThere(directory, options.env, &acknowledged));
-  absl::StatusOr<JournalExtent> extent = FindExtent(directory, options, acknowledged);
-  for (int tries = 1; !extent.ok() && tries < kReadTriesMax; ++tries) {
-    extent = FindExtent(directory, options, acknowledged);
-  }
-  MUSTER_RETURN_IF_ERROR(extent.status());
-  options.wal_recovery_mode = extent->recovery;
-  return OpenForReading(directory, options);
+  const auto open = [&]() -> absl::StatusOr<ReadableJournal> {
+    MUSTER_ASSIGN_OR_RETURN(const JournalExtent extent,
+                            FindExtent(directory, options, acknowledged));
+    return OpenReadable(directory, options, extent);
+  };
+  absl::StatusOr<ReadableJournal> opened = open();
+  for (int tries = 1; !opened.ok() && tries < kReadTriesMax; ++tries) opened = open();
+  return opened;
 }
 
 absl::StatusOr<JournalHeader> ReadHeaderOf(rocksdb::DB* db, const std::string& directory) {
@@ -294,9 +299,9 @@ absl::StatusOr<JournalHeader> ReadHeaderOf(rocksdb::DB* db, const std::string& d
 }  // namespace
 
 absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory) {
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db, OpenChecked(directory));
-  MUSTER_ASSIGN_OR_RETURN(JournalHeader header, ReadHeaderOf(db.get(), directory));
-  MUSTER_ASSIGN_OR_RETURN(DurableState state, ReadState(db.get(), directory));
+  MUSTER_ASSIGN_OR_RETURN(const ReadableJournal journal, OpenChecked(directory, {}));
+  MUSTER_ASSIGN_OR_RETURN(JournalHeader header, ReadHeaderOf(journal.db.get(), directory));
+  MUSTER_ASSIGN_OR_RETURN(DurableState state, ReadState(journal.db.get(), directory));
   return StoredJournal{std::move(header), std::move(state)};
 }
 
@@ -307,6 +312,97 @@ absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<rocksdb::DB> db,
                           OpenForReading(directory, options));
   return ReadHeaderOf(db.get(), directory);
+}
+
+namespace {
+
+/// Writes a copy's batches, each numbered as those of RocksdbJournal.
+class CopyWriter {
+ public:
+  CopyWriter(rocksdb::DB* db, std::string directory) : db_(db), directory_(std::move(directory)) {}
+  absl::Status Add(const rocksdb::Slice& key, const rocksdb::Slice& value) {
+    if (batch_.Count() == 0) {
+      MUSTER_RETURN_IF_ERROR(JournalStatus(PutBatchNumber(++batches_, &batch_), directory_));
+    }
+    MUSTER_RETURN_IF_ERROR(JournalStatus(batch_.Put(key, value), directory_));
+    return batch_.GetDataSize() < kCopyBytes ? absl::OkStatus() : Write(/*sync=*/false);
+  }
+  /// Returns how many batches there are, all of them synced.
+  absl::StatusOr<uint64_t> Finish() {
+    if (batch_.Count() > 0) MUSTER_RETURN_IF_ERROR(Write(/*sync=*/true));
+    MUSTER_RETURN_IF_ERROR(JournalStatus(db_->SyncWAL(), directory_));
+    return batches_;
+  }
+
+ private:
+  absl::Status Write(bool sync) {
+    rocksdb::WriteOptions options;
+    options.sync = sync;
+    const rocksdb::Status written = db_->Write(options, &batch_);
+    batch_.Clear();
+    return JournalStatus(written, directory_);
+  }
+  rocksdb::DB* const db_;
+  const std::string directory_;
+  rocksdb::WriteBatch batch_;
+  uint64_t batches_ = 0;
+};
+
+}  // namespace
+
+namespace {
+
+absl::Status CopyRecords(rocksdb::DB* source, const std::string& from, rocksdb::DB* target,
+                         const std::string& to) {
+  CopyWriter writer(target, to);
+  rocksdb::ReadOptions read;
+  read.fill_cache = false;
+  const std::unique_ptr<rocksdb::Iterator> it(source->NewIterator(read));
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    if (it->key() == rocksdb::Slice(kBatchKey)) continue;
+    MUSTER_RETURN_IF_ERROR(writer.Add(it->key(), it->value()));
+  }
+  MUSTER_RETURN_IF_ERROR(JournalStatus(it->status(), from));
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t batches, writer.Finish());
+  return AcknowledgedMark::Open(target->GetEnv(), to, batches).status();
+}
+
+absl::Status CopyOnce(const std::string& from, const std::string& to,
+                      const JournalStorage& storage) {
+  MUSTER_ASSIGN_OR_RETURN(const ReadableJournal source, OpenChecked(from, storage));
+  rocksdb::DB* opened = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      JournalStatus(rocksdb::DB::Open(JournalOptions(storage), to, &opened), to));
+  std::unique_ptr<rocksdb::DB> target(opened);
+  absl::Status copied = CopyRecords(source.db.get(), from, target.get(), to);
+  // After a failed write, RocksDB aborts when it is closed (~RocksdbJournal).
+  if (!copied.ok() && !absl::IsDataLoss(copied)) static_cast<void>(target.release());
+  return copied;
+}
+
+}  // namespace
+
+absl::Status CopyRocksdbJournal(const std::string& from, const std::string& to,
+                                const JournalStorage& storage) {
+  MUSTER_RETURN_IF_ERROR(CheckRoom(to));
+  absl::Status copied = CopyOnce(from, to, storage);
+  for (int tries = 1; absl::IsDataLoss(copied) && tries < kReadTriesMax; ++tries) {
+    const rocksdb::Status removed = rocksdb::DestroyDB(to, JournalOptions(storage));
+    MUSTER_RETURN_IF_ERROR(JournalStatus(removed, to));
+    copied = CopyOnce(from, to, storage);
+  }
+  return copied;
+}
+
+absl::StatusOr<bool> IsRocksdbLocked(const std::string& directory) {
+  rocksdb::Env* const env = rocksdb::Env::Default();
+  if (env->FileExists(directory + "/CURRENT").IsNotFound()) return false;
+  rocksdb::FileLock* lock = nullptr;
+  const absl::Status status = JournalStatus(env->LockFile(directory + "/LOCK", &lock), directory);
+  if (absl::IsUnavailable(status)) return true;
+  MUSTER_RETURN_IF_ERROR(status);
+  static_cast<void>(env->UnlockFile(lock));
+  return false;
 }
 
 }  // namespace muster

@@ -49,4 +49,15 @@ absl::StatusOr<StoredJournal> ReadRocksdbJournal(const std::string& directory);
 /// Only the header. This is fast for large journals, too, because it does not check the rest.
 absl::StatusOr<JournalHeader> ReadRocksdbHeader(const std::string& directory);
 
+/// Writes all records of the journal in `from`, which it only reads, to a new journal in `to`, and
+/// syncs them. A master may still write to `from`: the copy has everything that was synced before.
+/// kNotFound if there is no journal; otherwise the errors of ReadRocksdbJournal. `storage` is that
+/// of both.
+absl::Status CopyRocksdbJournal(const std::string& from, const std::string& to,
+                                const JournalStorage& storage = {});
+
+/// Whether a process, this one too, has the journal in `directory` open. Another machine's lock is
+/// seen only if the file system carries locks between machines.
+absl::StatusOr<bool> IsRocksdbLocked(const std::string& directory);
+
 }  // namespace muster

@@ -35,7 +35,7 @@ absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
 /// Adds values instead of the data behind them, because a histogram has thousands of bins.
 void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
   for (const auto& [name, mean] : metrics.means) {
-    to->metrics[ValidUtf8(name)] = mean.sum / mean.weight;
+    if (const auto value = MetricOf(metrics, name)) to->metrics[ValidUtf8(name)] = *value;
   }
   for (const auto& [name, histogram] : metrics.aucs) to->metrics[ValidUtf8(name)] = Auc(histogram);
   to->rejected_records = metrics.rejected_records;
@@ -154,6 +154,15 @@ ServerStatus ServerOf(const MasterCore& core, const Node& node) {
   return status;
 }
 
+/// "worker-0: 10.0.0.9:7100: connection refused (and 3 more workers)".
+std::string TroubleOf(const Node& node) {
+  if (node.unreachable_from.empty()) return "";
+  const auto& [worker, why] = *node.unreachable_from.begin();
+  const size_t more = node.unreachable_from.size() - 1;
+  return fmt::format("{}: {}{}", worker, why,
+                     more == 0 ? "" : fmt::format(" (and {} more workers)", more));
+}
+
 NodeStatus NodeOf(const MasterCore& core, const Node& node, TimePoint now) {
   const NodeRecord& record = node.record;
   NodeStatus status{.name = record.name,
@@ -165,7 +174,15 @@ NodeStatus NodeOf(const MasterCore& core, const Node& node, TimePoint now) {
                     .start = record.told_start.value(),
                     .incarnation = record.incarnation,
                     .restarts = RestartsOf(record),
-                    .last_exit = record.last_exit};
+                    .last_exit = record.last_exit,
+                    .host = record.host,
+                    .trouble = TroubleOf(node)};
+  if (node.usage.memory_bytes > 0) status.own_usage = node.usage;
+  if (const NodeHold* const hold = HoldOf(node)) {
+    status.state = NodeState::kWaiting;
+    status.wait = hold->wait;
+    status.wait_reason = hold->reason;
+  }
   if (node.last_heard.has_value()) status.heartbeat_age_ms = Millis(now - *node.last_heard);
   if (record.Is(NodeRole::kWorker)) status.worker = WorkerOf(core, node);
   if (record.Is(NodeRole::kServer)) status.server = ServerOf(core, node);

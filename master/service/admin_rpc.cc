@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "master/core/nodes/joining.h"
 #include "master/service/admin_answers.h"
 #include "master/service/manifest_answers.h"
 #include "master/service/master_rpc.h"
@@ -17,6 +18,31 @@ namespace {
 
 constexpr int kRetryMax = 100'000;
 constexpr size_t kReasonBytesMax = 4'096;
+constexpr size_t kHostBytesMax = 253;
+
+/// What is reported, and its cause: `what` and `cause`.
+absl::Status ParseWhat(const v1::ReportNodeRequest& request, NodeReport* report) {
+  const std::string& cause = request.cause();
+  bool known = true;
+  if (request.what() == "started") {
+    report->what = NodeReport::What::kStarted;
+  } else if (request.what() == "exited") {
+    report->what = NodeReport::What::kExited;
+    known = cause.empty() || FromWord(cause, &report->disruption);
+  } else if (request.what() == "held") {
+    report->what = NodeReport::What::kHeld;
+    known = cause.empty() || FromWord(cause, &report->wait);
+  } else if (request.what() == "resized") {
+    report->what = NodeReport::What::kResized;
+    known = FromWord(cause, &report->resize_answer);
+  } else {
+    return absl::InvalidArgumentError(fmt::format(
+        "what: expected started, exited, held or resized, got '{}'", request.what().substr(0, 64)));
+  }
+  if (known) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("cause: '{}' is no cause of '{}'", cause.substr(0, 64), request.what()));
+}
 
 absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   MUSTER_RETURN_IF_ERROR(CheckNodeName("node", request.node()));
@@ -26,14 +52,7 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
     return absl::InvalidArgumentError(fmt::format(
         "role: expected worker, ps, master or scaler, got '{}'", request.role().substr(0, 64)));
   }
-  if (request.what() == "started") {
-    report.what = NodeReport::What::kStarted;
-  } else if (request.what() == "exited") {
-    report.what = NodeReport::What::kExited;
-  } else {
-    return absl::InvalidArgumentError(
-        fmt::format("what: expected started or exited, got '{}'", request.what().substr(0, 64)));
-  }
+  MUSTER_RETURN_IF_ERROR(ParseWhat(request, &report));
   if (request.start() == 0) {
     return absl::InvalidArgumentError(
         fmt::format("start: node '{}' has start 0, but starts count from 1", request.node()));
@@ -46,7 +65,42 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
   report.minibatches_started = request.minibatches_started();
   report.incarnation = request.incarnation();
   report.text = ValidUtf8(request.text(), kReasonBytesMax);
+  report.host = ValidUtf8(request.host(), kHostBytesMax);
   return report;
+}
+
+absl::StatusOr<JoinWish> ParseJoin(const v1::JoinNodeRequest& request) {
+  JoinWish wish{.role = NodeRole::kWorker,
+                .name = request.name(),
+                .host = ValidUtf8(request.host(), kHostBytesMax)};
+  if (!wish.name.empty()) MUSTER_RETURN_IF_ERROR(CheckNodeName("name", wish.name));
+  if (!FromWord(request.role(), &wish.role)) {
+    return absl::InvalidArgumentError(
+        fmt::format("role: expected worker or ps, got '{}'", request.role().substr(0, 64)));
+  }
+  return wish;
+}
+
+struct JoinFacts {
+  Joining joining;
+  std::string run_id;
+};
+
+/// What the node needs from the job file, and no more: the file has paths and environments of this
+/// machine.
+void FillJoin(const JoinFacts& facts, const RpcContext& context, v1::JoinNodeResponse* response) {
+  const JobSpec& job = *context.job;
+  response->set_node(facts.joining.name);
+  response->set_job(context.identity.name);
+  response->set_job_id(context.identity.id);
+  response->set_run_id(facts.run_id);
+  response->set_first_start(facts.joining.first_start.value());
+  response->set_server_threads(job.servers.threads);
+  response->set_drain_timeout_ms(static_cast<uint64_t>(job.drain_timeout.count()));
+  response->set_crash_loop_exits(job.restarts.crash_loop_exits);
+  response->set_backoff_initial_ms(static_cast<uint64_t>(job.restarts.backoff_initial.count()));
+  response->set_backoff_max_ms(static_cast<uint64_t>(job.restarts.backoff_max.count()));
+  response->set_data_root(job.base_directory);
 }
 
 constexpr uint64_t kDrainTimeoutMaxMs = 24 * 3'600 * 1'000;
@@ -135,6 +189,19 @@ class AdminRpc final : public v1::AdminService::CallbackService {
       return absl::OkStatus();
     });
   }
+  grpc::ServerUnaryReactor* JoinNode(grpc::CallbackServerContext* call,
+                                     const v1::JoinNodeRequest* request,
+                                     v1::JoinNodeResponse* response) override {
+    absl::StatusOr<JoinWish> wish = ParseJoin(*request);
+    if (!wish.ok()) return Answer(call, wish.status());
+    return Run(
+        call,
+        [wish = *std::move(wish)](MasterCore& core, StepTime) -> absl::StatusOr<JoinFacts> {
+          MUSTER_ASSIGN_OR_RETURN(Joining joining, JudgeJoin(wish, core.nodes(), core.options()));
+          return JoinFacts{std::move(joining), core.options().run_id};
+        },
+        [this, response](const JoinFacts& facts) { FillJoin(facts, context_, response); });
+  }
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* call, const v1::DrainRequest*,
                                   v1::DrainResponse*) override {
     return Run(call, [](MasterCore& core, StepTime at) {
@@ -194,7 +261,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   template <typename Step, typename... Fill>
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call, Step step, Fill... fill) {
     const absl::Status checked =
-        CheckJob(*call, context_.identity, "the caller", UnnamedJob::kAccept);
+        CheckCaller(*call, context_, MasterService::kAdmin, "the caller", UnnamedJob::kAccept);
     if (!checked.ok()) return Answer(call, checked);
     const absl::Status known = CheckToken(*call, context_.token_file);
     if (!known.ok()) return Answer(call, known);

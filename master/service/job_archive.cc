@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "master/journal/rocksdb_journal.h"
+#include "master/journal/fenced_journal.h"
 #include "master/service/admin_answers.h"
 #include "master/service/manifest_answers.h"
 #include "master/service/master_main.h"
@@ -21,7 +21,7 @@ constexpr char kExitNotSeen[] = "not seen";
 
 absl::StatusOr<std::unique_ptr<JobArchive>> JobArchive::Open(const JobSpec& job) {
   const std::string directory = job.state_directory + "/journal";
-  MUSTER_ASSIGN_OR_RETURN(StoredJournal stored, ReadRocksdbJournal(directory));
+  MUSTER_ASSIGN_OR_RETURN(StoredJournal stored, ReadFencedJournal(directory));
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SourceCatalog> catalog, SourceCatalog::OpenKept(job));
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
   MUSTER_RETURN_IF_ERROR(CheckHeader(stored.header, header, directory));

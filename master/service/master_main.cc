@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -13,7 +15,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "master/journal/rocksdb_journal.h"
+#include "base/words/exit_codes.h"
+#include "base/words/limits.h"
+#include "master/journal/fenced_journal.h"
 #include "master/service/epoch_end_options.h"
 #include "master/service/master_server.h"
 #include "master/service/snapshot_owner.h"
@@ -55,6 +59,31 @@ void ShowProgress(const SourceProgress& progress) {
       progress.bytes_done, progress.bytes_total);
 }
 
+/// `id` is the journal's; a version that wrote none takes ours.
+absl::Status CheckId(const MasterOptions& options, const std::string& id) {
+  if (options.job_id.empty() || id.empty() || id == options.job_id) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("the journal in {} belongs to the job with id {}, not {}: another job has taken "
+                  "over the state directory. Give one of them another spec.stateDirectory",
+                  options.job.state_directory, id, options.job_id));
+}
+
+}  // namespace
+
+namespace {
+
+std::optional<GroupOptions> GroupOptionsOf(const JobSpec& job) {
+  if (!HasGroup(job)) return std::nullopt;
+  GroupOptions group;
+  group.members_min = job.group.members_min;
+  group.members_max = std::min(GroupMembersMax(job), most::kMembers);
+  group.silence_limit = job.group.silence_limit;
+  group.join_wait = job.group.join_wait;
+  group.checkpoint_interval = job.snapshot_interval;
+  group.quotas = job.group.balance;
+  return group;
+}
+
 }  // namespace
 
 CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan> datasets) {
@@ -63,6 +92,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.datasets = std::move(datasets);
   core.partitions = job.partitions;
   core.servers = job.ps.replicas;
+  core.servers_joined = job.servers_joined;
   core.run_id = options.run_id;
   core.snapshot_directory = job.snapshot_directory;
   core.retry_failed = options.retry_failed;
@@ -71,6 +101,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.leases = job.leases;
   core.server_times = job.servers;
   core.drain_timeout = job.drain_timeout;
+  core.group = GroupOptionsOf(job);
   core.rejected_records_max = job.training.rejected_records_max;
   // It was checked before anything was started; a view of an old job shows the rest.
   core.epoch_ends = EpochEndOptionsOf(job).value_or(EpochEndOptions());
@@ -80,7 +111,8 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
 
 absl::Status RunMaster(const MasterOptions& options) {
   const JobSpec& job = options.job;
-  MUSTER_RETURN_IF_ERROR(CheckLoopback(options.listen_address));
+  MUSTER_RETURN_IF_ERROR(
+      CheckListening(options.listen_address, job.security, options.tls.has_value()));
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
   MUSTER_RETURN_IF_ERROR(EpochEndOptionsOf(job).status());
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
@@ -91,23 +123,22 @@ absl::Status RunMaster(const MasterOptions& options) {
                              options.job_id.empty() ? RandomId() : options.job_id};
   // Checked before an empty journal replaces a missing one.
   const std::string journal_directory = job.state_directory + "/journal";
-  if (absl::IsNotFound(ReadRocksdbHeader(journal_directory).status())) {
+  const absl::StatusOr<JournalHeader> known = ReadFencedHeader(journal_directory);
+  if (known.ok()) MUSTER_RETURN_IF_ERROR(CheckId(options, known->job_id));
+  if (absl::IsNotFound(known.status())) {
+    MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> snapshots,
+                            OpenStore(job.snapshot_directory));
     MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(
-        job.snapshot_directory, {options.job_id, job.name, job.state_directory}, {}));
+        snapshots.get(), {options.job_id, job.name, job.state_directory}, {}));
   }
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal,
-                          OpenRocksdbJournal(journal_directory, header));
-  if (!options.job_id.empty() && journal->job_id() != options.job_id) {
-    return absl::FailedPreconditionError(fmt::format(
-        "the journal in {} belongs to the job with id {}, not {}: another job has taken "
-        "over the state directory. Give one of them another spec.stateDirectory",
-        job.state_directory, journal->job_id(), options.job_id));
-  }
+                          OpenFencedJournal(journal_directory, header, options.journal_owner));
+  MUSTER_RETURN_IF_ERROR(CheckId(options, journal->job_id()));
   const SystemClock clock;
   MUSTER_ASSIGN_OR_RETURN(
       const std::unique_ptr<MasterServer> server,
       MasterServer::Start({job, CoreOptionsOf(options, catalog->Plans()), options.listen_address,
-                           options.token_file, catalog.get()},
+                           options.token_file, catalog.get(), options.tls},
                           journal.get(), &clock));
   ::malloc_trim(0);  // memory that was needed to load the journal's state
   while (!server->failure().has_value()) {
@@ -118,7 +149,7 @@ absl::Status RunMaster(const MasterOptions& options) {
   }
   // The journal can no longer be closed properly (Journal::Write), so the process ends here.
   Log(LogLevel::kError, "the master ends: {}", Message(*server->failure()));
-  std::_Exit(1);
+  std::_Exit(absl::IsCancelled(*server->failure()) ? kTakenOverExit : 1);
 }
 
 }  // namespace muster

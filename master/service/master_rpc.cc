@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
+#include "security/rpc/grpc_credentials.h"
 
 namespace muster {
 namespace {
@@ -34,21 +35,34 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::
 grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
                                      std::function<absl::Status(MasterCore&, StepTime)> step,
                                      std::function<void()> fill) {
+  return KeepOnOwner(call, context, std::move(step), {}, std::move(fill));
+}
+
+grpc::ServerUnaryReactor* KeepOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
+                                      std::function<absl::Status(MasterCore&, StepTime)> step,
+                                      std::function<bool(MasterCore&, StepTime)> ready,
+                                      std::function<void()> fill) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  context.loop->Post({std::move(step), [reactor, answers = context.answers,
-                                        fill = std::move(fill)](const absl::Status& status) {
-                        answers->Post([reactor, fill, status] {
-                          if (status.ok() && fill) fill();
-                          reactor->Finish(ToGrpcStatus(status));
-                          MUSTER_FAILPOINT("answer.after-send");
-                        });
-                      }});
+  context.loop->Post(
+      {std::move(step),
+       [reactor, answers = context.answers, fill = std::move(fill)](const absl::Status& status) {
+         answers->Post([reactor, fill, status] {
+           if (status.ok() && fill) fill();
+           reactor->Finish(ToGrpcStatus(status));
+           MUSTER_FAILPOINT("answer.after-send");
+         });
+       },
+       std::move(ready)});
   return reactor;
 }
 
-absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity& ours,
-                      std::string_view who, UnnamedJob unnamed) {
-  return CheckJobIdentity({"this master", who}, ours,
+absl::Status CheckCaller(const grpc::CallbackServerContext& call, const RpcContext& context,
+                         MasterService service, std::string_view who, UnnamedJob unnamed) {
+  if (context.tls) {
+    MUSTER_ASSIGN_OR_RETURN(const Identity peer, PeerIdentity(*call.auth_context()));
+    MUSTER_RETURN_IF_ERROR(CheckRole(peer, context.identity.id, service));
+  }
+  return CheckJobIdentity({"this master", who}, context.identity,
                           {MetadataOf(call, kJobIdMetadata), MetadataOf(call, kJobNameMetadata)},
                           unnamed);
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "job/job_spec.h"
+#include "master/service/callers.h"
 #include "master/service/owner_loop.h"
 #include "master/service/task_threads.h"
 #include "master/sources/source_catalog.h"
@@ -32,6 +33,8 @@ struct RpcContext {
   TaskThreads* answers = nullptr;
   std::string token_file;
   const SourceCatalog* sources = nullptr;
+  /// Callers have certificates, whose roles are checked.
+  bool tls = false;
 };
 
 std::unique_ptr<grpc::Service> MakeWorkerRpc(const RpcContext& context);
@@ -61,12 +64,19 @@ grpc::ServerUnaryReactor* RunOnOwner(grpc::CallbackServerContext* call, const Rp
       },
       [value, fill = std::move(fill)]() mutable { fill(**value); });
 }
+/// As the first: after an OK step, the call is kept until `ready` returns true (GroupCommit::Item).
+grpc::ServerUnaryReactor* KeepOnOwner(grpc::CallbackServerContext* call, const RpcContext& context,
+                                      std::function<absl::Status(MasterCore&, StepTime)> step,
+                                      std::function<bool(MasterCore&, StepTime)> ready,
+                                      std::function<void()> fill);
 /// Answers `call` at once.
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status);
 
-/// Whether the call is of this master's job (CheckJobIdentity). `who`: the caller, for messages.
-absl::Status CheckJob(const grpc::CallbackServerContext& call, const JobIdentity& ours,
-                      std::string_view who, UnnamedJob unnamed);
+/// Whether the caller may use `service` and is of this master's job: under TLS, by the role of its
+/// certificate (CheckRole), and in any case by the job that it names (CheckJobIdentity). `who`: the
+/// caller, for messages.
+absl::Status CheckCaller(const grpc::CallbackServerContext& call, const RpcContext& context,
+                         MasterService service, std::string_view who, UnnamedJob unnamed);
 /// kUnauthenticated unless the call carries the token in the file `token_file`, which is made when
 /// there is none.
 absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::string& token_file);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include <charconv>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "base/address.h"
 #include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -18,6 +18,8 @@
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
 #include "master/service/task_threads.h"
+#include "proto/rpc/channel.h"
+#include "security/rpc/grpc_credentials.h"
 
 namespace muster {
 namespace {
@@ -40,11 +42,13 @@ class MasterServerImpl final : public MasterServer {
   ~MasterServerImpl() override { Stop(); }
 
   absl::Status Begin() {
-    MUSTER_RETURN_IF_ERROR(CheckLoopback(options_.listen_address));
+    MUSTER_RETURN_IF_ERROR(
+        CheckListening(options_.listen_address, options_.job.security, options_.tls.has_value()));
     MUSTER_RETURN_IF_ERROR(LoadOrMakeToken(options_.token_file).status());
     MUSTER_RETURN_IF_ERROR(RaiseDescriptorLimit(kDescriptors).status());
     DurableState state = journal_->TakeState();
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
+    MUSTER_ASSIGN_OR_RETURN(snapshots_, OpenStore(options_.job.snapshot_directory));
     const std::set<std::string> named = NamedSnapshots(state);
     auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
                                              StepTime{clock_->Now(), clock_->Wall()});
@@ -54,24 +58,32 @@ class MasterServerImpl final : public MasterServer {
     loop_ = std::make_unique<OwnerLoop>(
         std::move(core), journal_, clock_, OwnerLoop::Options{},
         [this](const std::vector<std::string>& names) {
-          deletions_.Post([directory = options_.job.snapshot_directory, names] {
-            DeleteSnapshotFiles(directory, names);
-          });
+          deletions_.Post([this, names] { DeleteSnapshotFiles(snapshots_.get(), names); });
         });
     // Takes the port first, so that a second master fails before it increases the incarnation.
     MUSTER_RETURN_IF_ERROR(Listen());
     // Checked before anything is deleted.
-    MUSTER_RETURN_IF_ERROR(ClaimSnapshotDirectory(
-        options_.job.snapshot_directory,
-        {journal_->job_id(), options_.job.name, options_.job.state_directory}, named));
+    const absl::Status claimed = ClaimSnapshotDirectory(
+        snapshots_.get(), {journal_->job_id(), options_.job.name, options_.job.state_directory},
+        named);
+    // After a restart, the run has claimed it already, and training does not need the snapshots.
+    if (new_run || !absl::IsUnavailable(claimed)) MUSTER_RETURN_IF_ERROR(claimed);
     // Done before anything is served, because a snapshot that is accepted meanwhile would not be in
     // `named`.
     if (new_run) {
-      const uint64_t orphans = DeleteOrphanSnapshots(options_.job.snapshot_directory, named);
+      const uint64_t orphans =
+          DeleteOrphanSnapshots(snapshots_.get(), named, MasterIncarnation(incarnation));
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
     }
     MUSTER_RETURN_IF_ERROR(loop_->Start());
     for (const auto& follower : followers_) follower->Start();
+    if (!options_.tls.has_value() &&
+        !IsLoopbackHost(ParseHostPort(options_.listen_address).value().host)) {
+      Log(LogLevel::kWarning,
+          "INSECURE: the master listens at {} without TLS (spec.security.insecure). Everybody who "
+          "reaches it can read and change the job",
+          options_.listen_address);
+    }
     Log(LogLevel::kInfo, "job '{}': master incarnation {} serves on port {}{}", options_.job.name,
         incarnation, port_, new_run ? ", a new run" : ", after a restart");
     return absl::OkStatus();
@@ -140,10 +152,21 @@ class MasterServerImpl final : public MasterServer {
     return answer->progress;
   }
 
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> PortCredentials() const {
+    if (!options_.tls.has_value()) return grpc::InsecureServerCredentials();
+    return MakeGrpcServerCredentials(
+        {.files = *options_.tls, .ours = {journal_->job_id(), Role::kMaster}}, clock_->Wall());
+  }
+
   absl::Status Listen() {
-    const RpcContext context{&options_.job,       {journal_->job_id(), options_.job.name},
-                             loop_.get(),         &answers_,
-                             options_.token_file, options_.sources};
+    const RpcContext context{&options_.job,
+                             {journal_->job_id(), options_.job.name},
+                             loop_.get(),
+                             &answers_,
+                             options_.token_file,
+                             options_.sources,
+                             options_.tls.has_value()};
+    MUSTER_ASSIGN_OR_RETURN(const auto credentials, PortCredentials());
     RpcContext admin_context = context;
     admin_context.answers = &admin_answers_;
     services_.push_back(MakeWorkerRpc(context));
@@ -155,7 +178,8 @@ class MasterServerImpl final : public MasterServer {
     // Without this, a second master could share the port unnoticed.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(kRequestBytesMax);
-    builder.AddListeningPort(options_.listen_address, grpc::InsecureServerCredentials(), &port_);
+    DetectVanishedClients(&builder);
+    builder.AddListeningPort(options_.listen_address, credentials, &port_);
     for (const auto& service : services_) builder.RegisterService(service.get());
     server_ = builder.BuildAndStart();
     if (server_ != nullptr && port_ != 0) return absl::OkStatus();
@@ -172,6 +196,7 @@ class MasterServerImpl final : public MasterServer {
   /// For operators: a page or a metric may take long, but must not delay an answer to a worker or a
   /// server.
   TaskThreads admin_answers_{{.name = "admin-answers", .waiting_max = kAnswersMax}};
+  std::unique_ptr<ObjectStore> snapshots_;
   TaskThreads deletions_{{.name = "deletions", .waiting_max = kDeletionsMax}};
   std::unique_ptr<OwnerLoop> loop_;
   std::vector<std::unique_ptr<SourceFollower>> followers_;
@@ -182,24 +207,14 @@ class MasterServerImpl final : public MasterServer {
 
 }  // namespace
 
-absl::Status CheckLoopback(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
-  uint32_t port = 0;
-  const char* end = address.data() + address.size();
-  const char* begin = colon == std::string::npos ? end : address.data() + colon + 1;
-  const auto [rest, error] = std::from_chars(begin, end, port);
-  if (colon == std::string::npos || error != std::errc() || rest != end || port > 65535) {
-    return absl::InvalidArgumentError(
-        fmt::format("'{}' is not an address: write host:port, such as 127.0.0.1:26500", address));
-  }
-  const bool v4 =
-      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
-  if (v4 || host == "localhost" || host == "[::1]") return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("'{}' is not a loopback address. Until TLS exists, Muster listens only on "
-                  "127.0.0.1, localhost or [::1]",
-                  address));
+absl::Status CheckListening(const std::string& address, const SecuritySpec& security, bool tls) {
+  MUSTER_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(address));
+  if (tls || security.insecure || IsLoopbackHost(place.host)) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "'{}' is not a loopback address, so its connections must be TLS: name the folder of the "
+      "job's "
+      "certificates with --tls. In a network that you trust, set spec.security.insecure: true",
+      address));
 }
 
 absl::StatusOr<std::unique_ptr<MasterServer>> MasterServer::Start(Options options, Journal* journal,

@@ -11,12 +11,13 @@
 #include "master/core/master_core.h"
 #include "master/journal/journal.h"
 #include "master/sources/source_catalog.h"
+#include "security/credentials.h"
 
 namespace muster {
 
-/// kInvalidArgument unless the address is "host:port" with a loopback host (127.0.0.0/8, [::1],
-/// localhost): until TLS exists nothing else is listened on.
-absl::Status CheckLoopback(const std::string& address);
+/// kInvalidArgument unless the address is "host:port" and loopback, or its connections are TLS or
+/// allowed to be plain text.
+absl::Status CheckListening(const std::string& address, const SecuritySpec& security, bool tls);
 
 /// A running master: the core on its owner thread, the journal, and the gRPC services in front.
 /// Thread-safe but for Stop, which one thread calls.
@@ -31,10 +32,13 @@ class MasterServer {
     std::string token_file;
     /// Of the datasets that `core` has, in the same order. Outlives the server.
     const SourceCatalog* sources = nullptr;
+    /// The master's certificate; without one, the port is plain text.
+    std::optional<CredentialFiles> tls = std::nullopt;
   };
 
   /// Recovers from the journal and serves. `journal` and `clock` outlive the server. Errors: the
-  /// address (not loopback, taken), a journal that does not fit the job, a failed first write.
+  /// address (not loopback, taken), the certificate, a journal that does not fit the job, a failed
+  /// first write.
   static absl::StatusOr<std::unique_ptr<MasterServer>> Start(Options options, Journal* journal,
                                                              const Clock* clock);
   virtual ~MasterServer() = default;

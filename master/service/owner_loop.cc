@@ -27,7 +27,8 @@ OwnerLoop::OwnerLoop(std::unique_ptr<MasterCore> core, Journal* journal, const C
       options_(options),
       delete_files_(std::move(delete_files)),
       commit_(core_.get(), options.tick, clock->Now()),
-      failpoints_(*core_) {}
+      failpoints_(*core_),
+      looked_at_(clock->Now()) {}
 
 OwnerLoop::~OwnerLoop() {
   Stop();
@@ -77,11 +78,19 @@ std::optional<absl::Status> OwnerLoop::failure() const {
 }
 
 absl::Status OwnerLoop::Write(const std::vector<Mutation>& mutations) {
-  if (mutations.empty()) return absl::OkStatus();
+  if (mutations.empty()) return LookIfDue();
   failpoints_.PassBeforeSync(mutations);
   MUSTER_RETURN_IF_ERROR(journal_->Write(mutations));
   failpoints_.PassAfterSync();
+  looked_at_ = clock_->Now();
   return absl::OkStatus();
+}
+
+absl::Status OwnerLoop::LookIfDue() {
+  const TimePoint now = clock_->Now();
+  if (now - looked_at_ < options_.look_every) return absl::OkStatus();
+  looked_at_ = now;
+  return journal_->Look();
 }
 
 bool OwnerLoop::RunBatch(std::vector<Item>* batch) {
@@ -126,6 +135,7 @@ void OwnerLoop::Run() {
     std::move(queue_.begin(), queue_.end(), std::back_inserter(batch));
     queue_.clear();
   }
+  for (Item& item : commit_.TakeItems()) batch.push_back(std::move(item));
   for (const Item& item : batch) item.answer(Gone());
 }
 

@@ -29,6 +29,8 @@ class OwnerLoop {
     std::chrono::milliseconds tick{50};
     size_t queue_max = 20'000;
     size_t batch_max = 4'096;
+    /// A master that has nothing to write looks this often whether the journal is still the job's.
+    std::chrono::milliseconds look_every{1'000};
   };
   /// One request. Exactly one `answer` follows every accepted Post: the step's own status after the
   /// sync, or kUnavailable when the loop has stopped or the journal has failed.
@@ -48,13 +50,15 @@ class OwnerLoop {
   void Post(Item item);
   /// Joins the thread; waiting items are answered with kUnavailable. Idempotent.
   void Stop();
-  /// Why the loop has ended by itself: the journal could not be written. Fatal for the process.
+  /// Why the loop has ended by itself: the journal could not be written, or (kCancelled) another
+  /// master has taken it over. Fatal for the process.
   std::optional<absl::Status> failure() const;
 
  private:
   void Run();
   bool RunBatch(std::vector<Item>* batch);
   absl::Status Write(const std::vector<Mutation>& mutations);
+  absl::Status LookIfDue();
   StepTime Now() const { return {clock_->Now(), clock_->Wall()}; }
 
   const std::unique_ptr<MasterCore> core_;
@@ -64,6 +68,7 @@ class OwnerLoop {
   const std::function<void(const std::vector<std::string>&)> delete_files_;
   GroupCommit commit_;          // of the owner thread
   BatchFailpoints failpoints_;  // of the owner thread
+  TimePoint looked_at_;         // of the owner thread
 
   mutable Mutex mutex_;
   CondVar changed_;

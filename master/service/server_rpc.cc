@@ -21,7 +21,8 @@ class ServerRpc final : public v1::ServerService::CallbackService {
                                      v1::RegisterServerReply* response) override {
     absl::Status checked = CheckNodeName("name", request->name());
     if (checked.ok()) {
-      checked = CheckJob(*call, context_.identity, request->name(), UnnamedJob::kAccept);
+      checked = CheckCaller(*call, context_, MasterService::kServers, request->name(),
+                            UnnamedJob::kAccept);
     }
     if (checked.ok()) {
       checked = CheckVersion(fmt::format("the server '{}'", request->name()), request->version());
@@ -49,8 +50,9 @@ class ServerRpc final : public v1::ServerService::CallbackService {
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* call,
                                      const v1::ServerExchangeRequest* request,
                                      v1::ServerExchangeReply* response) override {
-    const absl::Status checked = CheckJob(*call, context_.identity,
-                                          fmt::format("ps-{}", request->id()), UnnamedJob::kRefuse);
+    const absl::Status checked =
+        CheckCaller(*call, context_, MasterService::kServers, fmt::format("ps-{}", request->id()),
+                    UnnamedJob::kRefuse);
     if (!checked.ok()) return Answer(call, checked);
     auto parsed = FromProto<ServerExchangeRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/status.h"
+#include "master/core/orphans.h"
 
 namespace muster {
 namespace {
@@ -19,13 +20,9 @@ bool StaysInside(const std::string& name) {
          std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
-void Delete(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) {
-    Log(LogLevel::kWarning, "cannot delete the unused snapshot file {}: {}", path.string(),
-        error.message());
-  }
+void Delete(ObjectStore* store, const std::string& name) {
+  const absl::Status status = store->Delete(name);
+  if (!status.ok()) Log(LogLevel::kWarning, "an unused snapshot file stays: {}", Message(status));
 }
 
 bool IsPartitionFolder(const std::string& name) {
@@ -34,17 +31,20 @@ bool IsPartitionFolder(const std::string& name) {
 }
 
 bool IsSnapshotFile(const std::string& name) {
-  const std::string_view view(name);
-  return view.ends_with(".sst") || view.find(".tmp") != std::string_view::npos;
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || !IsPartitionFolder(name.substr(0, slash))) return false;
+  const std::string_view file = std::string_view(name).substr(slash + 1);
+  return file.find('/') == std::string_view::npos &&
+         (file.ends_with(".sst") || file.find(".tmp") != std::string_view::npos);
 }
 
 }  // namespace
 
-void DeleteSnapshotFiles(const std::string& directory, const std::vector<std::string>& names) {
+void DeleteSnapshotFiles(ObjectStore* store, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (StaysInside(name)) {
       MUSTER_FAILPOINT("unused.before-delete");
-      Delete(fs::path(directory) / name);
+      Delete(store, name);
       MUSTER_FAILPOINT("unused.after-delete");
     } else {
       Log(LogLevel::kWarning, "the name of a snapshot file points outside its folder: '{}'", name);
@@ -65,29 +65,26 @@ std::set<std::string> NamedSnapshots(const DurableState& state) {
   return named;
 }
 
-std::vector<std::string> ListSnapshots(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator folder(directory, error), end; !error && folder != end;
-       folder.increment(error)) {
-    const std::string folder_name = folder->path().filename().string();
-    if (!folder->is_directory(error) || !IsPartitionFolder(folder_name)) continue;
-    for (fs::directory_iterator file(folder->path(), error); !error && file != end;
-         file.increment(error)) {
-      const std::string name = file->path().filename().string();
-      if (IsSnapshotFile(name)) names.push_back(folder_name + "/" + name);
-    }
-  }
-  std::sort(names.begin(), names.end());
+absl::StatusOr<std::vector<std::string>> ListSnapshots(ObjectStore* store) {
+  MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> names, store->List("p"));
+  std::erase_if(names, [](const std::string& name) { return !IsSnapshotFile(name); });
   return names;
 }
 
-uint64_t DeleteOrphanSnapshots(const std::string& directory, const std::set<std::string>& named) {
-  uint64_t deleted = 0;
-  for (const std::string& name : ListSnapshots(directory)) {
-    if (named.contains(name)) continue;
+uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
+                               MasterIncarnation own) {
+  const absl::StatusOr<std::vector<std::string>> names = ListSnapshots(store);
+  const absl::StatusOr<uint64_t> unfinished =
+      store->DeleteUnfinished([&](const std::string& name) { return MaySweep(name, {}, own); });
+  for (const absl::Status& status : {names.status(), unfinished.status()}) {
+    if (!status.ok()) Log(LogLevel::kWarning, "orphan snapshots stay: {}", Message(status));
+  }
+  uint64_t deleted = unfinished.value_or(0);
+  if (!names.ok()) return deleted;
+  for (const std::string& name : *names) {
+    if (!MaySweep(name, named, own)) continue;
     MUSTER_FAILPOINT("orphan.before-delete");
-    Delete(fs::path(directory) / name);
+    Delete(store, name);
     MUSTER_FAILPOINT("orphan.after-delete");
     ++deleted;
   }

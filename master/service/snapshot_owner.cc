@@ -7,10 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
-#include "base/failpoint.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "master/service/snapshot_files.h"
@@ -20,9 +17,7 @@ namespace {
 
 constexpr uint64_t kMarkerBytesMax = 64 << 10;
 
-std::string MarkerOf(const std::string& directory) {
-  return directory + "/OWNER";
-}
+constexpr char kMarker[] = "OWNER";
 
 /// Three lines: job_id, name, state directory.
 std::string Encode(const SnapshotOwner& owner) {
@@ -30,8 +25,8 @@ std::string Encode(const SnapshotOwner& owner) {
 }
 
 /// None: there is no marker.
-absl::StatusOr<std::optional<SnapshotOwner>> ReadMarker(const std::string& directory) {
-  absl::StatusOr<std::string> text = ReadFile(MarkerOf(directory), kMarkerBytesMax);
+absl::StatusOr<std::optional<SnapshotOwner>> ReadMarker(ObjectStore* store) {
+  absl::StatusOr<std::string> text = store->Get(kMarker, kMarkerBytesMax);
   if (absl::IsNotFound(text.status())) return std::nullopt;
   if (!text.ok()) return text.status();
   std::vector<std::string> lines(1);
@@ -46,7 +41,7 @@ absl::StatusOr<std::optional<SnapshotOwner>> ReadMarker(const std::string& direc
     return absl::DataLossError(
         fmt::format("{} is damaged. It says which job the snapshots in this folder belong to. If "
                     "they belong to this job, delete it",
-                    MarkerOf(directory)));
+                    store->Shown(kMarker)));
   }
   return SnapshotOwner{lines[0], lines[1], lines[2]};
 }
@@ -73,21 +68,21 @@ absl::Status JournalGone(const std::string& directory, const SnapshotOwner& owne
 
 }  // namespace
 
-absl::Status CheckSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
+absl::Status CheckSnapshotDirectory(ObjectStore* store, const SnapshotOwner& owner,
                                     const std::set<std::string>& named) {
-  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(store));
   if (marked.has_value()) {
     if (marked->job_id == owner.job_id) return absl::OkStatus();
     if (marked->job == owner.job && marked->state_directory == owner.state_directory) {
-      return JournalGone(directory, owner);
+      return JournalGone(store->place(), owner);
     }
     return absl::FailedPreconditionError(fmt::format(
         "the snapshots in {} belong to another job: to {}, not to {}. Give this job another "
         "spec.snapshots.directory. If you do not need the other job's weights, delete the folder",
-        directory, Describe(*marked), Describe(owner)));
+        store->place(), Describe(*marked), Describe(owner)));
   }
-  const std::vector<std::string> files = ListSnapshots(directory);
-  if (files.empty() || IsInside(directory, owner.state_directory) ||
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListSnapshots(store));
+  if (files.empty() || IsInside(store->place(), owner.state_directory) ||
       std::ranges::any_of(files, [&](const auto& file) { return named.contains(file); })) {
     return absl::OkStatus();
   }
@@ -95,33 +90,22 @@ absl::Status CheckSnapshotDirectory(const std::string& directory, const Snapshot
       "the job {1} does not know the snapshots in {0} ({2} files, such as {3}), so they belong to "
       "another job. Give this job another spec.snapshots.directory. If you do not need the "
       "snapshots, delete the folder",
-      directory, Describe(owner), files.size(), files.front()));
+      store->place(), Describe(owner), files.size(), files.front()));
 }
 
-absl::Status ClaimSnapshotDirectory(const std::string& directory, const SnapshotOwner& owner,
+absl::Status ClaimSnapshotDirectory(ObjectStore* store, const SnapshotOwner& owner,
                                     const std::set<std::string>& named) {
-  MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(directory, owner, named));
-  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(directory));
+  MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(store, owner, named));
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(store));
   if (marked.has_value()) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
-  // The marker is written to another file and then linked, because a link never replaces another
-  // job's marker, unlike a rename.
-  const std::string written = fmt::format("{}.{}", MarkerOf(directory), owner.job_id);
-  absl::Status status = MUSTER_FAILPOINT_STATUS("owner.before-write");
-  if (status.ok()) status = WriteFileAtomically(written, Encode(owner));
-  if (absl::IsResourceExhausted(status) && IsInside(directory, owner.state_directory)) {
+  const absl::Status status = store->PutNew(kMarker, Encode(owner));
+  if (absl::IsResourceExhausted(status) && IsInside(store->place(), owner.state_directory)) {
     Log(LogLevel::kWarning, "{}. The job continues, but the folder is not marked as this job's",
         Message(status));
     return absl::OkStatus();
   }
-  MUSTER_RETURN_IF_ERROR(status);
-  absl::Cleanup remove = [&written] { RemoveFile(written); };
-  MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
-  const absl::Status linked = LinkPath(written, MarkerOf(directory));
-  if (absl::IsAlreadyExists(linked)) return CheckSnapshotDirectory(directory, owner, named);
-  MUSTER_RETURN_IF_ERROR(linked);
-  MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
-  return SyncPath(directory);
+  if (absl::IsAlreadyExists(status)) return CheckSnapshotDirectory(store, owner, named);
+  return status;
 }
 
 }  // namespace muster

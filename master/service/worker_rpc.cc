@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,10 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
       .wire_encoding = job.training.wire_encoding,
       .lease_duration_ms = static_cast<uint64_t>(job.leases.duration.count()),
       .job_id = job_id};
+  if (HasGroup(job)) {
+    hello.group = true;
+    hello.group_directory = job.snapshot_directory;
+  }
   sources.Introduce(&hello);
   return hello;
 }
@@ -37,7 +42,8 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
 /// workers.
 using Service =
     v1::WorkerService::WithCallbackMethod_Hello<v1::WorkerService::WithCallbackMethod_RegisterTable<
-        v1::WorkerService::WithRawCallbackMethod_Exchange<v1::WorkerService::Service>>>;
+        v1::WorkerService::WithRawCallbackMethod_Exchange<
+            v1::WorkerService::WithRawCallbackMethod_ExchangeGroup<v1::WorkerService::Service>>>>;
 
 /// The answer to an exchange.
 struct ExchangeAnswer {
@@ -46,7 +52,8 @@ struct ExchangeAnswer {
   std::shared_ptr<const MapNews> map;
 };
 
-absl::StatusOr<WorkerExchangeRequest> ParseExchange(const grpc::ByteBuffer& bytes) {
+template <typename Message>
+absl::StatusOr<Message> Parse(const grpc::ByteBuffer& bytes) {
   if (!bytes.Valid()) return absl::InvalidArgumentError("the request has no message");
   std::vector<grpc::Slice> slices;
   if (!bytes.Dump(&slices).ok()) {
@@ -57,7 +64,7 @@ absl::StatusOr<WorkerExchangeRequest> ParseExchange(const grpc::ByteBuffer& byte
   for (const grpc::Slice& slice : slices) {
     joined.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  return fields::Decode<WorkerExchangeRequest>(joined);
+  return fields::Decode<Message>(joined);
 }
 
 /// The bytes of the news, which are shared and not copied.
@@ -86,7 +93,8 @@ class WorkerRpc final : public Service {
                                   v1::HelloResponse* response) override {
     absl::Status checked = CheckNodeName("worker", request->worker());
     if (checked.ok()) {
-      checked = CheckJob(*call, context_.identity, request->worker(), UnnamedJob::kAccept);
+      checked = CheckCaller(*call, context_, MasterService::kWorkers, request->worker(),
+                            UnnamedJob::kAccept);
     }
     if (checked.ok()) {
       checked = CheckVersion(fmt::format("the worker SDK of '{}'", request->worker()),
@@ -128,7 +136,7 @@ class WorkerRpc final : public Service {
     // Checked before the request is read, because calls of another job's workers are ignored.
     absl::Status checked = CheckLaterCall(*call);
     if (!checked.ok()) return Answer(call, checked);
-    absl::StatusOr<WorkerExchangeRequest> parsed = ParseExchange(*request);
+    absl::StatusOr<WorkerExchangeRequest> parsed = Parse<WorkerExchangeRequest>(*request);
     if (!parsed.ok()) return Answer(call, parsed.status());
     checked = CheckNodeName("worker", parsed->worker);
     if (!checked.ok()) return Answer(call, checked);
@@ -147,10 +155,50 @@ class WorkerRpc final : public Service {
         });
   }
 
+  grpc::ServerUnaryReactor* ExchangeGroup(grpc::CallbackServerContext* call,
+                                          const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override {
+    absl::Status checked = CheckLaterCall(*call);
+    if (!checked.ok()) return Answer(call, checked);
+    absl::StatusOr<GroupExchangeRequest> parsed = Parse<GroupExchangeRequest>(*request);
+    if (!parsed.ok()) return Answer(call, parsed.status());
+    checked = CheckNodeName("worker", parsed->worker);
+    if (!checked.ok()) return Answer(call, checked);
+    auto kept = std::make_shared<GroupCall>(GroupCall{*std::move(parsed), {}, {}, {}});
+    return KeepOnOwner(
+        call, context_,
+        [kept](MasterCore& core, StepTime at) {
+          kept->since = at.now;
+          return core.ExchangeGroup(kept->request, at);
+        },
+        [kept](MasterCore& core, StepTime at) {
+          if (!core.IsGroupCallDue(kept->request, kept->since, at.now)) return false;
+          kept->reply = core.GroupReplyFor({kept->request.worker, kept->request.incarnation});
+          kept->ahead = core.GroupAhead();
+          return true;
+        },
+        [this, kept, response] {
+          GroupExchangeReply& reply = kept->reply;
+          if (reply.work.has_value()) {
+            context_.sources->Describe(reply.work->shard, &reply.work->work);
+          }
+          if (reply.ahead.has_value()) context_.sources->Describe(*kept->ahead, &*reply.ahead);
+          const grpc::Slice slice(fields::Encode(reply));
+          *response = grpc::ByteBuffer(&slice, 1);
+        });
+  }
+
  private:
+  /// A call of a member of a group, until its answer.
+  struct GroupCall {
+    GroupExchangeRequest request;
+    TimePoint since;
+    GroupExchangeReply reply;
+    std::optional<ShardId> ahead;
+  };
   /// After its Hello, a worker names the job.
   absl::Status CheckLaterCall(const grpc::CallbackServerContext& call) const {
-    return CheckJob(call, context_.identity, "the worker", UnnamedJob::kRefuse);
+    return CheckCaller(call, context_, MasterService::kWorkers, "the worker", UnnamedJob::kRefuse);
   }
 
   const RpcContext context_;

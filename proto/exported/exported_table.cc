@@ -9,6 +9,7 @@
 #include <ranges>
 #include <utility>
 
+#include "base/digest/sha256.h"
 #include "base/status.h"
 #include "proto/exported/sha256.h"
 

@@ -8,9 +8,7 @@
 
 namespace muster {
 
-/// SHA-256 as 64 lower-case hexadecimal digits.
-std::string Sha256Hex(std::string_view bytes);
-/// Of a file's contents. Errors name the path.
+/// SHA-256 of a file's contents, as Sha256Hex (base/digest) writes it. Errors name the path.
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
 
 /// File name -> SHA-256, as coreutils' `sha256sum` writes and checks them.

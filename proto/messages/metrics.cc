@@ -120,7 +120,7 @@ double Auc(const AucHistogram& histogram) {
 std::optional<double> MetricOf(const ShardMetrics& metrics, const std::string& name) {
   if (const auto auc = metrics.aucs.find(name); auc != metrics.aucs.end()) return Auc(auc->second);
   const auto mean = metrics.means.find(name);
-  if (mean == metrics.means.end()) return std::nullopt;
+  if (mean == metrics.means.end() || mean->second.weight == 0) return std::nullopt;
   return mean->second.sum / mean->second.weight;
 }
 

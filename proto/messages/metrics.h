@@ -67,8 +67,8 @@ void Merge(ShardMetrics* into, const ShardMetrics& from);
 size_t MemoryOf(const ShardMetrics& metrics);
 /// The area under the ROC curve, or NaN if one of the classes is empty.
 double Auc(const AucHistogram& histogram);
-/// The value of a metric: of a mean, or the area of a histogram; NaN: it is not defined. None:
-/// there is no such metric.
+/// The value of a metric: of a mean, or the area of a histogram; NaN: a class of it is empty. None:
+/// there is no such metric, or nothing was weighed: all weights of its mean are 0.
 std::optional<double> MetricOf(const ShardMetrics& metrics, const std::string& name);
 
 }  // namespace muster

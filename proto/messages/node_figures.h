@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/delay_histogram.h"
+#include "base/usage/process_usage.h"
 #include "base/words/types.h"
 
 /// What workers and servers count of themselves and of each other: running totals of one process.

@@ -6,8 +6,8 @@
 namespace muster {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNodeStates = {"planned",  "starting", "running", "lost",
-                                                         "draining", "exited",   "finished"};
+constexpr std::array<std::string_view, 8> kNodeStates = {
+    "planned", "starting", "running", "lost", "draining", "exited", "finished", "waiting"};
 
 constexpr std::array<std::string_view, 3> kDrainStates = {"none", "draining", "drained"};
 

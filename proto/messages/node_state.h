@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// The state of a process of the job, as all readers see it. Numbers 0 to 5 are on disk in
-/// histories; the journal, the wire and the REST interface have the words.
+/// The state of a process of the job, as all readers see it. All numbers but that of kFinished are
+/// on disk in histories; the journal, the wire and the REST interface have the words.
 enum class NodeState : uint8_t {
   kPlanned,   // not started yet in this run
   kStarting,  // runs, but has not been heard of, or restores its partitions
@@ -17,6 +17,7 @@ enum class NodeState : uint8_t {
   kDraining,  // runs, and is to hand over what it has, or to end
   kExited,    // ended; it may be started again
   kFinished,  // ended, and is not started any more
+  kWaiting,   // was ordered, and has no process yet: the cluster has no place for it now
 };
 /// "planned", "starting", ...
 std::string_view ToString(NodeState state);

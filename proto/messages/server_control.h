@@ -188,6 +188,8 @@ struct ServerExchangeRequest {
   std::vector<PartitionTraffic> traffic;
   /// It was told to end, and asks for snapshots of its partitions first.
   bool leaving = false;
+  /// Of this process, or its container; 0 bytes of memory: not known.
+  ProcessUsage usage;
   static void Fields(auto& f, auto& s) {
     f(1, "id", s.id);
     f(2, "incarnation", s.incarnation);
@@ -204,6 +206,7 @@ struct ServerExchangeRequest {
     f(13, "traffic", s.traffic, {.most = kTrafficPerCallMax});
     f(14, "leaving", s.leaving);
     f(15, "restore_error", s.restore_error);
+    f(16, "usage", s.usage);
   }
 };
 struct ServerExchangeReply {

@@ -171,6 +171,21 @@ struct ReturnedLease {
 
 /// Heartbeat, leases, dones and re-assertions in one call. Idempotent: every item is named by its
 /// token.
+/// A server to which the worker has not been able to connect for some seconds.
+struct UnreachableServer {
+  ServerId server;
+  ServerIncarnation incarnation;
+  std::string text;  // the address, and what went wrong
+  static void Fields(auto& f, auto& s) {
+    f(1, "server", s.server);
+    f(2, "incarnation", s.incarnation);
+    f(3, "text", s.text, {.most = most::kNameBytes});
+  }
+  friend bool operator==(const UnreachableServer&, const UnreachableServer&) = default;
+};
+/// In one call, at most.
+inline constexpr size_t kUnreachablePerCallMax = 64;
+
 struct WorkerExchangeRequest {
   std::string worker;        // node name, "worker-0"
   uint64_t incarnation = 0;  // chosen at random by the process
@@ -193,6 +208,10 @@ struct WorkerExchangeRequest {
   /// Requests the changes of the map from this version on (the version of its own map); 0: the
   /// whole map.
   MapVersion map_base;
+  /// As it is now.
+  std::vector<UnreachableServer> unreachable;
+  /// Of this process, or its container; 0 bytes of memory: not known.
+  ProcessUsage usage;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation);
@@ -207,6 +226,8 @@ struct WorkerExchangeRequest {
     f(11, "peers", s.peers, {.most = kPeersPerCallMax});
     f(12, "delays", s.delays, {.most = kDelaysPerCallMax});
     f(13, "map_base", s.map_base);
+    f(14, "unreachable", s.unreachable, {.most = kUnreachablePerCallMax});
+    f(15, "usage", s.usage);
   }
 };
 

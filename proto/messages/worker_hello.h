@@ -62,6 +62,10 @@ struct HelloResponse {
   uint64_t lease_duration_ms = 0;
   std::string job_id;
   std::vector<TopicSource> topics;
+  /// The workers are one synchronous group (spec.group), and get no shards.
+  bool group = false;
+  /// Of a group: the place of its checkpoints, a folder or "s3://...".
+  std::string group_directory;
   static void Fields(auto& f, auto& s) {
     f(1, "job", s.job);
     f(2, "seed", s.seed);
@@ -74,6 +78,8 @@ struct HelloResponse {
     f(9, "lease_duration_ms", s.lease_duration_ms);
     f(10, "job_id", s.job_id);
     f(11, "topics", s.topics);
+    f(12, "group", s.group);
+    f(13, "group_directory", s.group_directory, {.raw = true});
   }
 };
 inline JobIdentity JobOf(const HelloResponse& hello) {

@@ -14,11 +14,32 @@ constexpr size_t kMessageBytesMax = 4096;
 // Travels with every status of ours: what gRPC itself reports does not have it.
 constexpr const char* kOwn = "muster";
 
+/// Why a TLS handshake with the callee failed. "" if no handshake did.
+std::string_view HandshakeText(std::string_view said) {
+  const auto says = [said](std::string_view words) {
+    return said.find(words) != std::string_view::npos;
+  };
+  if (says("Hostname Verification Check failed")) {
+    return "shows a certificate of another job or role: another process has its address";
+  }
+  if (says("certificate verify failed")) {
+    return "shows a certificate that has expired, or that another authority than the job's signed: "
+           "another process has its address, or one of both uses old files";
+  }
+  if (says("wrong version number")) {
+    return "speaks plain text, but TLS is expected: give both the same spec.security";
+  }
+  return "";
+}
+
 /// What gRPC reports of a call that the callee has not answered; "" of one that it has.
 std::string SilenceText(const grpc::Status& status, const Callee& callee) {
   if (status.error_details() == kOwn) return "";
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
+      if (const std::string_view why = HandshakeText(status.error_message()); !why.empty()) {
+        return std::string(why);
+      }
       return "cannot be reached: it has ended, is being started again, or hangs. Try again in a "
              "few seconds; `muster logs` shows its output, `muster stacks` what it does now";
     case grpc::StatusCode::DEADLINE_EXCEEDED:

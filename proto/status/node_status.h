@@ -5,6 +5,7 @@
 #include <string>
 
 #include "proto/messages/node_figures.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_state.h"
 
 /// Nodes as the master sees them. Part of the model of a job (job_status.h).
@@ -55,10 +56,17 @@ struct NodeStatus {
   std::string last_exit;
   std::optional<WorkerStatus> worker;
   std::optional<ServerStatus> server;
+  std::string host;
+  std::string trouble;
+  NodeWait wait = NodeWait::kNone;
+  std::string wait_reason;
+  std::optional<ProcessUsage> own_usage;
   static void Fields(auto& f, auto& n) {
     f(1, "name", n.name, {"worker-0, ps-1, master, ..."});
     f.Choice(2, "role", n.role, {"master", "ps", "worker", "scaler"});
-    f(3, "state", n.state, {"exited: it may be started again; finished: it is not"});
+    f(3, "state", n.state,
+      {"exited: it may be started again; finished: it is not; waiting: it was started, and the "
+       "cluster has no place for it yet"});
     f(4, "drain", n.drain, {"none: not requested. drained: also if its time ran out"});
     f(5, "drain_left", n.drain_left,
       {"Of a drain: a worker's leases; a server's partitions whose snapshot does not yet hold "
@@ -73,6 +81,14 @@ struct NodeStatus {
     f(11, "last_exit", n.last_exit, {"SIGKILL, exit 1, ...; empty: none"});
     f(12, "worker", n.worker, {"null: it is none"});
     f(13, "server", n.server, {"null: it is none"});
+    f(14, "host", n.host,
+      {"The machine on which `muster join` runs it; empty: the scaler runs it"});
+    f(15, "trouble", n.trouble, {"Why workers cannot connect to this server; empty: they can"});
+    f(16, "wait", n.wait,
+      {"Why it has no process yet although it was started; none: it has one, or is on its way"});
+    f(17, "wait_reason", n.wait_reason, {"The words of the cluster about that"});
+    f(18, "own_usage", n.own_usage,
+      {"As the process measured itself, or its container; null: not known"});
   }
 };
 

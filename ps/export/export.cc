@@ -10,6 +10,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "base/digest/sha256.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -19,6 +20,8 @@
 #include "ps/engine/initializer.h"
 #include "ps/engine/partition.h"
 #include "ps/snapshot/snapshot.h"
+#include "store/names/place.h"
+#include "store/object_store.h"
 
 namespace muster::ps {
 namespace {
@@ -26,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr char kSumsFile[] = "SHA256SUMS";
 
 template <typename T>
 std::string_view AsBytes(std::span<const T> values) {
@@ -34,8 +38,8 @@ std::string_view AsBytes(std::span<const T> values) {
 
 class Exporter {
  public:
-  Exporter(const ExportOptions& options, std::string folder)
-      : options_(options), folder_(std::move(folder)) {}
+  Exporter(const ExportOptions& options, std::string folder, ObjectStore* snapshots)
+      : options_(options), folder_(std::move(folder)), snapshots_(snapshots) {}
 
   absl::StatusOr<ExportSummary> Run() {
     for (const TableSpec& table : options_.tables) outputs_[table.id].spec = &table;
@@ -66,7 +70,7 @@ class Exporter {
     for (uint32_t p = 0; p < options_.manifests.size(); ++p) {
       const Manifest& manifest = options_.manifests[p];
       MUSTER_ASSIGN_OR_RETURN(std::vector<PartitionImage> images,
-                              ReadChain(options_.snapshot_directory, PartitionId(p), manifest));
+                              ReadChain(snapshots_, PartitionId(p), manifest));
       // The partition itself merges base and deltas.
       Partition partition(PartitionId(p), options_.seed);
       MUSTER_RETURN_IF_ERROR(partition.Restore(manifest.number, images));
@@ -207,7 +211,7 @@ class Exporter {
     }
     const std::string text = FormatSums(sums);
     MUSTER_FAILPOINT_OR_RETURN("export.before-sums");
-    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path("SHA256SUMS"), text));
+    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path(kSumsFile), text));
     summary.tables = options_.tables.size();
     summary.hash = Sha256Hex(text);
     return summary;
@@ -215,6 +219,7 @@ class Exporter {
 
   const ExportOptions& options_;
   const std::string folder_;
+  ObjectStore* const snapshots_;
   absl::flat_hash_map<TableId, Output> outputs_;
 };
 
@@ -237,9 +242,47 @@ absl::Status CheckOptions(const ExportOptions& options) {
   return absl::OkStatus();
 }
 
+/// Writes to a local folder first, because files are written at many places.
+absl::StatusOr<ExportSummary> WriteToStore(const ExportOptions& options) {
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
+                          OpenStore(options.output_directory));
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> there, store->List(""));
+  if (!there.empty()) {
+    return absl::AlreadyExistsError(
+        fmt::format("{} has objects already, such as {}; name another prefix, or remove them",
+                    store->place(), there.front()));
+  }
+  std::error_code error;
+  const fs::path folder =
+      fs::temp_directory_path(error) / fmt::format("muster-export-{}", ::getpid());
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder.string()));
+  absl::Cleanup remove = [&folder] {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  };
+  ExportOptions local = options;
+  local.output_directory = (folder / "export").string();
+  MUSTER_ASSIGN_OR_RETURN(const ExportSummary summary, WriteExport(local));
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator(local.output_directory, error)) {
+    names.push_back(file.path().filename().string());
+  }
+  // Who sees the sums can read all files.
+  std::ranges::sort(names, {}, [](const std::string& name) { return name == kSumsFile; });
+  for (const std::string& name : names) {
+    const absl::Status status =
+        store->Publish(LocalFile::Kept(local.output_directory + "/" + name), name);
+    if (status.ok()) continue;
+    for (const std::string& written : names) store->Delete(written).IgnoreError();
+    return status;
+  }
+  return summary;
+}
+
 }  // namespace
 
 absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
+  if (IsS3Place(options.output_directory)) return WriteToStore(options);
   MUSTER_RETURN_IF_ERROR(CheckOptions(options));
   const fs::path output = fs::path(options.output_directory + "/").lexically_normal().parent_path();
   const std::string temporary = fmt::format("{}.tmp.{}", output.string(), ::getpid());
@@ -250,7 +293,10 @@ absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
   };
-  MUSTER_ASSIGN_OR_RETURN(ExportSummary summary, Exporter(options, temporary).Run());
+  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> snapshots,
+                          OpenStore(options.snapshot_directory));
+  MUSTER_ASSIGN_OR_RETURN(ExportSummary summary,
+                          Exporter(options, temporary, snapshots.get()).Run());
   MUSTER_RETURN_IF_ERROR(SyncPath(temporary));
   MUSTER_FAILPOINT_OR_RETURN("export.before-rename");
   MUSTER_RETURN_IF_ERROR(RenamePath(temporary, output.string()));

@@ -15,8 +15,9 @@ namespace muster::ps {
 struct ExportOptions {
   std::string job;
   uint64_t seed = 0;
-  std::string snapshot_directory;
-  /// Must not exist, or be an empty folder; its parent must exist.
+  std::string snapshot_directory;  // a folder, or a bucket (store/names/place.h)
+  /// A folder that must not exist or be empty, and whose parent must exist; or a bucket
+  /// (store/names/place.h) without objects below the prefix.
   std::string output_directory;
   std::vector<TableSpec> tables;
   /// By PartitionId, as the master's journal has them.
@@ -33,7 +34,8 @@ struct ExportSummary {
 };
 
 /// Writes every table of the snapshots that the manifests name as NumPy files with their SHA-256
-/// sums; docs/export.md has the format. The output folder appears whole or not at all. Needs memory
+/// sums; docs/export.md has the format. The output folder appears whole or not at all; in a bucket,
+/// the file with the sums comes last. Needs memory
 /// for the keys of the largest job's tables (8 bytes a row) and for one partition. Blocks; reads
 /// every snapshot file twice. Errors name the file and leave nothing behind; kAlreadyExists if the
 /// output's path exists.

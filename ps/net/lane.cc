@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -10,7 +9,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -22,6 +20,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "net/endpoints.h"
 #include "ps/net/internal/peer_connection.h"
 
 namespace muster::ps {
@@ -35,17 +34,13 @@ using boost::system::error_code;
 /// The pause after accept() failed (no descriptors left).
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-absl::Status ListenError(const std::string& address, const error_code& error) {
-  return absl::UnavailableError(fmt::format("cannot listen on {}: {}", address, error.message()));
-}
-
 std::string OriginOf(const stream_protocol::socket& /*socket*/) {
   return "UNIX socket";
 }
 std::string OriginOf(const tcp::socket& socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
-  return error ? "TCP" : fmt::format("{}:{}", peer.address().to_string(), peer.port());
+  return error ? "TCP" : JoinHostPort(peer.address().to_string(), peer.port());
 }
 
 /// Connections of one kind.
@@ -70,14 +65,15 @@ struct Lane::State {
   }
 
   bool HasUnix() const {
-    return !options.unix_path.empty() && options.unix_path.size() <= kUnixPathMax;
+    return !options.unix_path.empty() && options.unix_path.size() <= net::kUnixPathMax;
   }
-  absl::StatusOr<std::string> ListenUnix();
-  absl::StatusOr<std::string> ListenTcp();
   template <typename Acceptor>
   void Accept(Acceptor* acceptor, Quota* quota);
   void Admit(net::Socket socket, std::string origin, Quota* quota);
   void Refuse(net::Socket socket, const Quota& quota);
+  /// Ends the oldest handshake if there are too many, or if a connection more than the quota needs
+  /// its place.
+  void MakePlace(const Quota& quota);
   void EndOverdue();
   /// Regularly ends overdue connections.
   void Watch();
@@ -104,6 +100,7 @@ struct Lane::State {
   std::set<std::shared_ptr<asio::steady_timer>> timers;
   Quota unix_quota, tcp_quota;
   std::unordered_map<PeerConnection*, std::shared_ptr<PeerConnection>> connections;
+  std::deque<std::weak_ptr<PeerConnection>> handshakes;  // in progress, and some that have ended
   std::thread thread;
 };
 
@@ -114,46 +111,23 @@ Lane::~Lane() {
   Stop();
 }
 
-absl::StatusOr<std::string> Lane::State::ListenUnix() {
-  const std::string address = "unix:" + options.unix_path;
-  ::unlink(options.unix_path.c_str());
-  error_code error;
-  unix_acceptor.open(stream_protocol(), error);
-  if (!error) unix_acceptor.bind(stream_protocol::endpoint(options.unix_path), error);
-  if (error) return ListenError(address, error);
-  unix_bound = true;
-  // No peer can connect before listen(), so none can connect before the mode is set.
-  if (::chmod(options.unix_path.c_str(), S_IRUSR | S_IWUSR) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", options.unix_path));
-  }
-  unix_acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return ListenError(address, error);
-  return address;
-}
-
-absl::StatusOr<std::string> Lane::State::ListenTcp() {
-  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), 0);
-  error_code error;
-  tcp_acceptor.open(loopback.protocol(), error);
-  if (!error) tcp_acceptor.bind(loopback, error);
-  if (!error) tcp_acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return ListenError("127.0.0.1:0", error);
-  return fmt::format("127.0.0.1:{}", tcp_acceptor.local_endpoint().port());
-}
-
 absl::StatusOr<std::vector<std::string>> Lane::Listen() {
   std::vector<std::string> addresses;
   const std::string& path = state_->options.unix_path;
-  if (path.size() > kUnixPathMax) {
+  if (path.size() > net::kUnixPathMax) {
     Log(LogLevel::kWarning,
         "lane {}: the path {} is longer than {} bytes, so the lane serves only TCP",
-        state_->options.name, path, kUnixPathMax);
+        state_->options.name, path, net::kUnixPathMax);
   }
   if (state_->HasUnix()) {
-    MUSTER_ASSIGN_OR_RETURN(std::string address, state_->ListenUnix());
+    state_->unix_bound = true;
+    MUSTER_ASSIGN_OR_RETURN(std::string address, net::ListenUnix(path, &state_->unix_acceptor));
     addresses.push_back(std::move(address));
   }
-  MUSTER_ASSIGN_OR_RETURN(std::string address, state_->ListenTcp());
+  const LaneOptions& options = state_->options;
+  MUSTER_ASSIGN_OR_RETURN(
+      std::string address,
+      net::ListenTcp({options.host, options.advertise, options.ports}, &state_->tcp_acceptor));
   addresses.push_back(std::move(address));
   return addresses;
 }
@@ -190,23 +164,43 @@ void Lane::State::Accept(Acceptor* acceptor, Quota* quota) {
 }
 
 void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
-  if (quota->open >= quota->max) return Refuse(std::move(socket), *quota);
+  const bool encrypted = quota == &tcp_quota && options.tls;
+  if (encrypted) MakePlace(*quota);
+  if (quota->open >= quota->max) {
+    // Before the handshake, a peer would not understand why.
+    return encrypted ? void() : Refuse(std::move(socket), *quota);
+  }
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);  // UNIX sockets refuse it, and do not need it
+  DetectVanishedPeer(socket.native_handle());
   // A reply that fits is written in one call. A TCP socket finds its own size.
   if (quota == &unix_quota) {
     socket.set_option(asio::socket_base::send_buffer_size(options.limits.unix_buffer_bytes),
                       ignored);
   }
-  auto connection = std::make_shared<PeerConnection>(std::move(socket), std::move(origin), &context,
+  auto connection = std::make_shared<PeerConnection>(std::move(socket), std::move(origin),
+                                                     encrypted ? options.tls() : nullptr, &context,
                                                      [this, quota](PeerConnection* closed) {
                                                        MUSTER_CHECK(quota->open > 0);
                                                        --quota->open;
                                                        connections.erase(closed);
                                                      });
   ++quota->open;
+  if (encrypted) handshakes.push_back(connection);
   connections.emplace(connection.get(), connection);
   connection->Start();
+}
+
+void Lane::State::MakePlace(const Quota& quota) {
+  std::erase_if(handshakes, [](const std::weak_ptr<PeerConnection>& one) {
+    const auto connection = one.lock();
+    return connection == nullptr || connection->handshake_done();
+  });
+  if (handshakes.empty()) return;
+  if (handshakes.size() < options.limits.handshakes_max && quota.open < quota.max) return;
+  if (const auto oldest = handshakes.front().lock()) {
+    oldest->GiveUpHandshake("it did not finish its TLS handshake, and others wait for its place");
+  }
 }
 
 void Lane::State::Refuse(net::Socket socket, const Quota& quota) {

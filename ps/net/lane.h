@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/address.h"
 #include "base/clock.h"
+#include "net/tls_engine.h"
 #include "ps/net/frame_handler.h"
 
 namespace muster::ps {
@@ -20,6 +22,9 @@ struct LaneLimits {
   /// accepts as many by TCP as both together.
   uint32_t unix_connections_max = 1024;
   uint32_t tcp_connections_max = 256;
+  /// Most TLS handshakes at a time. The next one ends the oldest, so that strangers who do not
+  /// finish theirs keep out no worker, whose handshake takes milliseconds.
+  uint32_t handshakes_max = 32;
   /// From the connection to its hello, and from an error to its end: afterwards it is closed.
   std::chrono::milliseconds hello_timeout{5000};
   /// Bytes of replies that a peer has not read yet. Beyond this limit, the connection reads no more
@@ -42,22 +47,26 @@ struct LaneLimits {
 
 struct LaneOptions {
   std::string name;       // "ps-0.1", for logs and the thread
-  std::string unix_path;  // empty, or longer than kUnixPathMax: TCP only
+  std::string unix_path;  // empty, or longer than net::kUnixPathMax: TCP only
+  /// The address at which TCP listens, a number; and the host that peers are told.
+  std::string host = "127.0.0.1";
+  std::string advertise = "127.0.0.1";
+  /// The first free port of these.
+  PortRange ports;
   LaneLimits limits;
+  /// Of TCP connections, each of which asks for it. Empty: they are plain text.
+  net::TlsContextSource tls;
   /// Must outlive the lane.
   const Clock* clock = nullptr;
 };
 
 /// One lane of a server: one thread, one event loop, its own listening sockets (a UNIX socket and
-/// TCP on 127.0.0.1). The thread that reads a request also serves it and answers it: no lock, no
+/// TCP). The thread that reads a request also serves it and answers it: no lock, no
 /// hand-off.
 /// Thread-safety: the Post calls and EndOverdue() may come from any thread; the rest by
 /// the thread that made the lane.
 class Lane {
  public:
-  /// Longest path of a UNIX socket that is tried.
-  static constexpr size_t kUnixPathMax = 100;
-
   /// `handler` must outlive the lane.
   Lane(LaneOptions options, FrameHandler* handler);
   /// Stops.
@@ -66,7 +75,7 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   /// Binds the sockets and returns their addresses, best first: "unix:/path" (mode 0600; an old
-  /// socket there is replaced), "127.0.0.1:port". Peers may connect from now on and are served once
+  /// socket there is replaced), "advertise:port". Peers may connect from now on and are served once
   /// the lane is started. Errors name the address.
   absl::StatusOr<std::vector<std::string>> Listen();
   /// Starts the thread. Call once, after Listen().

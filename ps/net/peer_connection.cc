@@ -20,14 +20,13 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-/// Frames of one vectored write; three buffers each.
-constexpr size_t kFramesPerWrite = 16;
-
 /// Four texts with their lengths, and a size. A stranger cannot make the server store more than
 /// this.
 constexpr size_t kHelloBytesMax = 4 * (sizeof(uint32_t) + wire::kTextBytesMax) + sizeof(uint32_t);
 /// The cost of a frame besides its parts, in bytes that could be moved in the same time.
 constexpr uint64_t kFrameWork = 4096;
+/// How much longer it takes to encrypt bytes than to move them.
+constexpr uint64_t kTlsWork = 2;
 /// Most bytes of a hello's name that messages repeat.
 constexpr size_t kPeerBytesMax = 80;
 
@@ -43,17 +42,26 @@ std::string_view Chars(const AlignedBuffer& buffer) {
 }  // namespace
 
 PeerConnection::PeerConnection(net::Socket socket, std::string origin,
-                               const ConnectionContext* context,
+                               std::shared_ptr<ssl_ctx_st> tls, const ConnectionContext* context,
                                std::function<void(PeerConnection*)> on_closed)
     : executor_(socket.get_executor()),
       rings_(context->rings),
-      // A step takes no longer than a slice.
-      socket_(new net::SocketStream(std::move(socket), context->limits->slice_bytes)),
-      stream_(socket_),
       origin_(std::move(origin)),
       context_(context),
       on_closed_(std::move(on_closed)),
-      request_(context->handler, &in_) {}
+      request_(context->handler, &in_) {
+  // A step takes no longer than a slice.
+  const uint64_t step = context->limits->slice_bytes;
+  if (tls != nullptr) {
+    tls_ = new net::TlsStream(std::move(socket), tls.get(), net::TlsStream::Side::kServer,
+                              step / kTlsWork);
+    stream_.reset(tls_);
+    phase_ = Phase::kHandshake;
+  } else {
+    socket_ = new net::SocketStream(std::move(socket), step);
+    stream_.reset(socket_);
+  }
+}
 
 PeerConnection::~PeerConnection() {
   for (AlignedBuffer* buffer : {&in_.directory, &in_.keys, &in_.values, request_.widened()}) {
@@ -64,7 +72,21 @@ PeerConnection::~PeerConnection() {
 
 void PeerConnection::Start() {
   deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
-  ReadStage();
+  return phase_ == Phase::kHandshake ? ShakeHands() : ReadStage();
+}
+
+void PeerConnection::ShakeHands() {
+  tls_->Handshake([self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
+    if (error) return self->OnStreamError();
+    self->phase_ = Phase::kHello;
+    self->ReadStage();
+  });
+}
+
+void PeerConnection::GiveUpHandshake(std::string reason) {
+  context_->handler->OnRefused(
+      {.peer = PeerName(), .reason = std::move(reason), .greeted = false, .closed = true});
+  Close();
 }
 
 void PeerConnection::Close() {
@@ -85,6 +107,10 @@ void PeerConnection::OnStreamError() {
 void PeerConnection::EndIfOverdue(TimePoint now) {
   if (!deadline_.has_value() || now < *deadline_) return;
   if (phase_ == Phase::kClosing) return Close();
+  if (phase_ == Phase::kHandshake) {
+    return GiveUpHandshake(fmt::format("it did not finish its TLS handshake within {} ms",
+                                       context_->limits->hello_timeout.count()));
+  }
   SendError(absl::DeadlineExceededError(
       fmt::format("no hello arrived within {} ms", context_->limits->hello_timeout.count())));
 }
@@ -375,6 +401,7 @@ absl::Status PeerConnection::ServeHello() {
 }
 
 uint32_t PeerConnection::OfferRings(size_t wanted) {
+  if (socket_ == nullptr) return 0;
   boost::system::error_code error;
   const auto self = socket_->socket().local_endpoint(error);
   if (wanted == 0 || error || self.protocol().family() != AF_UNIX) return 0;
@@ -394,97 +421,6 @@ absl::Status PeerConnection::EnterRings() {
       std::move(socket), std::move(memory), net::RingStream::Side::kMadeIt,
       net::RingStream::Spin{context_->limits->spin_max, context_->clock});
   return absl::OkStatus();
-}
-
-void PeerConnection::Send(const wire::Header& header, std::string directory, AlignedBuffer values,
-                          size_t value_bytes) {
-  Outgoing& frame = out_.emplace_back();
-  wire::EncodeHeader(header, frame.header);
-  frame.directory = std::move(directory);
-  frame.values = std::move(values);
-  frame.value_bytes = value_bytes;
-  outstanding_bytes_ += frame.bytes();
-}
-
-void PeerConnection::SendText(wire::Kind kind, std::string directory) {
-  wire::Header header;
-  header.kind = kind;
-  header.request = header_.request;
-  header.directory_bytes = static_cast<uint32_t>(directory.size());
-  header.checksum_kind = header_.checksum_kind;
-  if (header.checksum_kind == wire::Checksum::kXxh3) {
-    header.checksum = wire::ChecksumOf(directory, {}, {});
-  }
-  Send(header, std::move(directory), {}, 0);
-}
-
-void PeerConnection::Flush() {
-  if (writing_ == 0) Write();
-}
-
-void PeerConnection::SendError(const absl::Status& status) {
-  MUSTER_CHECK(phase_ != Phase::kClosing);
-  context_->handler->OnRefused({.peer = PeerName(),
-                                .reason = std::string(Message(status)),
-                                .greeted = phase_ == Phase::kServing,
-                                .closed = true});
-  phase_ = Phase::kClosing;
-  GiveBackValues();  // otherwise, a peer that still writes would wait for room
-  deadline_ = context_->clock->Now() + context_->limits->hello_timeout;
-  SendText(wire::Kind::kError, wire::EncodeError(Message(status)));
-  Flush();
-}
-
-void PeerConnection::Write() {
-  writing_ = std::min(out_.size(), kFramesPerWrite);
-  std::vector<asio::const_buffer> buffers;
-  buffers.reserve(3 * writing_);
-  for (size_t i = 0; i < writing_; ++i) {
-    const Outgoing& frame = out_[i];
-    buffers.push_back(asio::buffer(frame.header));
-    buffers.push_back(asio::buffer(frame.directory));
-    if (frame.value_bytes > 0) {
-      buffers.push_back(asio::buffer(frame.values.data(), frame.value_bytes));
-    }
-  }
-  stream_->Write(std::move(buffers), [self = shared_from_this(), frames = writing_](
-                                         const error_code& error, size_t /*bytes*/) {
-    if (error) return self->OnStreamError();
-    self->OnWritten(frames);
-  });
-}
-
-void PeerConnection::OnWritten(size_t frames) {
-  for (size_t i = 0; i < frames; ++i) {
-    Outgoing& frame = out_.front();
-    outstanding_bytes_ -= frame.bytes();
-    Keep(std::move(frame.values));
-    out_.pop_front();
-  }
-  writing_ = 0;
-  if (rings_.waiting()) {
-    if (absl::Status status = EnterRings(); !status.ok()) return SendError(status);
-    return Parse();
-  }
-  if (!out_.empty()) {
-    Write();
-  } else if (phase_ == Phase::kClosing) {
-    stream_->ShutdownSend();
-    return Linger();
-  }
-  if (waiting_ && !MustWait()) {
-    waiting_ = false;
-    Parse();
-  }
-}
-
-void PeerConnection::Linger() {
-  stream_->ReadSome(asio::buffer(stage_),
-                    [self = shared_from_this()](const error_code& error, size_t bytes) {
-                      self->lingered_bytes_ += bytes;
-                      if (error || self->lingered_bytes_ > kLingerBytesMax) return self->Close();
-                      self->Linger();
-                    });
 }
 
 }  // namespace muster::ps

@@ -2,13 +2,16 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/status.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/fields/generated.h"
+#include "proto/rpc/channel.h"
 #include "proto/rpc/grpc_status.h"
 #include "ps/service/master_client.h"
+#include "security/rpc/grpc_credentials.h"
 
 namespace muster::ps {
 namespace {
@@ -27,15 +30,14 @@ grpc::ChannelArguments ChannelArguments() {
   // answer.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
+  DetectVanishedServer(&arguments);
   return arguments;
 }
 
 class GrpcMasterClient final : public MasterClient {
  public:
-  GrpcMasterClient(const std::string& address, const std::string& job_id)
-      : job_{job_id, ""},
-        stub_(v1::ServerService::NewStub(grpc::CreateCustomChannel(
-            address, grpc::InsecureChannelCredentials(), ChannelArguments()))) {}
+  GrpcMasterClient(std::string job_id, const std::shared_ptr<grpc::Channel>& channel)
+      : job_{std::move(job_id), ""}, stub_(v1::ServerService::NewStub(channel)) {}
 
   absl::StatusOr<RegisterServerReply> Register(const RegisterServerRequest& request) override {
     v1::RegisterServerRequest message;
@@ -113,9 +115,19 @@ class GrpcMasterClient final : public MasterClient {
 
 }  // namespace
 
-std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address,
-                                                   const std::string& job_id) {
-  return std::make_unique<GrpcMasterClient>(address, job_id);
+absl::StatusOr<std::unique_ptr<MasterClient>> MakeGrpcMasterClient(const MasterAddress& master,
+                                                                   const Clock& clock) {
+  grpc::ChannelArguments arguments = ChannelArguments();
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (master.tls.has_value()) {
+    MUSTER_ASSIGN_OR_RETURN(
+        credentials,
+        MakeGrpcChannelCredentials({.files = *master.tls, .ours = {master.job_id, Role::kServer}},
+                                   Role::kMaster, clock.Wall(), &arguments));
+  }
+  return std::make_unique<GrpcMasterClient>(
+      master.job_id,
+      grpc::CreateCustomChannel(ChannelTarget(master.address), credentials, arguments));
 }
 
 }  // namespace muster::ps

@@ -23,7 +23,7 @@ constexpr uint64_t kImageSliceBytes = 4u << 20;
 /// others.
 constexpr std::chrono::seconds kRefusalSpacing{5};
 
-/// Reads and rebuilds a partition; on the loader's thread.
+/// Reads and rebuilds a partition; on a thread of the restorer.
 absl::StatusOr<std::unique_ptr<Partition>> BuildPartition(Storage* storage, const LoadJob& job,
                                                           uint64_t seed) {
   MUSTER_FAILPOINT_OR_RETURN("restore.before-read");
@@ -173,7 +173,7 @@ void LaneServer::DropGarbage() {
 }
 
 void LaneServer::BeginLoad(LoadJob job) {
-  context_->loader->Post([this, job = std::move(job), seed = registered_.seed] {
+  context_->restorer->Post([this, job = std::move(job), seed = registered_.seed] {
     auto built = std::make_shared<absl::StatusOr<std::unique_ptr<Partition>>>(
         BuildPartition(context_->storage, job, seed));
     net_.Post([this, id = job.id, built] {

@@ -37,7 +37,8 @@ class ImageSlots {
 struct LaneContext {
   const Clock* clock = nullptr;
   Storage* storage = nullptr;
-  WorkQueue* loader = nullptr;
+  WorkQueue* restorer = nullptr;  // reads snapshots, several at once
+  WorkQueue* loader = nullptr;    // fills tables and frees memory
   WorkQueue* writer = nullptr;
   ImageSlots* images = nullptr;
   /// The pause before a failed load or snapshot is retried.

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "proto/messages/control.h"
+#include "security/credentials.h"
 
 namespace muster::ps {
 
@@ -21,9 +24,15 @@ class MasterClient {
   virtual void Cancel() = 0;
 };
 
-/// Over gRPC. `address`: "127.0.0.1:port". Every call carries `job_id`; if it is empty, the id from
-/// the registration. A master of another job answers kUnavailable.
-std::unique_ptr<MasterClient> MakeGrpcMasterClient(const std::string& address,
-                                                   const std::string& job_id);
+struct MasterAddress {
+  std::string address;  // "127.0.0.1:port"
+  /// Every call carries it; if it is empty, the id from the registration.
+  std::string job_id;
+  /// The server's certificate; without one, calls are plain text.
+  std::optional<CredentialFiles> tls = std::nullopt;
+};
+/// Over gRPC. A master of another job answers kUnavailable. Errors: the certificate.
+absl::StatusOr<std::unique_ptr<MasterClient>> MakeGrpcMasterClient(const MasterAddress& master,
+                                                                   const Clock& clock);
 
 }  // namespace muster::ps

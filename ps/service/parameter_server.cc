@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/usage/process_usage.h"
 #include "base/version.h"
 
 namespace muster::ps {
@@ -16,6 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Partitions that are fetched at the same time.
+constexpr uint32_t kRestoresAtOnce = 4;
 constexpr milliseconds kBackoffFirst{50};
 constexpr milliseconds kBackoffMax{500};
 constexpr milliseconds kHeartbeatDefault{200};
@@ -68,9 +71,11 @@ ParameterServer::ParameterServer(Options options, std::unique_ptr<MasterClient> 
       make_storage_(std::move(storage)),
       clock_(clock),
       rng_(options_.nonce),
+      restorer_(options_.name + " restore", WorkQueue::Priority::kNormal, kRestoresAtOnce),
       loader_(options_.name + " load"),
       writer_(options_.name + " write", WorkQueue::Priority::kLow) {
   context_.clock = clock_;
+  context_.restorer = &restorer_;
   context_.loader = &loader_;
   context_.writer = &writer_;
   context_.images = &images_;
@@ -86,6 +91,7 @@ ParameterServer::~ParameterServer() {
 }
 
 void ParameterServer::StopThreads() {
+  restorer_.Stop();
   loader_.Stop();
   writer_.Stop();
   for (const auto& lane : lanes_) lane->Stop();
@@ -152,11 +158,15 @@ void ParameterServer::LogMasterAway(const absl::Status& status) {
 }
 
 absl::Status ParameterServer::Run() {
-  MUSTER_ASSIGN_OR_RETURN(const auto addresses, Listen());
-  const auto registered = Register(addresses);
+  const auto addresses = Listen();
+  if (absl::IsCancelled(addresses.status())) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(addresses.status());
+  const auto registered = Register(*addresses);
   absl::Status status = registered.status();
   if (status.ok()) {
-    StartLanes(*registered);
+    status = StartLanes(*registered);
+  }
+  if (status.ok()) {
     {
       MutexLock lock(&mutex_);
       registered_ = true;
@@ -168,12 +178,39 @@ absl::Status ParameterServer::Run() {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
+absl::StatusOr<ListenPlace> ParameterServer::FindPlace() {
+  if (!options_.find_place)
+    return ListenPlace{.host = "127.0.0.1", .advertise = "127.0.0.1", .ports = {}};
+  Backoff backoff(&rng_);
+  bool logged = false;
+  while (true) {
+    absl::StatusOr<ListenPlace> place = options_.find_place();
+    if (place.ok() || !absl::IsUnavailable(place.status())) return place;
+    if (!std::exchange(logged, true)) {
+      Log(LogLevel::kWarning, "it is not known yet where to listen; trying again: {}",
+          Message(place.status()));
+    }
+    if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("told to stop");
+  }
+}
+
 absl::StatusOr<std::vector<std::vector<std::string>>> ParameterServer::Listen() {
+  MUSTER_ASSIGN_OR_RETURN(const ListenPlace place, FindPlace());
+  if (!options_.tls && !IsLoopbackHost(place.host)) {
+    Log(LogLevel::kWarning,
+        "INSECURE: this server listens at {} without TLS. Everybody who reaches it can read and "
+        "change the weights",
+        place.host);
+  }
   std::vector<std::vector<std::string>> addresses;
   for (uint32_t i = 0; i < options_.lanes; ++i) {
     LaneOptions lane{.name = fmt::format("{}.{}", options_.name, i),
                      .unix_path = "",
+                     .host = place.host,
+                     .advertise = place.advertise,
+                     .ports = place.ports,
                      .limits = options_.limits,
+                     .tls = options_.tls,
                      .clock = clock_};
     if (!options_.socket_directory.empty()) {
       lane.unix_path = fmt::format("{}/{}.sock", options_.socket_directory, lane.name);
@@ -212,13 +249,14 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
   }
 }
 
-void ParameterServer::StartLanes(const RegisterServerReply& registered) {
+absl::Status ParameterServer::StartLanes(const RegisterServerReply& registered) {
   partition_count_ = registered.partition_count;
-  storage_ = make_storage_(registered);
+  MUSTER_ASSIGN_OR_RETURN(storage_, make_storage_(registered));
   context_.storage = storage_.get();
   collector_ = std::make_shared<Collector>(
       LaneReports::Options{options_.lane_patience, options_.lane_silence_max}, lanes_.size());
   for (const auto& lane : lanes_) lane->Start(registered);
+  return absl::OkStatus();
 }
 
 bool ParameterServer::ToldToEnd() {
@@ -253,12 +291,14 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
   ControlState state(registered, options_.lanes);
   milliseconds interval = registered.heartbeat_interval;
   Backoff backoff(&rng_);
+  ProcessUsageMeter usage;
   while (true) {
     const bool leaving = Leaving(&state);
     const uint64_t sequence = state.NextSequence();
     const std::vector<LaneReport> reports = CollectReports(sequence);
     AdvanceWarmStarts(reports);
-    const ServerExchangeRequest request = state.MakeRequest(reports, Errors());
+    ServerExchangeRequest request = state.MakeRequest(reports, Errors());
+    request.usage = usage.Read(clock_->Now());
     if (!request.snapshots.empty()) MUSTER_FAILPOINT("report.before-send");
     const auto reply = master_->Exchange(request);
     if (!request.snapshots.empty()) MUSTER_FAILPOINT("report.after-reply");

@@ -15,6 +15,7 @@
 #include "ps/core/control_state.h"
 #include "ps/core/lane_reports.h"
 #include "ps/service/lane_server.h"
+#include "ps/service/listen_place.h"
 #include "ps/service/master_client.h"
 
 namespace muster::ps {
@@ -26,11 +27,15 @@ class ParameterServer {
   struct Options {
     std::string name;              // "ps-0"
     std::string socket_directory;  // of the lanes' UNIX sockets, "<name>.<lane>.sock"
+    /// Finds where TCP listens; asked again while it is kUnavailable. Empty: on loopback.
+    std::function<absl::StatusOr<ListenPlace>()> find_place;
     uint32_t lanes = 1;
     /// A random number that identifies this process among all processes of its name.
     uint64_t nonce = 0;
     StartNumber start;  // 0: not known
     LaneLimits limits;
+    /// As in LaneOptions.
+    net::TlsContextSource tls;
     /// The pause before a snapshot that could not be written or read is retried.
     std::chrono::milliseconds retry_pause{1000};
     /// See LaneReports::Options.
@@ -44,7 +49,8 @@ class ParameterServer {
     std::function<void()> on_end;
   };
   /// Makes the storage that the master's registration names.
-  using StorageFactory = std::function<std::unique_ptr<Storage>(const RegisterServerReply&)>;
+  using StorageFactory =
+      std::function<absl::StatusOr<std::unique_ptr<Storage>>(const RegisterServerReply&)>;
 
   /// `clock` must outlive the server.
   ParameterServer(Options options, std::unique_ptr<MasterClient> master, StorageFactory storage,
@@ -79,10 +85,11 @@ class ParameterServer {
     std::optional<Result> result;  // guarded by mutex_: set by the loader
   };
 
+  absl::StatusOr<ListenPlace> FindPlace();
   absl::StatusOr<std::vector<std::vector<std::string>>> Listen();
   absl::StatusOr<RegisterServerReply> Register(
       const std::vector<std::vector<std::string>>& addresses);
-  void StartLanes(const RegisterServerReply& registered);
+  absl::Status StartLanes(const RegisterServerReply& registered);
   absl::Status Serve(const RegisterServerReply& registered);
   /// True if the server was told to leave; `state` is then told, too.
   bool Leaving(ControlState* state);
@@ -131,6 +138,7 @@ class ParameterServer {
   ImageSlots images_{2};
   LaneContext context_;
   std::vector<std::unique_ptr<LaneServer>> lanes_;
+  WorkQueue restorer_;
   WorkQueue loader_;
   WorkQueue writer_;
 };

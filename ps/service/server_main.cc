@@ -17,8 +17,9 @@
 #include "base/status.h"
 #include "proto/messages/job_identity.h"
 #include "ps/net/connection_limits.h"
-#include "ps/service/disk_storage.h"
 #include "ps/service/parameter_server.h"
+#include "ps/service/stored_snapshots.h"
+#include "security/tls_context.h"
 
 namespace muster::ps {
 namespace {
@@ -108,6 +109,19 @@ class SignalWatcher {
   std::thread thread_;
 };
 
+/// For the lanes' connections over TCP: workers of the job that the certificate names. Empty
+/// without a certificate.
+absl::StatusOr<net::TlsContextSource> WorkersTls(const ServerOptions& options, const Clock* clock) {
+  if (!options.tls.has_value()) return net::TlsContextSource();
+  MUSTER_ASSIGN_OR_RETURN(
+      const Credentials own,
+      LoadCredentials(*options.tls, {options.job_id, Role::kServer}, clock->Wall()));
+  MUSTER_ASSIGN_OR_RETURN(
+      std::unique_ptr<TlsContext> context,
+      TlsContext::Make(ServerTls{*options.tls, own.identity.job_id, {Role::kWorker}}, clock));
+  return net::SourceOf(std::move(context));
+}
+
 }  // namespace
 
 absl::Status RunServer(const ServerOptions& options) {
@@ -117,19 +131,27 @@ absl::Status RunServer(const ServerOptions& options) {
                           RaiseDescriptorLimit(DescriptorsFor(wanted, options.threads)));
   MUSTER_ASSIGN_OR_RETURN(const LaneLimits limits, FitLimits(wanted, options.threads, descriptors));
   const SystemClock clock;
+  // Before gRPC starts threads, which would not have the signals blocked.
   SignalWatcher watcher(options, &clock);
+  MUSTER_ASSIGN_OR_RETURN(
+      std::unique_ptr<MasterClient> master,
+      MakeGrpcMasterClient({options.master_address, options.job_id, options.tls}, clock));
+  MUSTER_ASSIGN_OR_RETURN(net::TlsContextSource tls, WorkersTls(options, &clock));
   ParameterServer server(
       {.name = options.name,
        .socket_directory = options.socket_directory,
+       .find_place = [&options] { return FindListenPlace(options.listen, options.master_address); },
        .lanes = options.threads,
        .nonce = RandomNonce(),
        .start = options.start,
        .limits = limits,
+       .tls = std::move(tls),
        .leave_timeout = options.drain_timeout,
        .on_end = [&watcher] { watcher.Ending(); }},
-      MakeGrpcMasterClient(options.master_address, options.job_id),
-      [](const RegisterServerReply& registered) {
-        return MakeDiskStorage(registered.snapshot_directory);
+      std::move(master),
+      [&options](const RegisterServerReply& registered) {
+        return OpenStorage(options.snapshot_directory.empty() ? registered.snapshot_directory
+                                                              : options.snapshot_directory);
       },
       &clock);
   watcher.Start(&server);

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "base/words/types.h"
+#include "ps/service/listen_place.h"
+#include "security/credentials.h"
 
 namespace muster::ps {
 
@@ -16,8 +19,14 @@ struct ServerOptions {
   std::string master_address;  // "127.0.0.1:port"
   /// Of the UNIX sockets; empty: TCP only. Must exist.
   std::string socket_directory;
+  /// The job's snapshots as this machine sees them; empty: under the master's path.
+  std::string snapshot_directory;
   uint32_t threads = 1;  // lanes
   std::string job_id;    // masters of other jobs are ignored; empty: not known
+  /// The server's certificate; without one, calls to the master are plain text.
+  std::optional<CredentialFiles> tls;
+  /// Where it listens for TCP.
+  ListenWish listen;
   /// How long it waits for the snapshots of its partitions when it is told to end.
   std::chrono::milliseconds drain_timeout{8'000};
   /// How long its threads may take to end after that. Otherwise the process exits with code 1.

@@ -25,9 +25,11 @@ void LowerOwnPriority() {
 
 }  // namespace
 
-WorkQueue::WorkQueue(const std::string& name, Priority priority)
-    : thread_([this, priority] { Run(priority); }) {
-  pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+WorkQueue::WorkQueue(const std::string& name, Priority priority, uint32_t threads) {
+  for (uint32_t i = 0; i < threads; ++i) {
+    threads_.emplace_back([this, priority] { Run(priority); });
+    pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
+  }
 }
 
 WorkQueue::~WorkQueue() {
@@ -49,7 +51,9 @@ void WorkQueue::Stop() {
     dropped.swap(tasks_);
     changed_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
 }
 
 void WorkQueue::Run(Priority priority) {

@@ -5,13 +5,14 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 
 namespace muster::ps {
 
-/// One background thread that runs tasks in order. The posters bound the number of tasks: a load
-/// per partition, and a few images. Thread-safe, except Stop().
+/// Background threads, mostly one, that begin tasks in order. The posters bound the number of
+/// tasks: a load per partition, and a few images. Thread-safe, except Stop().
 class WorkQueue {
  public:
   enum class Priority : uint8_t {
@@ -21,15 +22,16 @@ class WorkQueue {
     /// the time of one of their threads, so its tasks always end.
     kLow,
   };
-  explicit WorkQueue(const std::string& name, Priority priority = Priority::kNormal);
+  explicit WorkQueue(const std::string& name, Priority priority = Priority::kNormal,
+                     uint32_t threads = 1);
   /// Stops.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// Runs `task` after those posted before; dropped after Stop().
+  /// Begins `task` after those posted before; dropped after Stop().
   void Post(std::function<void()> task);
-  /// Lets the running task end, drops the rest, and joins. Idempotent.
+  /// Lets the running tasks end, drops the rest, and joins. Idempotent.
   void Stop();
 
  private:
@@ -39,7 +41,7 @@ class WorkQueue {
   CondVar changed_;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace muster::ps

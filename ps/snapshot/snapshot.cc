@@ -55,61 +55,52 @@ absl::StatusOr<uint64_t> HashOfFile(const std::string& path) {
   return static_cast<uint64_t>(XXH3_64bits(file.bytes().data(), file.bytes().size()));
 }
 
-absl::StatusOr<PartitionImage> ReadImage(const std::string& path, PartitionId partition,
-                                         uint64_t bytes) {
-  const absl::StatusOr<uint64_t> found = FileBytes(path);
-  if (!found.ok()) return absl::DataLossError(fmt::format("{}", Message(found.status())));
-  if (*found != bytes) {
+/// `shown` is the object for people, and ends with its name; `path` is its local file.
+absl::StatusOr<PartitionImage> ReadImage(const std::string& path, const std::string& shown,
+                                         PartitionId partition, uint64_t bytes) {
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t found, FileBytes(path));
+  if (found != bytes) {
     return absl::DataLossError(
-        fmt::format("{} has {} bytes, but was written with {}: it was truncated or replaced", path,
-                    *found, bytes));
+        fmt::format("{} has {} bytes, but was written with {}: it was truncated or replaced", shown,
+                    found, bytes));
   }
   // Checked before RocksDB reads it. Debian's RocksDB is built with assertions, so a damaged footer
   // could end this process.
   MUSTER_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(path));
-  if (!path.ends_with(HashSuffix(hash))) {
+  if (!shown.ends_with(HashSuffix(hash))) {
     return absl::DataLossError(
-        fmt::format("{} is damaged: its checksum is not the one in its name", path));
+        fmt::format("{} is damaged: its checksum is not the one in its name", shown));
   }
   ImageDecoder decoder;
   MUSTER_RETURN_IF_ERROR_PREPEND(
       ReadSst(path, [&](std::string_view key,
                         std::string_view value) { return decoder.Add(key, value); }),
-      path);
+      shown);
   absl::StatusOr<PartitionImage> image = decoder.Finish();
-  if (!image.ok()) return Annotate(image.status(), path);
+  if (!image.ok()) return Annotate(image.status(), shown);
   const SnapshotIdentity& identity = decoder.identity();
   const std::string name =
       SnapshotFileName(identity.partition, identity.epoch, identity.number, image->kind, hash);
-  if (identity.partition != partition || !path.ends_with(name)) {
+  if (identity.partition != partition || !shown.ends_with(name)) {
     return absl::DataLossError(
-        fmt::format("{} contains {}, which belongs to another file: files were exchanged", path,
+        fmt::format("{} contains {}, which belongs to another file: files were exchanged", shown,
                     ToString(identity)));
   }
   return image;
 }
 
-/// Does everything except the removal of `temporary` after a failure.
-absl::StatusOr<SnapshotFile> WriteFile(const std::string& directory, const std::string& temporary,
-                                       const SnapshotIdentity& identity,
-                                       const PartitionImage& image, rocksdb::Env* env) {
-  MUSTER_ASSIGN_OR_RETURN(const SstFile written, WriteImage(temporary, identity, image, env));
-  SnapshotFile file;
-  file.bytes = written.bytes;
-  file.name = SnapshotFileName(identity.partition, identity.epoch, identity.number, image.kind,
-                               written.hash);
-  const std::string path = directory + "/" + file.name;
-  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-rename");
-  MUSTER_RETURN_IF_ERROR(RenamePath(temporary, path));
-  absl::Status synced = MUSTER_FAILPOINT_STATUS("snapshot.after-rename");
-  if (synced.ok()) synced = SyncPath(fs::path(path).parent_path().string());
-  if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
-  if (!synced.ok()) {
-    MUSTER_FAILPOINT("snapshot.before-withdraw");
-    RemoveFile(path);  // no report names it
-    return synced;
+/// The error of file `i` of a manifest, with what to do.
+absl::Status ChainError(const ObjectStore& store, PartitionId partition, const Manifest& manifest,
+                        size_t i, const absl::Status& status) {
+  const bool lost = absl::IsNotFound(status) || absl::IsDataLoss(status);
+  std::string text =
+      fmt::format("snapshot {} of partition {} (file {} of {}): {}", ToString(manifest.number),
+                  partition.value(), i + 1, manifest.files.size(), Message(status));
+  if (lost) {
+    text +=
+        fmt::format("; put the file back as it was, for example from a copy of {}", store.place());
   }
-  return file;
+  return absl::Status(lost ? absl::StatusCode::kDataLoss : status.code(), text);
 }
 
 }  // namespace
@@ -120,28 +111,25 @@ std::string SnapshotFileName(PartitionId partition, OwnerEpoch epoch, SnapshotNu
                      kind == SnapshotKind::kBase ? "base" : "delta", HashSuffix(hash));
 }
 
-absl::StatusOr<SnapshotFile> WriteSnapshot(const std::string& directory, PartitionId partition,
+absl::StatusOr<SnapshotFile> WriteSnapshot(ObjectStore* store, PartitionId partition,
                                            OwnerEpoch epoch, SnapshotNumber number,
                                            const PartitionImage& image, rocksdb::Env* env) {
-  const std::string temporary = fmt::format("{}/p{:05}/e{}-s{}.tmp", directory, partition.value(),
-                                            epoch.value(), ToString(number));
-  const std::string folder = fs::path(temporary).parent_path().string();
-  MUSTER_FAILPOINT_OR_RETURN("snapshot.before-folder");
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder));
+  MUSTER_ASSIGN_OR_RETURN(LocalFile staged,
+                          store->Stage(fmt::format("p{:05}/e{}-s{}.tmp", partition.value(),
+                                                   epoch.value(), ToString(number))));
   MUSTER_FAILPOINT_OR_RETURN("snapshot.before-write");
-  absl::StatusOr<SnapshotFile> file =
-      WriteFile(directory, temporary, {partition, epoch, number}, image, env);
-  if (!file.ok()) {
-    MUSTER_FAILPOINT("snapshot.before-remove");
-    RemoveFile(temporary);
-  }
+  MUSTER_ASSIGN_OR_RETURN(const SstFile written,
+                          WriteImage(staged.path(), {partition, epoch, number}, image, env));
+  SnapshotFile file;
+  file.bytes = written.bytes;
+  file.name = SnapshotFileName(partition, epoch, number, image.kind, written.hash);
+  MUSTER_RETURN_IF_ERROR(store->Publish(std::move(staged), file.name));
   return file;
 }
 
-absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directory,
-                                                      PartitionId partition,
-                                                      const Manifest& manifest) {
-  std::vector<PartitionImage> images;
+absl::StatusOr<std::vector<LocalFile>> FetchChain(ObjectStore* store, PartitionId partition,
+                                                  const Manifest& manifest) {
+  std::vector<LocalFile> files;
   for (size_t i = 0; i < manifest.files.size(); ++i) {
     const SnapshotFile& file = manifest.files[i];
     if (!StaysBelow(file.name)) {
@@ -151,20 +139,34 @@ absl::StatusOr<std::vector<PartitionImage>> ReadChain(const std::string& directo
                       ToString(manifest.number), partition.value(), file.name));
     }
     MUSTER_FAILPOINT_OR_RETURN("restore.before-file");
+    absl::StatusOr<LocalFile> local = store->Fetch(file.name);
+    if (!local.ok()) return ChainError(*store, partition, manifest, i, local.status());
+    files.push_back(*std::move(local));
+  }
+  return files;
+}
+
+absl::StatusOr<std::vector<PartitionImage>> ReadChain(const ObjectStore& store,
+                                                      PartitionId partition,
+                                                      const Manifest& manifest,
+                                                      const std::vector<LocalFile>& files) {
+  std::vector<PartitionImage> images;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const SnapshotFile& file = manifest.files[i];
     absl::StatusOr<PartitionImage> image =
-        ReadImage(directory + "/" + file.name, partition, file.bytes);
-    if (!image.ok()) {
-      return absl::Status(
-          image.status().code(),
-          fmt::format("snapshot {} of partition {} (file {} of {}): {}; put the file back as it "
-                      "was, for example from a copy of {}",
-                      ToString(manifest.number), partition.value(), i + 1, manifest.files.size(),
-                      Message(image.status()), directory));
-    }
+        ReadImage(files[i].path(), store.Shown(file.name), partition, file.bytes);
+    if (!image.ok()) return ChainError(store, partition, manifest, i, image.status());
     images.push_back(*std::move(image));
     MUSTER_FAILPOINT_OR_RETURN("restore.after-file");
   }
   return images;
+}
+
+absl::StatusOr<std::vector<PartitionImage>> ReadChain(ObjectStore* store, PartitionId partition,
+                                                      const Manifest& manifest) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<LocalFile> files,
+                          FetchChain(store, partition, manifest));
+  return ReadChain(*store, partition, manifest, files);
 }
 
 }  // namespace muster::ps

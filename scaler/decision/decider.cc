@@ -27,13 +27,28 @@ bool IsMoot(const JobView& view, const Proposal& proposal) {
   return node == nullptr || node->role == NodeRole::kWorker;
 }
 
+uint32_t WorkersIn(const std::map<std::string, double>& figures) {
+  const auto found = figures.find("workers");
+  return found == figures.end() ? 0 : static_cast<uint32_t>(std::max(found->second, 0.0));
+}
+
+/// An action of policies, as views have it; none for others.
+std::optional<ActionTaken> TakenOf(const rest::Event& event, const std::string& action_name,
+                                   const std::string& target, TimePoint at) {
+  const std::optional<Action> action = ActionOf(action_name);
+  if (!action.has_value()) return std::nullopt;
+  return ActionTaken{.policy = event.policy,
+                     .target = target,
+                     .action = *action,
+                     .at = at,
+                     .workers_before = WorkersIn(event.before),
+                     .workers_after = WorkersIn(event.after)};
+}
+
 Ordered WithEvent(const rest::Event& event, const Order& order, TimePoint now) {
-  Ordered ordered{.event_id = event.id, .order = order, .taken = std::nullopt};
-  if (const std::optional<Action> action = ActionOf(ActionName(order))) {
-    ordered.taken = ActionTaken{
-        .policy = event.policy, .target = TargetOf(order), .action = *action, .at = now};
-  }
-  return ordered;
+  return {.event_id = event.id,
+          .order = order,
+          .taken = TakenOf(event, ActionName(order), TargetOf(order), now)};
 }
 
 }  // namespace
@@ -60,12 +75,17 @@ void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, 
   for (const rest::Event& event : events) {
     const WallTime at(event.wall_us);
     const bool of_this_run = at >= run_began;
+    if (!of_this_run && LimitsOf(event.after) != Resources{}) earlier_limits_[event.target] = event;
     if (of_this_run && event.kind == "exit") {
       exits_[event.target] = {
           .start = static_cast<uint32_t>(FigureOf(event, kStartFigure).value_or(0)),
           .event_id = event.id};
     }
     const WallTime age = std::max(wall - at, WallTime(0));
+    if (of_this_run && !event.dry_run && event.kind != "outcome" && event.kind != "note" &&
+        event.action == ScaleWorkers::kAbout.name) {
+      adopted_scale_ = TakenOf(event, event.action, event.target, now - age);
+    }
     if (of_this_run && event.kind == "decision") {
       CountDecision(event);
       // A restart of the scaler does not repeat an order that was carried out.
@@ -114,10 +134,11 @@ std::vector<Ordered> Decider::Step(const JobView& view) {
       sink_(std::move(event));
       continue;
     }
-    event = sink_(WithFigures(std::move(event), view));
+    const rest::Event* given = GivenBefore(event, view);
+    event = given != nullptr ? *given : sink_(WithFigures(std::move(event), view));
     CountDecision(event);
     if (decision.verdict == Decision::Verdict::kDryRun) continue;
-    Follow(event, view.now);
+    if (given == nullptr) Follow(event, view.now);
     orders.push_back(WithEvent(event, OrderOf(proposal, view), view.now));
   }
   return orders;
@@ -244,6 +265,17 @@ void Decider::CountDecision(const rest::Event& event) {
   counts.last_event_id = event.id;
 }
 
+const rest::Event* Decider::GivenBefore(const rest::Event& event, const JobView& view) const {
+  const NodeView* node = FindNode(view, event.target);
+  const auto earlier = earlier_limits_.find(event.target);
+  if (node == nullptr || node->start > 0 || earlier == earlier_limits_.end()) return nullptr;
+  const rest::Event& before = earlier->second;
+  const bool same = before.kind == event.kind && before.policy == event.policy &&
+                    before.action == event.action && before.after == event.after &&
+                    before.dry_run == event.dry_run;
+  return same ? &before : nullptr;
+}
+
 void Decider::Follow(const rest::Event& event, TimePoint at) {
   outcomes_.Open(event, at);
   NoteAsked(event);
@@ -254,12 +286,9 @@ void Decider::NoteAsked(const rest::Event& event) {
   const ActionAbout about = AboutAction(event.action);
   if (about.ends) asked_[event.target] = {.event_id = event.id, .nodes = 1};
   if (about.effect != Effect::kWorkers) return;
-  const auto workers = [](const std::map<std::string, double>& figures) {
-    const auto found = figures.find("workers");
-    return found == figures.end() ? 0 : found->second;
-  };
-  const double fewer = workers(event.before) - workers(event.after);
-  asked_["workers"] = {.event_id = event.id, .nodes = static_cast<uint32_t>(std::max(fewer, 0.0))};
+  const uint32_t before = WorkersIn(event.before);
+  asked_["workers"] = {.event_id = event.id,
+                       .nodes = before - std::min(before, WorkersIn(event.after))};
 }
 
 rest::Event Decider::WithFigures(rest::Event event, const JobView& view) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,6 +71,10 @@ class Decider {
   /// The order of this event could not be carried out.
   void Fail(uint64_t event_id, const std::string& why);
 
+  /// The newest change of the number of workers that an earlier scaler of this run made, of those
+  /// that Adopt() was given; none: it made none.
+  const std::optional<ActionTaken>& adopted_scale() const { return adopted_scale_; }
+
   const std::set<std::string>& paused() const { return arbiter_.paused(); }
   std::vector<rest::Policy> policies() const;
 
@@ -94,6 +99,9 @@ class Decider {
   void TellExits(const JobView& view);
   uint64_t CauseOfExit(const NodeEnd& end);
   void CountDecision(const rest::Event& event);
+  /// The decision of an earlier run that gave this node the same limits before its first start. To
+  /// repeat it changes nothing. nullptr: there is none.
+  const rest::Event* GivenBefore(const rest::Event& event, const JobView& view) const;
   /// Decisions that wait for their outcome, and for the ends that they cause.
   void Follow(const rest::Event& event, TimePoint at);
   void NoteAsked(const rest::Event& event);
@@ -110,6 +118,9 @@ class Decider {
   std::map<std::string, Exit> exits_;     // the newest, by node
   std::map<std::string, Asked> asked_;
   std::set<std::string> supervised_;  // already recorded
+  /// The newest event of earlier runs that gave a node its limits, by node.
+  std::map<std::string, rest::Event> earlier_limits_;
+  std::optional<ActionTaken> adopted_scale_;
   bool stopping_ = false;
 };
 

@@ -29,17 +29,17 @@ std::map<std::string, double> FiguresOf(const Amount& amount, const Amount& othe
 std::string EndText(const NodeEnd& end) {
   const std::string limit =
       end.memory_limit_bytes > 0
-          ? fmt::format("its memory limit of {}", BytesText(end.memory_limit_bytes))
-          : "no limit of its own: the machine ran short";
+          ? fmt::format("at its memory limit of {}", BytesText(end.memory_limit_bytes))
+          : "although it has no limit: the machine ran out of memory";
   const std::string peak = BytesText(end.memory_peak_bytes);
   switch (end.cause) {
     case EndCause::kKernelOutOfMemory:
-      return fmt::format("{} was killed by the kernel for its memory, at {} (peak {})", end.node,
+      return fmt::format("{} was killed by the kernel for its memory, {} (peak {})", end.node,
                          limit, peak);
     case EndCause::kOwnOutOfMemory:
       return fmt::format(
-          "{} was killed by Muster's own watch over its memory, at {} (peak {}): the kernel "
-          "enforces none here",
+          "{} was killed by Muster for its memory, {} (peak {}), because the kernel enforces no "
+          "limit here",
           end.node, limit, peak);
     case EndCause::kProgram:
       return fmt::format("{} was ended by its own program ({})", end.node, end.exit);
@@ -51,6 +51,9 @@ std::string EndText(const NodeEnd& end) {
     case EndCause::kNotStarted:
       return fmt::format("{} could not be started, because the machine lacks something: {}",
                          end.node, FirstLine(end.last_words));
+    case EndCause::kDisrupted:
+      return fmt::format("{} was taken away: {} ({})", end.node,
+                         DisruptionText(end.disruption, end.disruption_text), end.exit);
     case EndCause::kClean:
       break;
   }
@@ -92,6 +95,7 @@ Resources LimitsOf(const std::map<std::string, double>& figures) {
 rest::Event ExitEvent(const NodeEnd& end) {
   rest::Event event{.kind = "exit", .target = end.node, .because = EndText(end)};
   event.evidence = {{kStartFigure, static_cast<double>(end.start), "", 0},
+                    {kPidFigure, static_cast<double>(end.pid), "", 0},
                     {"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes", 0},
                     {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes", 0}};
   return event;

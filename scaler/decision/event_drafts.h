@@ -15,6 +15,8 @@ namespace muster::scaler {
 // wrote it.
 /// The start number of the node that a decision is about.
 inline constexpr const char* kStartFigure = "start";
+/// Of an order on a node that `muster join` runs: the master carries it out, and tells how it goes.
+inline constexpr const char* kJoinedFigure = "joined node";
 /// Records trained per second, when it was decided.
 inline constexpr const char* kRateFigure = "rate of the job";
 
@@ -36,6 +38,8 @@ std::optional<Action> ActionOf(const std::string& name);
 /// The reverse: missing values are 0.
 Resources LimitsOf(const std::map<std::string, double>& figures);
 
+/// In the event of an exit: which process it was. The master's event names it, too.
+inline constexpr const char* kPidFigure = "pid";
 /// A process ended; one sentence says how.
 rest::Event ExitEvent(const NodeEnd& end);
 /// A decision, or, of one that was refused, a note.

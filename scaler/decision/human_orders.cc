@@ -88,6 +88,12 @@ absl::StatusOr<Granted> HumanJudge::operator()(const RestartNode& order) const {
 
 absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
   const std::string& name = order.node;
+  if (FindNode(view_, name) == nullptr && facts_.joined.contains(name)) {
+    MUSTER_RETURN_IF_ERROR(IsTraining());
+    Granted granted = Grant(order);
+    granted.event.evidence = {{kJoinedFigure, 1, "", 0}};
+    return granted;
+  }
   MUSTER_ASSIGN_OR_RETURN(const NodeView* node, Find(name));
   MUSTER_RETURN_IF_ERROR(IsTraining());
   if (node->state == NodeState::kDraining) {
@@ -199,6 +205,12 @@ absl::StatusOr<const NodeView*> HumanJudge::Find(const std::string& name) const 
   if (name == "master" || name == "scaler") {
     return absl::FailedPreconditionError(fmt::format(
         "`muster run` starts and watches the {}; only workers and servers take orders", name));
+  }
+  if (const auto joined = facts_.joined.find(name); joined != facts_.joined.end()) {
+    return absl::FailedPreconditionError(
+        fmt::format("`muster join` runs {} on {}, where the scaler can neither restart nor resize "
+                    "it: do that there. `muster drain {}` drains it",
+                    name, joined->second, name));
   }
   std::vector<std::string> names;
   for (const NodeView& node : view_.nodes) names.push_back(node.name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct HumanFacts {
   /// By name; and which of them are paused.
   std::vector<std::string> policies;
   std::set<std::string> paused;
+  /// Nodes that `muster join` runs, and the names of their machines.
+  std::map<std::string, std::string> joined;
   /// That the plan wants: those that leave are not among them.
   uint32_t workers = 0;
 };
@@ -37,7 +40,8 @@ struct HumanFacts {
 /// worker hands over and is gone, unless it is the last one or the job file wants as many as there
 /// are; a server snapshots and stays. Limits: within the job file's maximum, the budget and the
 /// machine, and not below what it uses and 5 %. Workers: within the job file's range, if it has
-/// one, the budget and the machine. The master may still refuse the orders that it carries out.
+/// one, the budget and the machine. The master may still refuse the orders that it carries out,
+/// among them the drain of a node that `muster join` runs.
 absl::StatusOr<Granted> Judge(const Wish& wish, const JobView& view, const HumanFacts& facts);
 
 }  // namespace muster::scaler

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "scaler/decision/event_drafts.h"
 #include "scaler/model/orders.h"
 
@@ -89,6 +90,7 @@ std::string DoneText(const rest::Event& event, const NodeView* node) {
 }  // namespace
 
 OutcomeWatch::What OutcomeWatch::WhatOf(const rest::Event& event) {
+  if (FigureOf(event, kJoinedFigure).has_value()) return What::kByMaster;
   switch (EffectOf(event)) {
     case Effect::kNone:
       return What::kAtOnce;
@@ -227,7 +229,7 @@ OutcomeWatch::Outcome OutcomeWatch::Look(const JobView& view, Watch* watch) cons
         end->cause == EndCause::kKernelOutOfMemory || end->cause == EndCause::kOwnOutOfMemory;
     if (watch->what == What::kMemory && memory) {
       return MakeOutcome(*watch, "no-change",
-                         fmt::format("{} was killed for its memory all the same", target));
+                         fmt::format("{} was killed for its memory even so", target));
     }
     if (end->cause == EndCause::kClean || end->cause == EndCause::kAsked) {
       return AtGoodEnd(view, *watch, *end);
@@ -243,9 +245,10 @@ OutcomeWatch::Outcome OutcomeWatch::Look(const JobView& view, Watch* watch) cons
     return MakeOutcome(*watch, "unknown", "the scaler died before it was done");
   }
   if (view.now - watch->at < options_.effect_max) return std::nullopt;
-  return MakeOutcome(*watch, "unknown",
-                     fmt::format("not seen within {} s that {}", options_.effect_max.count(),
-                                 DoneText(watch->event, FindNode(view, target))));
+  return MakeOutcome(
+      *watch, "unknown",
+      fmt::format("within {} s, it was not seen that {}", options_.effect_max.count(),
+                  DoneText(watch->event, FindNode(view, target))));
 }
 
 OutcomeWatch::Outcome OutcomeWatch::AtGoodEnd(const JobView& view, const Watch& watch,
@@ -319,9 +322,9 @@ OutcomeWatch::Outcome OutcomeWatch::JudgeRate(const JobView& view, const Watch& 
   const char* verdict = change >= options_.change_min    ? "helped"
                         : change <= -options_.change_min ? "worse"
                                                          : "no-change";
-  std::string because =
-      fmt::format("{}; the job's rate was {:.0f} records/s and is {:.0f}, {:+.0f} %", done,
-                  *watch.rate_before, *rate, 100 * change);
+  std::string because = fmt::format("{}; the job's rate was {} records/s and is {}, {:+.0f} %",
+                                    done, CountText(std::llround(*watch.rate_before)),
+                                    CountText(std::llround(*rate)), 100 * change);
   if (watch.overlapped_by > 0) {
     because += fmt::format(" (event {} falls into the same time)", watch.overlapped_by);
   }

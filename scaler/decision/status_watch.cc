@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "host/messages.h"
 #include "proto/messages/node_state.h"
 #include "scaler/decision/event_drafts.h"
@@ -42,9 +43,9 @@ rest::Event EpochEvent(const DatasetStatus& dataset, uint32_t first, uint32_t la
   event.evidence = {{kEpochFigure, static_cast<double>(last), "", 0}};
   if (epoch == dataset.epochs.end()) return event;
   event.evidence.push_back(
-      {"records committed", static_cast<double>(epoch->records_committed), "", 0});
+      {"records committed", static_cast<double>(epoch->records_committed), "records", 0});
   if (epoch->shards.failed > 0) {
-    event.because += fmt::format("; {} of its shards FAILED", epoch->shards.failed);
+    event.because += fmt::format("; {} of its shards FAILED", CountText(epoch->shards.failed));
   }
   for (const auto& [name, value] : epoch->metrics) {
     if (event.evidence.size() == kMetricsMax) break;

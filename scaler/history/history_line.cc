@@ -136,7 +136,7 @@ HistoryNode ToNode(const Json& json) {
   HistoryNode node{.name = Text(json.at(0)),
                    .role = Number(json.at(1), NodeRole::kScaler),
                    .start = WholeNumber<uint32_t>(json.at(2)),
-                   .state = Number(json.at(3), NodeState::kExited),
+                   .state = Number(json.at(3), NodeState::kWaiting),
                    .started_at = FromMillis(json.at(4)),
                    .limits = ToResources(json.at(5))};
   if (json.size() > 6) node.sample = ToSample(node.role, json.at(6));
@@ -153,26 +153,41 @@ Json ToJson(const NodeEnd& end, const WallClock& clock) {
           end.progressed,
           end.memory_peak_bytes,
           end.memory_limit_bytes,
-          end.exits};
+          end.exits,
+          end.disruption};
 }
 NodeEnd ToEnd(const Json& json) {
   return {.node = Text(json.at(0)),
           .role = Number(json.at(1), NodeRole::kScaler),
           .start = WholeNumber<uint32_t>(json.at(2)),
           .at = FromMillis(json.at(3)),
-          .cause = Number(json.at(4), EndCause::kNotStarted),
+          .cause = Number(json.at(4), EndCause::kDisrupted),
           .exit = Text(json.at(5)),
           .progressed = json.at(6).get<bool>(),
           .exits = json.size() > 9 ? WholeNumber<uint32_t>(json.at(9)) : 0,
           .memory_peak_bytes = WholeNumber<uint64_t>(json.at(7)),
-          .memory_limit_bytes = WholeNumber<uint64_t>(json.at(8))};
+          .memory_limit_bytes = WholeNumber<uint64_t>(json.at(8)),
+          .disruption =
+              json.size() > 10 ? Number(json.at(10), Disruption::kDeleted) : Disruption::kNone};
+}
+
+HistoryWait ToWait(const Json& json) {
+  HistoryWait wait{.node = Text(json.at(0)),
+                   .wait = Number(json.at(1), NodeWait::kUnreachable),
+                   .since = FromMillis(json.at(2))};
+  if (json.size() > 3) wait.placed_limits = ToResources(json.at(3));
+  return wait;
 }
 
 ActionTaken ToTaken(const Json& json) {
-  return {.policy = Text(json.at(0)),
-          .target = Text(json.at(1)),
-          .action = Number(json.at(2), Action::kDumpStacks),
-          .at = FromMillis(json.at(3))};
+  ActionTaken taken{.policy = Text(json.at(0)),
+                    .target = Text(json.at(1)),
+                    .action = Number(json.at(2), Action::kDumpStacks),
+                    .at = FromMillis(json.at(3))};
+  if (json.size() <= 5) return taken;
+  taken.workers_before = WholeNumber<uint32_t>(json.at(4));
+  taken.workers_after = WholeNumber<uint32_t>(json.at(5));
+  return taken;
 }
 
 HistoryHead ToHead(const Json& json) {
@@ -207,6 +222,9 @@ HistoryMoment ToMoment(const Json& json) {
   const Json& nodes = json.at("n");
   if (nodes.size() > kNodesMax) throw std::length_error("more than 10,000 nodes");
   for (const Json& node : nodes) moment.nodes.push_back(ToNode(node));
+  if (json.contains("w")) {
+    for (const Json& wait : json.at("w")) moment.waits.push_back(ToWait(wait));
+  }
   if (json.contains("e")) {
     for (const Json& end : json.at("e")) moment.ends.push_back(ToEnd(end));
   }
@@ -260,10 +278,15 @@ std::string HistoryLine(const JobView& view, WallTime wall, TimePoint sampled_be
       line.push_back(ToJson(node.role, node.samples.back(), clock));
     }
     json["n"].push_back(std::move(line));
+    if (node.wait == NodeWait::kNone) continue;
+    Json wait = {node.name, node.wait, clock.Millis(node.waits_since)};
+    if (node.placed_limits.has_value()) wait.push_back(ToJson(*node.placed_limits));
+    json["w"].push_back(std::move(wait));
   }
   for (const NodeEnd& end : view.ends) json["e"].push_back(ToJson(end, clock));
   for (const ActionTaken& taken : view.taken) {
-    json["k"].push_back({taken.policy, taken.target, taken.action, clock.Millis(taken.at)});
+    json["k"].push_back({taken.policy, taken.target, taken.action, clock.Millis(taken.at),
+                         taken.workers_before, taken.workers_after});
   }
   return Dump(json);
 }

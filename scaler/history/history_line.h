@@ -34,6 +34,14 @@ struct HistoryNode {
   std::optional<NodeSample> sample;  // nothing: none since the line before
 };
 
+/// Why a node of a moment has no place in the cluster. Nodes that have one have none of these.
+struct HistoryWait {
+  std::string node;
+  NodeWait wait = NodeWait::kNone;
+  TimePoint since;
+  std::optional<Resources> placed_limits;
+};
+
 /// A view without what is in the lines before it. Times are wall time since the Unix epoch as
 /// TimePoints: those of a scaler's clock mean nothing to who reads the file.
 struct HistoryMoment {
@@ -45,6 +53,7 @@ struct HistoryMoment {
   std::optional<uint64_t> backlog_records;
   std::optional<double> idle_cpus;
   std::vector<HistoryNode> nodes;
+  std::vector<HistoryWait> waits;
   std::vector<NodeEnd> ends;
   std::vector<ActionTaken> taken;
 };

@@ -134,6 +134,14 @@ void HistoryReader::Take(HistoryMoment moment) {
     nodes.push_back(std::move(node));
   }
   view_.nodes = std::move(nodes);
+  for (const HistoryWait& wait : moment.waits) {
+    const auto node = std::ranges::find(view_.nodes, wait.node, &NodeView::name);
+    if (node == view_.nodes.end()) continue;
+    node->wait = wait.wait;
+    node->waits_since = wait.since;
+    Shift(&node->waits_since, shift_);
+    node->placed_limits = wait.placed_limits;
+  }
 }
 
 }  // namespace muster::scaler

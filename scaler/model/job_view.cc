@@ -18,6 +18,8 @@ std::string ToString(EndCause cause) {
       return "asked";
     case EndCause::kNotStarted:
       return "not started";
+    case EndCause::kDisrupted:
+      return "disrupted";
     case EndCause::kClean:
       break;
   }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "host/resources.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
@@ -69,6 +70,12 @@ struct NodeView {
   Resources min;                    // bounds of `limits`
   Resources max;                    // 0 = bounded by budget and machine only
   std::vector<NodeSample> samples;  // of this life, oldest first
+  /// kWaiting: why, since when, and in the words of the cluster.
+  NodeWait wait = NodeWait::kNone;
+  TimePoint waits_since;
+  std::string wait_reason;
+  /// The limits within which it last had a process; none: it never had one.
+  std::optional<Resources> placed_limits;
 };
 
 enum class EndCause : uint8_t {
@@ -79,6 +86,7 @@ enum class EndCause : uint8_t {
   kAsked,              // we asked it to end, or the user did
   kClean,              // by itself, well
   kNotStarted,         // it never ran: the machine was short of disk, memory or descriptors
+  kDisrupted,          // the cluster took its place away
 };
 std::string ToString(EndCause cause);  // "kernel out of memory", ...
 
@@ -95,10 +103,13 @@ struct NodeEnd {
   /// Ends in a row without progress before this one, as its keeper counted them.
   uint32_t exits = 0;
   uint64_t memory_peak_bytes = 0;
-  uint64_t memory_limit_bytes = 0;  // 0 = none: the whole machine was short
+  uint64_t memory_limit_bytes = 0;            // 0 = none: the whole machine was short
+  Disruption disruption = Disruption::kNone;  // kDisrupted: how
   // For people alone; histories do not have them.
-  std::string meaning;     // of such an exit, usually
-  std::string last_words;  // of its log
+  uint64_t pid = 0;             // 0: it never ran, or it is not known
+  std::string meaning;          // of such an exit, usually
+  std::string last_words;       // of its log
+  std::string disruption_text;  // the words of the cluster
 };
 
 /// What the job does now. Rates can be compared within kTraining only.
@@ -128,6 +139,9 @@ struct ActionTaken {
   std::string target;
   Action action = Action::kRestart;
   TimePoint at;
+  /// kScale: the numbers of workers; equal: not known.
+  uint32_t workers_before = 0;
+  uint32_t workers_after = 0;
 };
 
 /// What earlier runs of the same job needed, per node of a role.

@@ -39,6 +39,13 @@ NodeState NodeStateOf(const KeptNode& kept, const std::optional<MasterSays>& mas
     case KeptNode::State::kDraining:
       break;
   }
+  if (kept.no_process) {
+    // Who is told to end waits for no place. On its way, it is only starting for people, but no
+    // policy may judge how long that takes.
+    if (kept.told_to_end) return people ? NodeState::kStarting : NodeState::kDraining;
+    const bool starting = people && kept.wait == NodeWait::kNone;
+    return starting ? NodeState::kStarting : NodeState::kWaiting;
+  }
   return people ? HeardStateOf(master) : StateForPolicies(kept, master);
 }
 

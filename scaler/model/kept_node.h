@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "host/resources.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
@@ -32,6 +33,12 @@ struct KeptNode {
   bool told_to_end = false;   // by us, in the newest life
   bool progressed = false;    // the job, while the newest life was seen to run
   uint32_t exits = 0;         // in a row without progress, before the newest life's
+  bool no_process = false;    // its start was ordered, and the host has told of no process yet
+  NodeWait wait = NodeWait::kNone;  // why that is so; kNone: it is on its way
+  std::string wait_reason;          // the words of the cluster
+  TimePoint waits_since;            // with this wait
+  /// The limits within which its newest process ran; none: it never had one.
+  std::optional<Resources> placed_limits;
 
   bool runs() const { return state == State::kRunning || state == State::kDraining; }
   /// True if it runs, or if its end is being reported: then the data of its newest life matter.

@@ -75,8 +75,8 @@ struct ResizeNode {
 };
 
 /// The number of workers that should live. If it grows, new workers get the lowest free numbers,
-/// also of finished workers, but not of one that still leaves. If it falls, the highest numbers
-/// leave as by EndNode.
+/// also of finished workers, but not of one that still leaves. If it falls, workers that wait
+/// for a place leave first, then the highest numbers, as by EndNode.
 struct ScaleWorkers {
   static constexpr ActionAbout kAbout{
       .name = "scale", .effect = Effect::kWorkers, .notes_before = true};

@@ -10,7 +10,7 @@ KeeperNode::State StateOf(const NodePlan& plan) {
     case NodePlan::State::kIdle:
       break;
     case NodePlan::State::kRunning:
-      return KeeperNode::Running{.found = true, .ending = plan.ending};
+      return KeeperNode::Running{.found = true, .limits = plan.limits, .ending = plan.ending};
     case NodePlan::State::kFinished:
       return KeeperNode::Finished{};
   }
@@ -40,9 +40,11 @@ KeeperNode::KeeperNode(std::string its_name, const RestartPolicy::Options& resta
       pid(plan.pid),
       limits(plan.limits),
       former_limits(plan.former_limits),
+      placed_limits(plan.placed_limits),
       policy(restarts, plan.exits),
       leaves(RestartPolicy::Endless(restarts), plan.leaves),
       shortages(RestartPolicy::Endless(restarts)),
+      disruptions(RestartPolicy::Endless(restarts)),
       state(StateOf(plan)) {}
 
 const KeeperNode::Running* KeeperNode::life() const {
@@ -71,6 +73,7 @@ NodePlan KeeperNode::plan() const {
           .pid = pid,
           .limits = limits,
           .former_limits = former_limits,
+          .placed_limits = placed_limits,
           .ending = life() != nullptr ? life()->ending : Ending::kNone};
 }
 
@@ -80,17 +83,25 @@ KeptNode KeeperNode::Shown(uint64_t now) const {
   // A successor has not reported it, and is responsible for it.
   const bool told = present != nullptr &&
                     (present->stop_due.has_value() || leaving() || ending == Ending::kRestart);
-  return {.name = name,
-          .role = role,
-          .starts = starts,
-          .state = std::visit([](const auto& each) { return ShownState(each); }, state),
-          .pid = present != nullptr ? pid : 0,
-          .limits = limits,
-          .started_at = started_at,
-          .seen_running = present != nullptr && present->seen,
-          .told_to_end = told,
-          .progressed = progressed(now),
-          .exits = policy.exits()};
+  KeptNode kept{.name = name,
+                .role = role,
+                .starts = starts,
+                .state = std::visit([](const auto& each) { return ShownState(each); }, state),
+                .pid = present != nullptr ? pid : 0,
+                .limits = limits,
+                .started_at = started_at,
+                .seen_running = present != nullptr && present->seen,
+                .told_to_end = told,
+                .progressed = progressed(now),
+                .exits = policy.exits(),
+                .placed_limits = placed_limits};
+  if (const Running* const running = std::get_if<Running>(&state)) {
+    kept.no_process = !running->begun && !running->found;
+    kept.wait = running->wait;
+    kept.wait_reason = running->wait_reason;
+    kept.waits_since = running->waits_since;
+  }
+  return kept;
 }
 
 }  // namespace muster::scaler

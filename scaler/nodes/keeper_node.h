@@ -26,6 +26,11 @@ struct KeeperNode {
   /// From the order to start it to its exit.
   struct Running {
     bool found = false;  // found by a successor, and not heard since: no action on it begins
+    bool begun = false;  // the host has told of its process; found: not known yet
+    Resources limits;    // within which it was started, or runs
+    NodeWait wait = NodeWait::kNone;  // why it has no process yet
+    std::string wait_reason;
+    TimePoint waits_since;
     uint64_t progress_at_start = 0;
     bool seen = false;    // by the master
     bool worked = false;  // a worker: it has finished a minibatch
@@ -43,6 +48,9 @@ struct KeeperNode {
       bool shown = false;              // by the master
     };
     Drain drain;
+
+    /// It has no place in the cluster, so there is no process that could do anything.
+    bool waits() const { return !begun && wait != NodeWait::kNone; }
   };
   /// It is gone, and the master is being told.
   struct Reporting {
@@ -80,10 +88,12 @@ struct KeeperNode {
   uint64_t pid = 0;  // of the newest start; 0: not heard of yet
   Resources limits;
   std::optional<Resources> former_limits;  // NodePlan::former_limits
+  std::optional<Resources> placed_limits;  // NodePlan::placed_limits
   TimePoint started_at;
   RestartPolicy policy;
-  RestartPolicy leaves;     // of a worker that leaves by itself, by its own work
-  RestartPolicy shortages;  // starts in a row that the machine was too short for
+  RestartPolicy leaves;       // of a worker that leaves by itself, by its own work
+  RestartPolicy shortages;    // starts in a row that the machine was too short for
+  RestartPolicy disruptions;  // lives in a row that the cluster ended before they brought progress
   State state;
 };
 

@@ -19,6 +19,17 @@ Resources Largest(const Resources& a, const Resources& b) {
           .memory_bytes = any_memory ? 0 : std::max(a.memory_bytes, b.memory_bytes)};
 }
 
+/// Of the living: one that waits for a place first, then the highest number.
+std::map<uint32_t, std::string>::iterator NextToLeave(std::map<uint32_t, std::string>* living,
+                                                      const KeeperNodes& nodes) {
+  for (auto worker = living->end(); worker != living->begin();) {
+    --worker;
+    const auto* const life = std::get_if<KeeperNode::Running>(&nodes.at(worker->second).state);
+    if (life != nullptr && life->waits()) return worker;
+  }
+  return std::prev(living->end());
+}
+
 }  // namespace
 
 std::vector<std::string> KeptWorkers::Want(uint32_t count, KeeperNodes* nodes) {
@@ -27,9 +38,10 @@ std::vector<std::string> KeptWorkers::Want(uint32_t count, KeeperNodes* nodes) {
   if (living.size() < wanted_) Add(wanted_ - static_cast<uint32_t>(living.size()), nodes);
   std::vector<std::string> leave;
   while (living.size() > wanted_) {
-    leave.push_back(std::prev(living.end())->second);
+    const auto worker = NextToLeave(&living, *nodes);
+    leave.push_back(worker->second);
     MUSTER_CHECK_MSG(Leave(&nodes->at(leave.back())), leave.back());
-    living.erase(std::prev(living.end()));
+    living.erase(worker);
   }
   return leave;
 }

@@ -28,8 +28,9 @@ class KeptWorkers {
 
   /// The number of workers after those that leave are gone.
   uint32_t wanted() const { return wanted_; }
-  /// Wants `count` workers, kWorkersMax at most: new ones wait to be started, and those with the
-  /// highest numbers leave. Returns the names of those that leave, the highest number first.
+  /// Wants `count` workers, kWorkersMax at most: new ones wait to be started, and those that have
+  /// no place in the cluster leave, then those with the highest numbers. Returns the names of those
+  /// that leave, in this order.
   std::vector<std::string> Want(uint32_t count, KeeperNodes* nodes);
   /// Sets the wanted number to those that live, because one has left or will leave.
   void WantTheLiving(const KeeperNodes& nodes);

@@ -123,6 +123,13 @@ void NodeKeeper::On(const MasterAnswered& event) {
   for (const MasterView::Node& seen : view.nodes) WatchNode(seen, event.asked_at);
 }
 
+void NodeKeeper::On(const RunAbandoned& event) {
+  if (!TakesOrders() || abandoned_.has_value()) return;
+  abandoned_ = event.why;
+  asked_last_ = now_;
+  Emit(AskDrainJob{*abandoned_});
+}
+
 void NodeKeeper::EnterPhase(const MasterView& view) {
   if (stage_ >= Stage::kFinishing) return;
   if (IsTerminal(view.state)) {
@@ -157,6 +164,10 @@ void NodeKeeper::AdvanceStage() {
     asked_last_ = now_;
     Emit(AskCancel{*failure_});
   }
+  if (TakesOrders() && abandoned_.has_value() && now_ - asked_last_ >= kAskAgain) {
+    asked_last_ = now_;
+    Emit(AskDrainJob{*abandoned_});
+  }
   if (stage_ == Stage::kFinishing) AdvanceFinishing();
   if (stage_ == Stage::kStopping) {
     StopRole(NodeRole::kWorker);
@@ -172,6 +183,10 @@ void NodeKeeper::AdvanceStage() {
 void NodeKeeper::AdvanceFinishing() {
   MUSTER_CHECK(deadline_.has_value());
   if (now_ >= *deadline_) StopRole(NodeRole::kWorker);
+  for (auto& [name, node] : nodes_) {
+    Running* const life = std::get_if<Running>(&node.state);
+    if (life != nullptr && life->waits()) Stop(node, life, std::chrono::milliseconds{0});
+  }
   // A worker may still need them.
   if (!AnyRunning(NodeRole::kWorker)) StopRole(NodeRole::kServer);
 }
@@ -184,8 +199,16 @@ void NodeKeeper::Obey(const ResizeNode& order) {
   if (node == nullptr || stage_ > Stage::kDraining) return;
   const Resources limits = order.After(node->limits);
   const Resources former = std::exchange(node->limits, limits);
-  const Running* const life = std::get_if<Running>(&node->state);
+  Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr) return;
+  // What has no process yet is made again within them.
+  if (life->waits()) {
+    if (limits != former && life->ending == NodePlan::Ending::kNone) {
+      life->ending = NodePlan::Ending::kRestart;
+    }
+    return;
+  }
+  life->limits = limits;
   // Limits that were not set before this scaler took over were never in force.
   if (!life->found || !node->former_limits.has_value()) node->former_limits = former;
   Emit(SetLimits{order.node, limits});
@@ -197,7 +220,8 @@ void NodeKeeper::Obey(const RestartNode& order) {
   if (order.only_start.has_value() && *order.only_start != node->starts) return;
   Running* const life = std::get_if<Running>(&node->state);
   const bool needed = stage_ == Stage::kDraining && node->role == NodeRole::kServer;
-  if (!TakesOrders() && (life != nullptr || !needed)) return;
+  const bool down = life == nullptr || life->waits();
+  if (!TakesOrders() && !(down && needed)) return;
   if (order.limits.has_value()) {
     node->limits = *order.limits;
     node->former_limits.reset();  // they are for the next start, even if they are refused now

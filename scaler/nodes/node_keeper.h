@@ -52,8 +52,13 @@ struct LimitRefused {
   std::string node;
   Resources limits;
 };
-using KeeperEvent = std::variant<NodeStarted, NodeExited, ExitHeard, LimitRefused, MasterAnswered,
-                                 StopWanted, Tick, Order>;
+/// The run must not go on, because nobody would continue it after this process.
+struct RunAbandoned {
+  std::string why;
+};
+using KeeperEvent =
+    std::variant<NodeStarted, NodeExited, NodeHeld, NodeResized, ExitHeard, LimitRefused,
+                 RunAbandoned, MasterAnswered, StopWanted, Tick, Order>;
 /// The node's exit is recorded everywhere, so its supervising process may end.
 struct ReleaseNode {
   std::string node;
@@ -72,8 +77,12 @@ struct AskDrainNode {
   std::string node;
   std::chrono::milliseconds timeout{0};
 };
-/// The node ended repeatedly without an order or a crash, so it waits before its next start. For
-/// people.
+/// Asks the master to drain the job. Repeated until its status shows it.
+struct AskDrainJob {
+  std::string why;
+};
+/// What the keeper does by itself to a node, for people: it ended repeatedly without an order or a
+/// crash, so it waits before its next start; or it needs another place.
 struct RestartDelayed {
   std::string node;
   std::string why;
@@ -84,7 +93,7 @@ struct WorkerSentAway {
 };
 using KeeperEffect =
     std::variant<StartNode, StopNode, KillNode, DumpNode, TellMaster, ReleaseNode, SetLimits,
-                 AskDrainNode, AskCancel, RestartDelayed, WorkerSentAway, Note>;
+                 AskDrainNode, AskDrainJob, AskCancel, RestartDelayed, WorkerSentAway, Note>;
 
 struct KeeperOutcome {
   enum class State : uint8_t {
@@ -137,7 +146,12 @@ class NodeKeeper {
 
   void On(const NodeStarted& event);
   void On(const NodeExited& event);
+  /// It has no deadline: it waits as long as the cluster has no place for it.
+  void On(const NodeHeld& event);
+  /// More memory that its machine can never give is given to a successor elsewhere.
+  void On(const NodeResized& event);
   void On(const ExitHeard& event);
+  void On(const RunAbandoned& event);
   void On(const MasterAnswered& event);
   void On(const StopWanted&);
   void On(const Tick&) {}
@@ -186,6 +200,9 @@ class NodeKeeper {
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void EndLost(const KeeperNode& node, Running* life);
   void AdvanceDrain(const KeeperNode& node, Running* life);
+  /// Of a found life the host has told for the first time.
+  void Greet(KeeperNode* node, Running* life);
+  void TellHold(const KeeperNode& node, const Running& life);
   void Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout);
 
   // Of an exit that the master has heard of.
@@ -201,6 +218,9 @@ class NodeKeeper {
   /// The extra delay of a worker that left by itself, beyond the delay for crashes.
   std::chrono::milliseconds DelayOfLeave(KeeperNode* node, const Reporting& gone);
   Waiting WaitForMachine(KeeperNode* node, const Reporting& gone);
+  /// The cluster took its place away: that counts for nothing, but what is taken away again and
+  /// again before it brings progress comes back later each time.
+  Waiting ComeBack(KeeperNode* node, const Reporting& gone);
 
   void Emit(KeeperEffect effect) { effects_.push_back(std::move(effect)); }
 
@@ -213,11 +233,12 @@ class NodeKeeper {
   Stage stage_ = Stage::kWaiting;
   KeeperOutcome pending_;
   std::optional<KeeperOutcome> outcome_;
-  std::optional<std::string> failure_;  // ours, such as a crash loop
-  uint64_t progress_ = 0;               // grows with every step that the job is seen to make
+  std::optional<std::string> failure_;    // ours, such as a crash loop
+  std::optional<std::string> abandoned_;  // why the job is to be drained
+  uint64_t progress_ = 0;                 // grows with every step that the job is seen to make
   std::optional<MasterView> view_;
   TimePoint view_asked_at_;
-  TimePoint asked_last_;               // a cancel
+  TimePoint asked_last_;               // a cancel, or a drain of the job
   std::optional<TimePoint> deadline_;  // of workers after the job's end
   std::optional<TimePoint> gone_at_;   // every process
   // The effects of the present step.

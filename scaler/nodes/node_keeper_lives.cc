@@ -23,7 +23,8 @@ void NodeKeeper::Advance(KeeperNode* node, Waiting* waiting) {
   if (!allowed || now_ < waiting->start_at) return;
   const uint32_t former = node->starts;
   MUSTER_CHECK_MSG(node->life() == nullptr, node->name);
-  node->state = Running{.progress_at_start = progress_};
+  node->state =
+      Running{.limits = node->limits, .waits_since = now_, .progress_at_start = progress_};
   node->started_at = now_;
   node->pid = 0;
   ++node->starts;
@@ -40,13 +41,70 @@ void NodeKeeper::On(const NodeStarted& event) {
   MUSTER_CHECK_MSG(life != nullptr, event.node);  // its exit comes after it
   node.pid = event.pid;
   node.shortages.OnProgress();
-  if (std::exchange(life->found, false)) {
-    node.started_at = now_;
-    // The former scaler may have died before it carried out the order.
-    if (node.limits != Resources{}) Emit(SetLimits{event.node, node.limits});
-  }
+  // It may have waited for its place.
+  if (!std::exchange(life->begun, true)) node.started_at = now_;
+  life->wait = NodeWait::kNone;
+  life->wait_reason.clear();
+  Greet(&node, life);
   Emit(TellMaster{
       .node = event.node, .role = node.role, .start = StartNumber(node.starts), .pid = event.pid});
+}
+
+void NodeKeeper::Greet(KeeperNode* node, Running* life) {
+  if (!std::exchange(life->found, false)) return;
+  node->started_at = now_;
+  // The former scaler may have died before it carried out the order.
+  if (node->limits != Resources{}) Emit(SetLimits{node->name, node->limits});
+}
+
+void NodeKeeper::On(const NodeHeld& event) {
+  KeeperNode* const node = NodeOf(event.node);
+  Running* const life = node == nullptr ? nullptr : std::get_if<Running>(&node->state);
+  if (life == nullptr || life->begun) return;
+  Greet(node, life);
+  if (life->wait != event.wait) life->waits_since = now_;
+  life->wait = event.wait;
+  life->wait_reason = event.reason;
+  TellHold(*node, *life);
+}
+
+void NodeKeeper::TellHold(const KeeperNode& node, const Running& life) {
+  Emit(TellMaster{.node = node.name,
+                  .role = node.role,
+                  .start = StartNumber(node.starts),
+                  .text = life.wait_reason,
+                  .held = life.wait});
+}
+
+void NodeKeeper::On(const NodeResized& event) {
+  KeeperNode* const node = NodeOf(event.node);
+  Running* const life = node == nullptr ? nullptr : std::get_if<Running>(&node->state);
+  // Limits that were replaced by others meanwhile matter no more.
+  if (life == nullptr || !life->begun || node->limits != event.limits) return;
+  Emit(TellMaster{.node = node->name,
+                  .role = node->role,
+                  .start = StartNumber(node->starts),
+                  .text = event.reason,
+                  .resized = event.answer});
+  if (event.answer == ResizeAnswer::kDeferred) return;
+  const Resources had = node->former_limits.value_or(life->limits);
+  if (event.answer == ResizeAnswer::kDone) {
+    node->former_limits.reset();
+    return;
+  }
+  // Less than it wants of anything else is no reason to end a process.
+  const bool more_memory = had.memory_bytes > 0 && (event.limits.memory_bytes == 0 ||
+                                                    event.limits.memory_bytes > had.memory_bytes);
+  if (!more_memory || !TakesOrders()) {
+    On(LimitRefused{event.node, event.limits});
+    return;
+  }
+  life->limits = had;
+  node->former_limits.reset();
+  if (life->ending == NodePlan::Ending::kNone) life->ending = NodePlan::Ending::kRestart;
+  Emit(RestartDelayed{node->name,
+                      fmt::format("{} cannot get {} where it runs: it is started again with them",
+                                  node->name, ToString(event.limits))});
 }
 
 void NodeKeeper::On(const NodeExited& event) {
@@ -54,6 +112,10 @@ void NodeKeeper::On(const NodeExited& event) {
   Running* const life = std::get_if<Running>(&node.state);
   MUSTER_CHECK_MSG(life != nullptr, event.node);
   life->found = false;
+  if (life->begun) {
+    node.placed_limits = life->limits;
+    if (node.progressed(progress_)) node.disruptions.OnProgress();
+  }
   node.state = Reporting{
       .life = *life, .exit = event, .progressed = node.progressed(progress_), .heard_at = {}};
   Emit(ExitReport(event, node.role, node.starts));
@@ -68,6 +130,9 @@ void NodeKeeper::On(const LimitRefused& event) {
   KeeperNode* const node = NodeOf(event.node);
   if (node == nullptr || node->limits != event.limits) return;
   if (!node->former_limits.has_value()) return;
+  if (Running* const life = std::get_if<Running>(&node->state)) {
+    life->limits = *node->former_limits;
+  }
   node->limits = *std::exchange(node->former_limits, std::nullopt);
 }
 
@@ -76,6 +141,10 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   if (node == nullptr) return;
   Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr || life->found) return;
+  // A master that was started again has forgotten it.
+  if (!life->begun && asked_at >= life->waits_since && seen.wait != life->wait) {
+    TellHold(*node, *life);
+  }
   // The master's data are about the newest life that it knows.
   if (asked_at < node->started_at || seen.start != StartNumber(node->starts)) return;
   if (seen.state == NodeState::kRunning) {
@@ -116,13 +185,19 @@ void NodeKeeper::Advance(KeeperNode* node, Running* life) {
   if (stage_ > Stage::kDraining || life->stop_due.has_value() || life->found) return;
   if (life->ending == NodePlan::Ending::kRestart) {
     Stop(*node, life,
-         life->hangs ? options_.stop_timeout
-                     : std::max(options_.stop_timeout, options_.drain_timeout));
+         life->waits() ? std::chrono::milliseconds{0}
+         : life->hangs ? options_.stop_timeout
+                       : std::max(options_.stop_timeout, options_.drain_timeout));
   }
   if (life->ending == NodePlan::Ending::kDrain) AdvanceDrain(*node, life);
 }
 
 void NodeKeeper::AdvanceDrain(const KeeperNode& node, Running* life) {
+  // Without a process, it has nothing to hand over.
+  if (node.leaving() && life->waits()) {
+    Stop(node, life, std::chrono::milliseconds{0});
+    return;
+  }
   Running::Drain& drain = life->drain;
   if (!drain.began.has_value()) drain.began = now_;
   if (now_ - *drain.began >= options_.drain_timeout) {
@@ -196,6 +271,8 @@ const MasterView::Node* NodeKeeper::SeenOf(const KeeperNode& node) const {
 std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
                                                 const Reporting& gone) const {
   if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRestart) return false;
+  // It handed over because its place was taken away, and it is wanted as before.
+  if (gone.exit.disruption != Disruption::kNone) return false;
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
   // That the job continues is known: the stage says so. People can ask the master itself for a
   // drain.
@@ -211,6 +288,7 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
                    fmt::format("{} refused to start:{}", node->name, Indented(event.last_words))});
     return Finished{};
   }
+  if (event.disruption != Disruption::kNone) return ComeBack(node, gone);
   if (event.not_started) return WaitForMachine(node, gone);
   const bool wanted = gone.life.ending == NodePlan::Ending::kRestart;
   // A drain has its own deadline. Nodes that are ended meanwhile must not fail the job.
@@ -258,6 +336,15 @@ KeeperNode::Waiting NodeKeeper::WaitForMachine(KeeperNode* node, const Reporting
   Emit(Note{note});
   // Nothing was counted, so an order has nothing to excuse.
   return {.start_at = now_ + decision.delay, .excused = true};
+}
+
+KeeperNode::Waiting NodeKeeper::ComeBack(KeeperNode* node, const Reporting& gone) {
+  const RestartPolicy::Decision decision = node->disruptions.OnExit(
+      gone.progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
+  const TimePoint start_at =
+      std::max(now_ + decision.delay, node->started_at + options_.restarts.backoff_initial);
+  Emit(Note{RestartNote(gone.exit, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
+  return {.start_at = start_at, .excused = true};
 }
 
 }  // namespace muster::scaler

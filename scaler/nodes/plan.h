@@ -43,6 +43,9 @@ struct NodePlan {
   Resources limits;
   /// The limits of a running life before the newest change, which may still be refused.
   std::optional<Resources> former_limits;
+  /// The limits within which its newest process ran, so it had a place with them. None: it never
+  /// had a process.
+  std::optional<Resources> placed_limits;
   Ending ending = Ending::kNone;
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 #include <algorithm>
 
 namespace muster::scaler {
@@ -96,8 +98,9 @@ std::optional<std::string> Arbiter::Refusal(const JobView& view, Proposal* propo
 std::optional<std::string> Arbiter::OverRate(const JobView& view, const Proposal& proposal) const {
   const auto open = open_.find(proposal.target);
   if (open != open_.end()) {
-    return fmt::format("{} is in the middle of a {} by {}", proposal.target,
-                       ToString(open->second.proposal.action), open->second.proposal.policy);
+    return fmt::format("a {} of {} by {} is still in progress",
+                       ToString(open->second.proposal.action), proposal.target,
+                       open->second.proposal.policy);
   }
   const auto own = options_.cooldowns.find(proposal.policy);
   const std::chrono::seconds cooldown =
@@ -108,7 +111,7 @@ std::optional<std::string> Arbiter::OverRate(const JobView& view, const Proposal
                        cooldown.count());
   }
   if (interventions_.size() >= options_.interventions_per_hour) {
-    return fmt::format("{} interventions within an hour, as many as are allowed",
+    return fmt::format("there were {} interventions in the last hour, and no more are allowed",
                        interventions_.size());
   }
   return std::nullopt;
@@ -139,10 +142,10 @@ std::optional<std::string> Arbiter::FitLimits(const JobView& view, Proposal* pro
     *remark = fmt::format("raised to the minimum of {}: {}", node->name, ToString(after));
     return std::nullopt;
   }
-  const std::string cut = fmt::format("of the {} that are wanted, {} allows {}", ToString(wanted),
+  const std::string cut = fmt::format("{} are wanted, but {} allows only {}", ToString(wanted),
                                       ToString(bound, node->role), ToString(after));
   const bool changes = after != node->limits;
-  if (!changes && proposal->action == Action::kResize) return cut + ", as much as there is now";
+  if (!changes && proposal->action == Action::kResize) return cut + ", which the node has already";
   *remark = cut;
   return std::nullopt;
 }
@@ -158,10 +161,11 @@ std::optional<std::string> Arbiter::FitWorkers(const JobView& view, Proposal* pr
   if (after == wanted) return std::nullopt;
   const std::string limit = room.bound == Bound::kNone ? "the job file's range of worker counts"
                                                        : ToString(room.bound, NodeRole::kWorker);
-  const std::string cut = fmt::format("of {} workers, {} allows {}", wanted, limit, after);
+  const std::string cut = fmt::format("{} wanted, but {} allows {}",
+                                      CountText(wanted, "worker is", "workers are"), limit, after);
   const auto now = static_cast<uint32_t>(std::ranges::count_if(
       view.nodes, [](const NodeView& node) { return node.role == NodeRole::kWorker; }));
-  if (after == now) return cut + ", as many as there are";
+  if (after == now) return cut + ", which is the number already";
   *remark = cut;
   return std::nullopt;
 }

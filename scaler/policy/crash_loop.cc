@@ -77,14 +77,18 @@ std::vector<Proposal> PlatformKillPolicy::Step(const JobView& view) {
   std::vector<Proposal> proposals;
   for (const NodeEnd& end : view.ends) {
     const NodeView* node = FindNode(view, end.node);
-    if (node == nullptr || end.cause != EndCause::kPlatform) continue;
+    const bool disrupted = end.cause == EndCause::kDisrupted;
+    if (node == nullptr || (end.cause != EndCause::kPlatform && !disrupted)) continue;
     Proposal proposal = RestartAsItWas(name(), *node);
     proposal.evidence = {{"memory peak", static_cast<double>(end.memory_peak_bytes), "bytes"},
                          {"memory limit", static_cast<double>(end.memory_limit_bytes), "bytes"}};
+    const std::string how =
+        disrupted ? DisruptionText(end.disruption, end.disruption_text)
+                  : "No counter says that memory ran out, so it was killed from outside";
     proposal.because = fmt::format(
-        "{} ended with {}. No counter says that memory ran out, so it was killed from outside. It "
-        "starts again with the same limits, and this end does not count against it",
-        node->name, end.exit);
+        "{} ended with {}. {}. It starts again with the same limits, and this end does not count "
+        "against it",
+        node->name, end.exit, disrupted ? "Its place was taken away: " + how : how);
     proposals.push_back(std::move(proposal));
   }
   return proposals;

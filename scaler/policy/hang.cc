@@ -250,15 +250,16 @@ std::optional<Proposal> HangPolicy::Answer(const JobView& view, const NodeView& 
   const std::optional<TimePoint>& dumped_at = nodes_.at(node.name).dumped_at;
   if (dumped_at.has_value() && view.now - *dumped_at < options_.dump_grace) return std::nullopt;
   const bool restart = dumped_at.has_value();
-  return Proposal{.policy = name(),
-                  .action = restart ? Action::kRestart : Action::kDumpStacks,
-                  .target = node.name,
-                  .before = restart ? Amount(node.limits) : Amount(),
-                  .after = restart ? Amount(node.limits) : Amount(),
-                  .evidence = std::move(evidence),
-                  .because = fmt::format("{} {}, {}", node.name, what,
-                                         restart ? "its stacks were asked for: it is started again"
-                                                 : "so its stacks are written into its log")};
+  return Proposal{
+      .policy = name(),
+      .action = restart ? Action::kRestart : Action::kDumpStacks,
+      .target = node.name,
+      .before = restart ? Amount(node.limits) : Amount(),
+      .after = restart ? Amount(node.limits) : Amount(),
+      .evidence = std::move(evidence),
+      .because = fmt::format("{} {}, {}", node.name, what,
+                             restart ? "its stacks were requested before: it is started again"
+                                     : "so its stacks are written into its log")};
 }
 
 nanoseconds HangPolicy::AllowedAlone(const Node& state) const {

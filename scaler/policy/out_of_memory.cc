@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scaler/policy/no_room.h"
 #include "scaler/policy/room.h"
 
 namespace muster::scaler {
 namespace {
+
+/// For so long a size for which there was no room is not tried again.
+constexpr std::chrono::hours kRefusedFor{1};
 
 std::string Killer(EndCause cause) {
   return cause == EndCause::kKernelOutOfMemory ? "the kernel" : "the watch over its memory";
@@ -33,6 +37,7 @@ uint64_t RoundUpToMiB(double bytes) {
 }
 
 std::vector<Proposal> OutOfMemoryPolicy::Step(const JobView& view) {
+  NoteRefused(view);
   std::vector<Proposal> proposals;
   for (const NodeEnd& end : view.ends) {
     if (end.cause != EndCause::kKernelOutOfMemory && end.cause != EndCause::kOwnOutOfMemory) {
@@ -47,6 +52,29 @@ std::vector<Proposal> OutOfMemoryPolicy::Step(const JobView& view) {
     proposals.push_back(OnKill(view, *node, end));
   }
   return proposals;
+}
+
+void OutOfMemoryPolicy::NoteRefused(const JobView& view) {
+  for (const ActionTaken& taken : view.taken) {
+    const auto waited = waited_with_.find(taken.target);
+    if (taken.policy != PlaceWatch::kPolicy || taken.action != Action::kRestart) continue;
+    if (waited != waited_with_.end()) refused_[taken.target] = {waited->second, taken.at};
+  }
+  for (const NodeView& node : view.nodes) {
+    if (WaitsForRoom(node)) waited_with_[node.name] = node.limits.memory_bytes;
+  }
+}
+
+std::optional<uint64_t> OutOfMemoryPolicy::HalfwayTo(uint64_t wanted, uint64_t limit,
+                                                     const JobView& view,
+                                                     const NodeView& node) const {
+  const auto found = refused_.find(node.name);
+  if (found == refused_.end() || view.now - found->second.at >= kRefusedFor) return std::nullopt;
+  const uint64_t refused = found->second.memory_bytes;
+  if (wanted < refused || refused <= limit) return std::nullopt;
+  const uint64_t halfway = (limit + (refused - limit) / 2) >> 20 << 20;
+  const bool gains = static_cast<double>(halfway) >= options_.gain_min * static_cast<double>(limit);
+  return gains ? std::optional(halfway) : std::nullopt;
 }
 
 Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
@@ -91,6 +119,8 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
                                  .unit = "bytes"});
     after.memory_bytes = room.most.memory_bytes;
   }
+  const std::optional<uint64_t> halfway = HalfwayTo(after.memory_bytes, limit, view, node);
+  if (halfway.has_value()) after.memory_bytes = *halfway;
   if (static_cast<double>(after.memory_bytes) < options_.gain_min * static_cast<double>(limit)) {
     proposal.action = Action::kStopJob;
     proposal.target = "job";
@@ -106,7 +136,9 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
   proposal.after = after;
   proposal.because = fmt::format(
       "{}; it is started again with {}{}", killed, BytesText(after.memory_bytes),
-      bounded ? fmt::format(", all that {} allows", ToString(room.memory_bound, node.role)) : "");
+      halfway   ? ", because there was no room for more"
+      : bounded ? fmt::format(", all that {} allows", ToString(room.memory_bound, node.role))
+                : "");
   return proposal;
 }
 

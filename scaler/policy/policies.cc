@@ -14,7 +14,8 @@ std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyOptions& options) 
   policies.push_back(std::make_unique<HangPolicy>(options.hang));
   policies.push_back(std::make_unique<ServerStragglerPolicy>(options.server_straggler));
   policies.push_back(std::make_unique<WorkerStragglerPolicy>(options.worker_straggler));
-  policies.push_back(std::make_unique<WorkerCountPolicy>(options.worker_count));
+  policies.push_back(std::make_unique<NoRoomPolicy>(options.no_room));
+  policies.push_back(std::make_unique<WorkerCountPolicy>(options.worker_count, options.no_room));
   return policies;
 }
 

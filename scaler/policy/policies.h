@@ -7,6 +7,7 @@
 #include "scaler/policy/crash_loop.h"
 #include "scaler/policy/hang.h"
 #include "scaler/policy/initial_resources.h"
+#include "scaler/policy/no_room.h"
 #include "scaler/policy/out_of_memory.h"
 #include "scaler/policy/predicted_out_of_memory.h"
 #include "scaler/policy/server_straggler.h"

@@ -258,10 +258,10 @@ std::optional<Proposal> StragglerJudge::Act(const JobView& view, const NodeView&
   }
   if (state.restarts >= options_.restarts_max) return std::nullopt;
   proposal.because +=
-      fmt::format(", {}: it is started again", state.cpu_given ? "though it was given more CPU"
+      fmt::format(", {}: it is started again", state.cpu_given ? "although it was given more CPU"
                                                : span->throttled() >= options_.throttled_min
                                                    ? "and there is no more CPU for it"
-                                                   : "and not for want of CPU quota");
+                                                   : "and its CPU quota is not the reason");
   return proposal;
 }
 
@@ -282,9 +282,11 @@ bool StragglerJudge::GiveCpu(const JobView& view, const NodeView& node, const Sp
   proposal->after = after;
   proposal->because += fmt::format(", and its quota held it back for {:.0f} % of the time: ",
                                    100 * span.throttled());
-  proposal->because += foreign
-                           ? std::string("a quota that is not ours is in force, ours is set again")
-                           : fmt::format("its CPU limit becomes {:.3g} cores", after.cpus);
+  proposal->because +=
+      foreign
+          ? std::string(
+                "the quota in force is not the one that Muster set, so Muster sets its own again")
+          : fmt::format("its CPU limit becomes {:.3g} cores", after.cpus);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include "base/text.h"
 
 #include "scaler/model/sample_span.h"
 
@@ -20,6 +21,7 @@ std::string Percent(double share) {
 
 std::vector<Proposal> WorkerCountPolicy::Step(const JobView& view) {
   if (view.workers_min >= view.workers_max) return {};
+  places_.Step(view);
   const Workers workers = Look(view);
   // Between two measurements, nothing new is known, so it would only repeat the last answer.
   const std::optional<Window> window = Measure(view, workers);
@@ -149,18 +151,19 @@ std::optional<Proposal> WorkerCountPolicy::Propose(const JobView& view, const Wo
   if (workers.waiting > 0 && workers.waiting < n && n > view.workers_min) {
     const uint32_t surplus =
         std::min({workers.waiting, options_.step_max, n - std::max(view.workers_min, 1u)});
-    return Change(workers, n - surplus, window,
-                  fmt::format("{} of {} workers only wait for shards", workers.waiting, n));
+    return Change(
+        workers, n - surplus, window,
+        fmt::format("{} of {} workers do nothing but wait for shards", workers.waiting, n));
   }
   if (keeps_up) return ProposeFewer(view, workers, window);
   if (measured_.size() >= 2) return FollowModel(view, workers, window);
   if (Most(view, workers) <= n) return std::nullopt;
   return Change(
       workers, n + 1, window,
-      fmt::format("only {} workers were measured in the last {} minutes, and there are "
-                  "cores to spare: one more is tried",
-                  n,
-                  std::chrono::floor<std::chrono::minutes>(options_.measurement_age_max).count()));
+      fmt::format("in the last {} minutes, the rate was measured with {} only, and there are "
+                  "spare cores: one more worker is tried",
+                  std::chrono::floor<std::chrono::minutes>(options_.measurement_age_max).count(),
+                  CountText(n, "worker")));
 }
 
 std::optional<Proposal> WorkerCountPolicy::ProposeFewer(const JobView& view, const Workers& workers,
@@ -178,6 +181,7 @@ uint32_t WorkerCountPolicy::Most(const JobView& view, const Workers& workers) co
   const uint32_t n = workers.running;
   // More of them would wait as well.
   if (workers.waiting == n || workers.served == n) return n;
+  if (places_.missing() > 0) return n;
   if (!workers.spare.has_value()) return view.workers_max;
   if (!workers.cpus.has_value()) return n;
   const double each = options_.spare_cpus * *workers.cpus;
@@ -207,11 +211,12 @@ std::optional<Proposal> WorkerCountPolicy::FollowModel(const JobView& view, cons
     --to;
   }
   if (to == n) return std::nullopt;
-  Proposal change = Change(
-      workers, to, window,
-      to > n ? fmt::format("another worker brings {} of what one brings now", Percent(gain(n)))
-             : fmt::format("the last worker brings {} of what one brings on the average",
-                           Percent(gain(n - 1))));
+  Proposal change =
+      Change(workers, to, window,
+             to > n ? fmt::format("another worker would add {} of what a worker achieves now",
+                                  Percent(gain(n)))
+                    : fmt::format("the last worker adds {} of what a worker achieves on average",
+                                  Percent(gain(n - 1))));
   change.evidence.push_back({"predicted rate", model->Rate(to), "records/s"});
   change.evidence.push_back({"error of the fit", model->relative_error(), "ratio"});
   change.evidence.push_back(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "job/policy_options.h"
+#include "scaler/policy/no_room.h"
 #include "scaler/policy/policy.h"
 #include "scaler/policy/throughput_model.h"
 
@@ -22,10 +23,13 @@ namespace muster::scaler {
 /// A job that learns from a topic and keeps up with it is as fast as the topic, whatever its
 /// workers can do: such a rate is no measurement, and workers that are idle most of the time go.
 /// While it falls behind, a worker that brings less pays, too.
+///
+/// While workers have no place in the cluster, NoRoomPolicy alone decides.
 class WorkerCountPolicy final : public Policy {
  public:
   using Options = WorkerCountOptions;
-  explicit WorkerCountPolicy(const Options& options = {}) : options_(options) {}
+  explicit WorkerCountPolicy(const Options& options = {}, const NoRoomOptions& no_room = {})
+      : options_(options), places_(no_room) {}
 
   static constexpr const char* kName = "worker-count";
   std::string name() const override { return kName; }
@@ -70,6 +74,7 @@ class WorkerCountPolicy final : public Policy {
                   std::string because) const;
 
   Options options_;
+  PlaceWatch places_;  // in the cluster
   std::string lives_;
   std::optional<TimePoint> steady_since_;
   std::optional<TimePoint> window_begin_;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/address.h"
 #include "base/token_file.h"
 #include "scaler/rest/internal/shown.h"
 
@@ -22,10 +24,28 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
+constexpr std::array<std::string_view, 3> kLoopbackNames{"127.0.0.1", "localhost", "[::1]"};
+
+/// Under TLS, a loopback name with any port may be the end of a tunnel. No other name leads a
+/// browser to our certificate, so this opens no way for DNS rebinding.
+bool IsOfATunnel(std::string_view scheme, std::string_view host) {
+  if (scheme != "https://") return false;
+  const size_t colon = host.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == host.size()) return false;
+  const std::string_view port = host.substr(colon + 1);
+  const std::string name = Lower(host.substr(0, colon));
+  return port.find_first_not_of("0123456789") == std::string_view::npos &&
+         std::ranges::count(kLoopbackNames, name) > 0;
+}
+
 }  // namespace
 
-AccessControl::AccessControl(uint16_t port) {
-  for (const char* name : {"127.0.0.1", "localhost", "[::1]"}) {
+AccessControl::AccessControl(uint16_t port, const std::vector<std::string>& hosts, bool tls)
+    : scheme_(tls ? "https://" : "http://") {
+  for (const std::string& host : hosts) {
+    if (!IsWildcardHost(host)) hosts_.push_back(Lower(JoinHostPort(host, port)));
+  }
+  for (const std::string_view name : kLoopbackNames) {
     hosts_.push_back(fmt::format("{}:{}", name, port));
   }
 }
@@ -39,11 +59,13 @@ std::optional<Problem> AccessControl::CheckHost(const Request& request) const {
     return Refused(400, "malformed", "the request has more than one Host header");
   }
   const std::string_view host = request.Header("host").value_or("");
-  if (IsOurs(host)) return std::nullopt;
+  if (IsOurs(host) || IsOfATunnel(scheme_, host)) return std::nullopt;
+  const std::string_view tunnel = scheme_ == "https://"
+                                      ? ", or a tunnel that ends at 127.0.0.1, localhost or [::1]"
+                                      : " (a tunnel must have the same port on both ends)";
   return Refused(421, "wrong-host",
-                 fmt::format("Host is '{}', but this server is {}. Use that address (a tunnel "
-                             "must have the same port on both ends)",
-                             Shown(host), hosts_[0]));
+                 fmt::format("Host is '{}', but this server is {}. Use that address{}", Shown(host),
+                             hosts_[0], tunnel));
 }
 
 bool AccessControl::HasToken(const Request& request) const {
@@ -64,8 +86,13 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
     }
   }
   if (const auto origin = request.Header("origin")) {
-    constexpr std::string_view kScheme = "http://";
-    if (!origin->starts_with(kScheme) || !IsOurs(origin->substr(kScheme.size()))) {
+    const std::string_view host =
+        origin->starts_with(scheme_) ? origin->substr(scheme_.size()) : std::string_view();
+    // A page that came through a tunnel is ours only if it came through this one. On that machine,
+    // another program may have our names.
+    const std::string_view asked = request.Header("host").value_or("");
+    const bool same = IsOurs(asked) ? IsOurs(host) : Lower(host) == Lower(asked);
+    if (!same) {
       return Refused(
           403, "other-site",
           fmt::format("another web site asks for this action, so it is refused (Origin: {})",

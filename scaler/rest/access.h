@@ -22,8 +22,11 @@ namespace muster::scaler::rest {
 /// metadata, with Origin where a browser does not send it).
 class AccessControl {
  public:
-  /// Where we listen: 127.0.0.1, localhost and [::1] with this port are our names.
-  explicit AccessControl(uint16_t port);
+  /// Where we listen: 127.0.0.1, localhost, [::1] and `hosts` with this port are our names. With
+  /// `tls`, our own pages are at https://, and the three names of loopback may have any port, that
+  /// of a tunnel.
+  explicit AccessControl(uint16_t port, const std::vector<std::string>& hosts = {},
+                         bool tls = false);
 
   /// From now on, `Authorization: Bearer` must carry this token. If it is empty, as at the start,
   /// no request is let in.
@@ -40,6 +43,7 @@ class AccessControl {
   std::optional<Problem> CheckSite(const Request& request) const;
   bool IsOurs(std::string_view host) const;
 
+  std::string_view scheme_;
   std::string token_;
   std::vector<std::string> hosts_;
 };

@@ -302,6 +302,17 @@ void WriteFields(std::span<const Node> nodes, std::string_view prefix,
   }
 }
 
+void WriteWaits(std::span<const Node> nodes, Writer* writer) {
+  if (std::ranges::all_of(nodes, [](const Node& n) { return n.wait == NodeWait::kNone; })) return;
+  writer->Family("muster_node_waiting", "gauge",
+                 "1 while it was started and the cluster has no place for it.");
+  for (const Node& node : nodes) {
+    if (node.wait == NodeWait::kNone) continue;
+    writer->Sample(
+        {{"node", node.name}, {"role", node.role}, {"why", std::string(ToString(node.wait))}}, 1);
+  }
+}
+
 void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
   const auto write = [&](const char* name, const char* type, const char* help, const auto& get) {
     WriteNodes(nodes, name, type, help, get, writer);
@@ -309,6 +320,7 @@ void WriteProcesses(std::span<const Node> nodes, Writer* writer) {
   write("muster_node_up", "gauge", "1 while the node runs.", [](const Node& n) {
     return std::optional<double>(n.state == NodeState::kRunning ? 1 : 0);
   });
+  WriteWaits(nodes, writer);
   write("muster_node_restarts_total", "counter", "Restarts of the node in this run.",
         [](const Node& n) { return std::optional<double>(Of(n.restarts)); });
   write("muster_node_heartbeat_age_seconds", "gauge",

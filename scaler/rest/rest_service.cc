@@ -38,8 +38,9 @@ bool Reads(std::string_view method) {
 }  // namespace
 
 RestService::RestService(uint16_t port, TokenReader read_token, RestLimits limits,
-                         std::vector<StaticFile> files, TimePoint now)
-    : access_(port),
+                         std::vector<StaticFile> files, TimePoint now,
+                         const std::vector<std::string>& hosts, bool tls)
+    : access_(port, hosts, tls),
       read_token_(std::move(read_token)),
       limits_(limits),
       with_token_(limits.with_token, now),

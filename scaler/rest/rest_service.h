@@ -41,10 +41,11 @@ using TokenReader = std::function<std::string()>;
 /// by others.
 class RestService {
  public:
-  /// On `port` of this machine. A token that has changed is known within kTokenAge: who has the
-  /// new one is let in, and who has the old one no more.
+  /// On `port` of this machine, over TLS or not. A token that has changed is known within
+  /// kTokenAge: who has the new one is let in, and who has the old one no more.
   RestService(uint16_t port, TokenReader read_token, RestLimits limits,
-              std::vector<StaticFile> files, TimePoint now);
+              std::vector<StaticFile> files, TimePoint now,
+              const std::vector<std::string>& hosts = {}, bool tls = false);
 
   static constexpr std::chrono::milliseconds kTokenAge{100};
 

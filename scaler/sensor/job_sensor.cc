@@ -13,6 +13,7 @@ namespace {
 constexpr std::chrono::seconds kSteadyWindow{10};
 
 EndCause CauseOf(const NodeExited& exit, const KeptNode& kept) {
+  if (exit.disruption != Disruption::kNone && !kept.told_to_end) return EndCause::kDisrupted;
   if (exit.not_started) return EndCause::kNotStarted;
   switch (exit.memory_kill) {
     case MemoryKill::kKernel:
@@ -98,8 +99,11 @@ NodeEnd JobSensor::OnExit(const NodeExited& exit, const KeptNode& kept, TimePoin
               .exits = kept.exits,
               .memory_peak_bytes = exit.memory_peak_bytes,
               .memory_limit_bytes = exit.memory_limit_bytes,
+              .disruption = exit.disruption,
+              .pid = exit.pid,
               .meaning = Explain(exit.exit),
-              .last_words = exit.last_words};
+              .last_words = exit.last_words,
+              .disruption_text = exit.disruption_text};
   // No limit of its own was hit: none would have helped.
   if (exit.memory_kill == MemoryKill::kMachine) end.memory_limit_bytes = 0;
   OnEnd(end);
@@ -138,7 +142,7 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
     node.state = NodeStateOf(each, says, StateReader::kPolicies);
     node.drained = says.has_value() && says->drain == DrainState::kDrained;
     if (seen != nullptr) HearTotals(each, *seen, &node);
-    if (round_.has_value() && each.runs()) AddSample(each, &node);
+    if (round_.has_value() && each.runs()) AddSample(each, seen, &node);
   }
   view_.nodes = std::move(nodes);
   if (master_.has_value()) {
@@ -166,6 +170,10 @@ NodeView JobSensor::NodeOf(const KeptNode& kept) {
   }
   node.started_at = kept.started_at;
   node.limits = kept.limits;
+  node.wait = kept.wait;
+  node.waits_since = kept.waits_since;
+  node.wait_reason = kept.wait_reason;
+  node.placed_limits = kept.placed_limits;
   const RoleShape& role = shape_.roles[kept.role];
   node.requested = role.requested;
   node.min = role.min;
@@ -199,15 +207,21 @@ void JobSensor::HearTotals(const KeptNode& kept, const MasterNode& seen, NodeVie
   trained_ |= life.worker().records > 0;
 }
 
-void JobSensor::AddSample(const KeptNode& kept, NodeView* node) {
+void JobSensor::AddSample(const KeptNode& kept, const MasterNode* seen, NodeView* node) {
   const auto found = round_->readings.find(kept.name);
-  const bool read = found != round_->readings.end() && found->second.start == kept.starts;
+  const bool measured = found != round_->readings.end() && found->second.start == kept.starts;
+  std::optional<NodeReading> reading;
+  if (measured) {
+    reading = found->second;
+  } else if (seen != nullptr && seen->usage.has_value()) {
+    reading = NodeReading{.node = kept.name, .start = kept.starts, .usage = *seen->usage};
+  }
   NodeLife& life = lives_.at(kept.name);
   // Before anything is known, there is nothing to hold on to.
-  if (!read && node->samples.empty() && !life.heard()) return;
+  if (!reading.has_value() && node->samples.empty() && !life.heard()) return;
   // The present second was already handled.
   if (!node->samples.empty() && node->samples.back().at >= round_->at) return;
-  node->samples.push_back(life.Sample(read ? &found->second : nullptr, round_->at));
+  node->samples.push_back(life.Sample(reading.has_value() ? &*reading : nullptr, round_->at));
   // Now and then many at once: to take one from the front moves all others.
   constexpr size_t kSlack = 60;
   if (node->samples.size() < options_.samples_max + kSlack) return;

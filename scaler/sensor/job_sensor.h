@@ -67,8 +67,8 @@ class JobSensor {
   explicit JobSensor(JobShape shape) : JobSensor(std::move(shape), Options{}) {}
   JobSensor(JobShape shape, const Options& options);
 
-  /// Once a second: of every node that runs, as far as it could be read. One whose reading is
-  /// missing keeps its last figures.
+  /// Once a second: of every node that runs, as far as the host could read it. For one whose
+  /// reading is missing, its own figures count (NodeStatus::own_usage), else its last ones.
   void OnReading(std::vector<NodeReading> readings, TimePoint at, WallTime wall);
   /// Once a second: the running total of what no program used of the machine's cores (MachineIdle);
   /// nothing: it cannot be had.
@@ -111,7 +111,8 @@ class JobSensor {
   /// The master's word about this life of the node; nullptr when it has none.
   const MasterNode* SeenOf(const KeptNode& kept) const;
   void HearTotals(const KeptNode& kept, const MasterNode& seen, NodeView* node);
-  void AddSample(const KeptNode& kept, NodeView* node);
+  /// Of the newest reading; without one, of what the process told the master of itself.
+  void AddSample(const KeptNode& kept, const MasterNode* seen, NodeView* node);
   void WatchReplay();
   Activity ActivityNow(TimePoint now) const;
   std::optional<double> IdleCpus() const;

@@ -46,6 +46,7 @@ MasterNode ToMasterNode(const NodeStatus& node) {
   const bool heard = node.state == NodeState::kRunning || node.state == NodeState::kLost;
   if (heard && node.worker.has_value()) seen.worker = ToWorkerTotals(*node.worker);
   if (heard && node.server.has_value()) seen.server = ToServerTotals(*node.server);
+  if (node.own_usage.has_value()) seen.usage = ToNodeUsage(*node.own_usage);
   return seen;
 }
 
@@ -84,6 +85,16 @@ void AddDataset(const DatasetStatus& dataset, MasterDigest* digest, Backlog* bac
 }
 
 }  // namespace
+
+NodeUsage ToNodeUsage(const ProcessUsage& usage) {
+  return {.cpu = Micros(usage.cpu_us),
+          .throttled = Micros(usage.throttled_us),
+          .memory_bytes = usage.memory_bytes,
+          .memory_peak_bytes = usage.memory_peak_bytes,
+          .memory_limit_bytes = usage.memory_limit_bytes,
+          .memory_pressure_percent = std::nullopt,
+          .cpu_pressure_percent = std::nullopt};
+}
 
 MasterDigest Digest(const JobStatus& status, TimePoint asked_at) {
   MasterDigest digest{

@@ -22,6 +22,8 @@ struct MasterNode {
   /// Running totals; 0 when the process has not told them yet.
   WorkerTotals worker;
   ServerTotals server;
+  /// As its process measured itself; none: not told.
+  std::optional<NodeUsage> usage;
 };
 
 /// What sensors take from one answer of the master.
@@ -43,6 +45,9 @@ struct MasterDigest {
   bool sources_away = false;  // a topic cannot be reached
   std::map<std::string, MasterNode> nodes;
 };
+
+/// What a process measured of itself, as a host would have measured it.
+NodeUsage ToNodeUsage(const ProcessUsage& usage);
 
 MasterDigest Digest(const JobStatus& status, TimePoint asked_at);
 

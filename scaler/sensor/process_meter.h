@@ -13,7 +13,8 @@
 
 namespace muster::scaler {
 
-/// The usage of the job's own processes, master and scaler, which no host of nodes has started.
+/// The usage of processes that no host of nodes has started: the job's own master and scaler, and
+/// nodes that another machine runs (`muster join`).
 /// Pure; not thread-safe.
 class ProcessMeter {
  public:

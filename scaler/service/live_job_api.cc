@@ -11,6 +11,7 @@
 #include "admin/shard_id.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "proto/status/joined_node.h"
 
 namespace muster::scaler {
 namespace {
@@ -203,7 +204,8 @@ absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
   absl::StatusOr<rest::Event> event = absl::InternalError("not taken");
   MUSTER_RETURN_IF_ERROR(
       calls_->Run([&] { event = orders_->Take(wish); }, options_.order_deadline));
-  if (!event.ok() || !IsMasters(wish.order)) return event;
+  const bool is_masters = IsMasters(wish.order) || DrainsJoined(wish.order);
+  if (!event.ok() || !is_masters) return event;
   // Told first, then asked for: it alone can judge.
   const absl::Status asked = ForPeople(AskMasterFor(wish));
   if (asked.ok()) return event;
@@ -220,11 +222,24 @@ absl::Status LiveJobApi::AskMasterFor(const Wish& wish) {
     request.set_reason(wish.reason);
     return master_->Cancel(request);
   }
+  if (const auto* drain = std::get_if<EndNode>(&wish.order)) {
+    v1::DrainNodeRequest request;
+    request.set_node(drain->node);
+    return master_->DrainNode(request).status();
+  }
   v1::RetryShardsRequest request;
   for (const std::string& id : std::get<RetryShards>(wish.order).ids) {
     MUSTER_ASSIGN_OR_RETURN(*request.add_shards(), ParseShardId(id));
   }
   return master_->RetryShards(request).status();
+}
+
+bool LiveJobApi::DrainsJoined(const Order& order) const {
+  const auto* const drain = std::get_if<EndNode>(&order);
+  if (drain == nullptr) return false;
+  const std::shared_ptr<const Picture> picture = board_->Look();
+  const absl::StatusOr<const rest::Node*> node = rest::FindNode(*picture, drain->node);
+  return node.ok() && IsJoined(**node);
 }
 
 absl::Status LiveJobApi::Complete(RetryShards* retry) {

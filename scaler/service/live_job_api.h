@@ -85,6 +85,8 @@ class LiveJobApi final : public rest::JobApi {
   absl::StatusOr<Answer> AskMaster(const std::function<absl::StatusOr<Answer>()>& ask);
 
   absl::Status AskMasterFor(const Wish& wish);
+  /// Only the master reaches a node that `muster join` runs.
+  bool DrainsJoined(const Order& order) const;
   /// The ids of all FAILED shards when a person named none. InvalidArgument: one is no id.
   absl::Status Complete(RetryShards* retry);
   absl::StatusOr<std::vector<std::string>> FailedShards();

@@ -19,6 +19,8 @@ void ApplyKept(const KeptNode& kept, rest::Node* node) {
   if (kept.state == KeptNode::State::kDraining && node->drain == DrainState::kNone) {
     node->drain = DrainState::kDraining;
   }
+  node->wait = kept.wait;
+  node->wait_reason = kept.wait_reason;
   node->role = ToString(kept.role);
   if (!same_life) {
     // Figures of an earlier life would be taken for those of this one.

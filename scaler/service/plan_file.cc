@@ -67,6 +67,9 @@ absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
   if (json.contains("former_limits")) {
     MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("former_limits"), &node.former_limits.emplace()));
   }
+  if (json.contains("placed_limits")) {
+    MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("placed_limits"), &node.placed_limits.emplace()));
+  }
   if (json.contains("ending")) {
     MUSTER_RETURN_IF_ERROR(TakeName(json.at("ending"), "ending", kEndings, &node.ending));
   }
@@ -87,6 +90,7 @@ std::string PlanToJson(const Plan& plan) {
                    {"limits", ToJson(node.limits)},
                    {"ending", kEndings[static_cast<size_t>(node.ending)].second}};
     if (node.former_limits.has_value()) nodes[name]["former_limits"] = ToJson(*node.former_limits);
+    if (node.placed_limits.has_value()) nodes[name]["placed_limits"] = ToJson(*node.placed_limits);
   }
   nlohmann::json json = {{"run_id", plan.run_id},
                          {"began_wall_us", plan.began_wall_us},

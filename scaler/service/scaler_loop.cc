@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "proto/status/joined_node.h"
 #include "scaler/service/plan_file.h"
 
 namespace muster::scaler {
@@ -58,13 +59,15 @@ ScalerLoop::ScalerLoop(Parts parts)
   const std::vector<rest::Event> told = log_->Events(0, UINT32_MAX).events;
   decider_.Adopt(told, began, clock_->Wall(), clock_->Now());
   watch_.Adopt(told, began);
+  // Workers that were given up for want of room are tried again after a restart, too.
+  if (decider_.adopted_scale().has_value()) sensor_.OnTaken(*decider_.adopted_scale());
   for (const std::string& node : parts.adoption.died) {
     events_.push_back(host_->DeathOf(node, parts.adoption.plan.nodes.at(node).starts));
   }
 }
 
 KeeperOutcome ScalerLoop::Run() {
-  while (!keeper_.outcome().has_value()) {
+  while (!keeper_.outcome().has_value() && !left_) {
     Beat();
     // Before anything is started, because a node's limits are decided first.
     if (!round_at_.has_value() || clock_->Now() - *round_at_ >= kRoundInterval) Round();
@@ -74,6 +77,10 @@ KeeperOutcome ScalerLoop::Run() {
     if (!keeper_.outcome().has_value()) Wait();
   }
   calls_->Close();
+  if (left_) {
+    log_->Flush();
+    return {.state = KeeperOutcome::State::kStopped, .reason = "told to leave"};
+  }
   history_.Finish(status_.has_value() && status_->state == JobState::kSucceeded);
   Round();
   if (keeper_.outcome()->state != KeeperOutcome::State::kStopped) host_->EndRun();
@@ -98,8 +105,10 @@ void ScalerLoop::Wait() {
   signalfd_siginfo info;
   while (options_.signal_fd >= 0 &&
          ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
-    Log(LogLevel::kInfo, "signal {}: ending every node", info.ssi_signo);
-    events_.push_back(StopWanted{});
+    left_ = options_.leaves_at_signal;
+    Log(LogLevel::kInfo, "signal {}: {}", info.ssi_signo,
+        left_ ? "leaving the nodes to another scaler" : "ending every node");
+    if (!left_) events_.push_back(StopWanted{});
   }
   for (MasterLink::Answer& answer : link_->TakeAnswers()) Hear(std::move(answer));
   const uint64_t over = link_->reports_over();
@@ -168,6 +177,9 @@ void ScalerLoop::SavePlan() {
 void ScalerLoop::Round() {
   round_at_ = clock_->Now();
   log_->Flush();
+  if (std::string why = host_->WhyAbandoned(); !why.empty()) {
+    events_.push_back(RunAbandoned{std::move(why)});
+  }
   watch_.OnTime(round_at_.value());
   Measure();
   Decide();
@@ -188,6 +200,10 @@ void ScalerLoop::Measure() {
 void ScalerLoop::MeasureOwn() {
   if (!status_.has_value()) return;
   for (const NodeStatus& node : status_->nodes) {
+    // No host of ours runs what another machine has joined.
+    if (IsJoined(node) && node.own_usage.has_value()) {
+      own_.OnReading(node.name, node.pid, ToNodeUsage(*node.own_usage), clock_->Now());
+    }
     if (node.role != ToString(NodeRole::kMaster) && node.role != ToString(NodeRole::kScaler)) {
       continue;
     }
@@ -276,6 +292,11 @@ void ScalerLoop::Do(const AskCancel& effect) {
   link_->AskFail(effect.reason);
 }
 
+void ScalerLoop::Do(const AskDrainJob& effect) {
+  decider_.Tell(Action::kDrain, "job", effect.why, *view_);
+  link_->AskDrain();
+}
+
 void ScalerLoop::Do(const RestartDelayed& effect) {
   decider_.Tell(Action::kRestart, effect.node, effect.why, *view_);
 }
@@ -299,6 +320,11 @@ HumanFacts ScalerLoop::Facts() const {
   facts.paused = decider_.paused();
   facts.workers = keeper_.plan().workers;
   for (const rest::Policy& policy : decider_.policies()) facts.policies.push_back(policy.name);
+  if (status_.has_value()) {
+    for (const NodeStatus& node : status_->nodes) {
+      if (IsJoined(node)) facts.joined.emplace(node.name, node.host);
+    }
+  }
   return facts;
 }
 

@@ -42,7 +42,7 @@ class ScalerLoop final : public OrderTaker {
   };
   explicit ScalerLoop(Parts parts);
 
-  /// Until every node is gone, or it is told to stop.
+  /// Until every node is gone, or it is told to stop or to leave.
   KeeperOutcome Run();
 
   absl::StatusOr<rest::Event> Take(const Wish& wish) override;
@@ -73,6 +73,7 @@ class ScalerLoop final : public OrderTaker {
   void Do(const DumpNode& effect);
   void Do(const SetLimits& effect);
   void Do(const AskDrainNode& effect) { link_->AskDrainNode(effect.node, effect.timeout); }
+  void Do(const AskDrainJob& effect);
   void Do(const ReleaseNode& effect) { host_->Release(effect.node); }
   void Do(const AskCancel& effect);
   void Do(const RestartDelayed& effect);
@@ -92,7 +93,7 @@ class ScalerLoop final : public OrderTaker {
   NodeKeeper keeper_;
   const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
-  ProcessMeter own_{JobSensor::Options().figure_window};  // master and scaler
+  ProcessMeter own_{JobSensor::Options().figure_window};  // master, scaler, and joined nodes
   Decider decider_;
   StatusWatch watch_;
   JobHistory history_;
@@ -107,6 +108,7 @@ class ScalerLoop final : public OrderTaker {
   std::optional<TimePoint> round_at_;
   std::optional<Plan> saved_;
   bool save_failed_ = false;
+  bool left_ = false;  // by a signal; nodes live on
 };
 
 }  // namespace muster::scaler

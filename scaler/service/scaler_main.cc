@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "admin/master_link.h"
+#include "base/address.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -52,7 +53,7 @@ Adoption AdoptFound(const ScalerOptions& options, const std::vector<FoundNode>& 
   return AdoptWithoutPlan(std::move(fresh), found);
 }
 
-absl::StatusOr<int> TakeLock(const std::string& path) {
+absl::StatusOr<int> TakeLock(const std::string& path, bool passes_lost_locks) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
   for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
@@ -60,9 +61,14 @@ absl::StatusOr<int> TakeLock(const std::string& path) {
       SleepFor(kLockPause);
       continue;
     }
-    const int error = errno;
+    const absl::Status locked =
+        ErrnoStatus(errno, fmt::format("cannot lock {}: does another scaler run here?", path));
+    if (passes_lost_locks) {
+      Log(LogLevel::kWarning, "{} It goes on without the lock", Message(locked));
+      return fd;
+    }
     ::close(fd);
-    return ErrnoStatus(error, fmt::format("cannot lock {}: does another scaler run here?", path));
+    return locked;
   }
   return fd;
 }
@@ -83,9 +89,25 @@ std::unique_ptr<rest::HttpServer> Listen(rest::HttpServerOptions options, rest::
   }
 }
 
+std::vector<std::string> NamesOf(const ScalerOptions& options) {
+  std::vector<std::string> names;
+  if (!options.rest_advertise.empty()) names.push_back(options.rest_advertise);
+  names.insert(names.end(), options.rest_names.begin(), options.rest_names.end());
+  return names;
+}
+
 absl::Status OpenRest(const ScalerOptions& options, uint16_t port, rest::HttpServer* server) {
   server->Start();
-  Log(LogLevel::kInfo, "REST interface and dashboard at http://127.0.0.1:{}/", port);
+  const std::string& host =
+      options.rest_advertise.empty() ? options.rest_host : options.rest_advertise;
+  Log(LogLevel::kInfo, "REST interface and dashboard at {}://{}/",
+      options.tls.has_value() ? "https" : "http", JoinHostPort(host, port));
+  if (!options.tls.has_value() && !IsLoopbackHost(options.rest_host)) {
+    Log(LogLevel::kWarning,
+        "INSECURE: the REST interface listens at {} without TLS (spec.security.insecure). "
+        "Everybody who sees a request can read the token in it and steer the job",
+        options.rest_host);
+  }
   return options.on_rest ? options.on_rest(port) : absl::OkStatus();
 }
 
@@ -106,10 +128,15 @@ rest::TokenReader ReaderOf(const std::string& file) {
 std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::JobApi* job,
                                            const Clock* clock) {
   uint16_t port = 0;
-  std::unique_ptr<rest::HttpServer> server = Listen({.port = options.rest_port,
-                                                     .read_token = ReaderOf(options.token_file),
-                                                     .files = dashboard::DashboardFiles()},
-                                                    job, clock, &port);
+  rest::HttpServerOptions wanted{.host = options.rest_host,
+                                 .names = NamesOf(options),
+                                 .port = options.rest_port,
+                                 .read_token = ReaderOf(options.token_file),
+                                 .files = dashboard::DashboardFiles()};
+  if (options.tls.has_value()) {
+    wanted.tls = ServerTls{.files = *options.tls, .job_id = options.job.id, .clients = {}};
+  }
+  std::unique_ptr<rest::HttpServer> server = Listen(std::move(wanted), job, clock, &port);
   if (server == nullptr) return nullptr;
   const absl::Status opened = OpenRest(options, port, server.get());
   if (opened.ok()) return server;
@@ -120,12 +147,16 @@ std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::J
 }  // namespace
 
 MasterTarget MasterTargetOf(const ScalerOptions& options) {
-  return {.address = options.master_address, .job = options.job, .token_file = options.token_file};
+  return {.address = options.master_address,
+          .job = options.job,
+          .token_file = options.token_file,
+          .tls = options.tls};
 }
 
 absl::StatusOr<KeeperOutcome> RunScaler(const ScalerOptions& options, const Clock* clock) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(options.directory));
-  MUSTER_ASSIGN_OR_RETURN(const int lock, TakeLock(options.directory + "/lock"));
+  MUSTER_ASSIGN_OR_RETURN(const int lock,
+                          TakeLock(options.directory + "/lock", options.passes_lost_locks));
   absl::Cleanup unlock = [lock] { ::close(lock); };
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<EventLog> events,
                           EventLog::Open(options.directory, {}, clock));

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "admin/admin_client.h"
@@ -15,6 +17,7 @@
 #include "scaler/nodes/node_keeper.h"
 #include "scaler/nodes/plan.h"
 #include "scaler/sensor/job_sensor.h"
+#include "security/credentials.h"
 
 namespace muster::scaler {
 
@@ -22,6 +25,8 @@ struct ScalerOptions {
   JobIdentity job;
   std::string run_id;
   std::string master_address;
+  /// The scaler's certificate, for the master and for REST; without one, both are plain text.
+  std::optional<CredentialFiles> tls;
   /// Of a run that begins.
   uint32_t servers = 1;
   uint32_t workers = 1;
@@ -37,14 +42,22 @@ struct ScalerOptions {
   std::function<absl::StatusOr<std::unique_ptr<NodeHost>>()> open_host;
   /// Of the job: the master is asked with it, and who asks us shows it (base/token_file.h).
   std::string token_file;
-  /// The REST interface: a port of 127.0.0.1 (0 = one that is free), and what to do with the port
+  /// The REST interface: a port (0 = one that is free), its host, and what to do with the port
   /// once it is open.
   uint16_t rest_port = 0;
+  std::string rest_host = "127.0.0.1";
+  std::string rest_advertise;           // the host by which others reach it; empty: rest_host
+  std::vector<std::string> rest_names;  // other hosts that requests may name
   std::function<absl::Status(uint16_t port)> on_rest;
   /// An eventfd that is counted up ten times a second; -1 = none.
   int beat_fd = -1;
   /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none.
   int signal_fd = -1;
+  /// A signal ends the scaler alone: nodes live on, and another scaler continues the run.
+  bool leaves_at_signal = false;
+  /// Several machines share `directory`, so a lost one may still have the lock. It is then passed
+  /// over: something else keeps two scalers from acting.
+  bool passes_lost_locks = false;
 };
 
 /// Where the job's master is asked.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -161,8 +162,21 @@ void DescribedJob::Start(NodeView* node) {
   node->samples.clear();
 }
 
+bool DescribedJob::HasRoom(const NodeView& node) const {
+  const auto until = no_room_until_.find(node.name);
+  return until == no_room_until_.end() || view_.now >= until->second;
+}
+
+void DescribedJob::Wait(NodeView* node) {
+  node->state = NodeState::kWaiting;
+  node->wait = NodeWait::kUnschedulable;
+  node->wait_reason = "as described";
+  node->waits_since = view_.now;
+}
+
 void DescribedJob::End(NodeView* node, EndCause cause, std::string exit) {
   if (!RunsNow(*node)) return;
+  node->placed_limits = node->limits;
   Node& state = nodes_.at(node->name);
   const bool progressed =
       node->state == NodeState::kRunning && view_.records_trained > state.progress_at_start;
@@ -177,7 +191,7 @@ void DescribedJob::End(NodeView* node, EndCause cause, std::string exit) {
                    .exits = exits.exits(),
                    .memory_peak_bytes = static_cast<uint64_t>(state.memory),
                    .memory_limit_bytes = node->limits.memory_bytes});
-  state.excused = cause == EndCause::kAsked;
+  state.excused = cause == EndCause::kAsked || cause == EndCause::kDisrupted;
   if (!state.excused) {
     exits.OnExit(progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   }
@@ -209,7 +223,14 @@ void DescribedJob::StartDue() {
   for (NodeView& node : view_.nodes) {
     const Node& state = nodes_.at(node.name);
     const bool waits = node.state == NodeState::kPlanned || node.state == NodeState::kExited;
-    if (waits && view_.now >= state.starts_at) Start(&node);
+    const bool placed = node.state == NodeState::kWaiting && HasRoom(node);
+    if (placed) node.wait = NodeWait::kNone;
+    if (placed || (waits && view_.now >= state.starts_at)) {
+      // A start that has waited for its place is the same start.
+      if (placed) --node.start;
+      Start(&node);
+      if (!HasRoom(node)) Wait(&node);
+    }
     if (node.state == NodeState::kStarting && view_.now >= nodes_.at(node.name).works_at) {
       node.state = NodeState::kRunning;
     }
@@ -235,6 +256,11 @@ void DescribedJob::Befall(const Happening& happening) {
   } else if (std::holds_alternative<Happening::Hangs>(happening.what)) {
     state.hangs = true;
     state.hangs_stay = happening.stays;
+  } else if (const auto* preempted = std::get_if<Happening::Preempted>(&happening.what)) {
+    const bool ran = RunsNow(*node);
+    End(&*node, EndCause::kDisrupted, "SIGTERM");
+    if (ran) ends_.back().disruption = Disruption::kPreempted;
+    no_room_until_[node->name] = view_.now + preempted->no_room;
   } else {
     const double growth =
         static_cast<double>(std::get<Happening::Grows>(happening.what).bytes_per_minute);
@@ -416,12 +442,22 @@ void DescribedJob::CarryOut(const RestartNode& order) {
 void DescribedJob::CarryOut(const ScaleWorkers& order) {
   uint32_t workers = 0;
   for (const NodeView& node : view_.nodes) workers += node.role == NodeRole::kWorker ? 1 : 0;
-  for (; workers < order.workers && workers < DescribedSpec::kReplicasMax; ++workers) {
-    AddNode(NodeRole::kWorker, workers);
+  for (uint32_t number = 0; workers < order.workers && number < DescribedSpec::kReplicasMax;
+       ++number) {
+    if (FindNode(view_, fmt::format("{}-{}", ToString(NodeRole::kWorker), number)) != nullptr) {
+      continue;
+    }
+    AddNode(NodeRole::kWorker, number);
+    ++workers;
   }
   for (; workers > order.workers && workers > 1; --workers) {
-    nodes_.erase(view_.nodes.back().name);
-    view_.nodes.pop_back();
+    // Who waits for a place leaves first, then the newest.
+    auto leaves = std::ranges::find(view_.nodes, NodeState::kWaiting, &NodeView::state);
+    if (leaves == view_.nodes.end() || leaves->role != NodeRole::kWorker) {
+      leaves = std::prev(view_.nodes.end());
+    }
+    nodes_.erase(leaves->name);
+    view_.nodes.erase(leaves);
   }
 }
 

@@ -71,6 +71,8 @@ class DescribedJob {
   const DescribedRole& RoleOf(const NodeView& node) const;
   void AddNode(NodeRole role, uint32_t number);
   void Start(NodeView* node);
+  void Wait(NodeView* node);
+  bool HasRoom(const NodeView& node) const;
   void End(NodeView* node, EndCause cause, std::string exit);
   void Befall(const Happening& happening);
   void StartDue();
@@ -87,6 +89,8 @@ class DescribedJob {
   JobView view_;
   std::map<std::string, Node> nodes_;
   std::map<std::string, RestartPolicy> exits_;  // by node, of all its lives
+  /// By node: until then there is no room for it.
+  std::map<std::string, TimePoint> no_room_until_;
   std::chrono::seconds elapsed_{0};
   double requests_last_ = 0;  // of all workers, in the second before
   double trained_ = 0;

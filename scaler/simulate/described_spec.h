@@ -50,9 +50,14 @@ struct Happening {
     uint64_t bytes_per_minute = 0;
   };
 
+  /// A cluster takes its place away, and has no room for it for so long.
+  struct Preempted {
+    std::chrono::seconds no_room{0};
+  };
+
   std::chrono::seconds at{0};
   std::string node;  // "worker-1"
-  std::variant<Killed, Slow, Quota, Exits, Hangs, Grows> what;
+  std::variant<Killed, Slow, Quota, Exits, Hangs, Grows, Preempted> what;
   /// Slow, Quota, Hangs, Grows: of the machine or the data, so that another start does not help.
   bool stays = false;
 };

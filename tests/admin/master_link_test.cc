@@ -47,6 +47,9 @@ class FakeAdminClient final : public AdminClient {
     if (status.ok()) state_->last_report = request;
     return request.node() == "bad" ? absl::InvalidArgumentError("has no node") : status;
   }
+  absl::StatusOr<v1::JoinNodeResponse> JoinNode(const v1::JoinNodeRequest&) override {
+    return absl::UnimplementedError("");
+  }
   absl::Status Drain() override { return Enter("drain"); }
   absl::Status Cancel(const v1::CancelRequest& request) override {
     return Enter((request.failed() ? "fail " : "cancel ") + request.reason());

@@ -10,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from speed import flights, phases, snapshots, tax  # noqa: E402
+from speed import flights, phases, snapshots, tax, tls  # noqa: E402
 
 MS = 1_000_000
 
@@ -137,6 +137,22 @@ class TaxTest(unittest.TestCase):
 
     def test_every_figure_is_there(self):
         self.assertLess(set(tax.FIGURES), set(tax.of_pairs({"with_ns": [1], "without_ns": [1], "forgetting_ns": [1], "rows_a_part": 1})))
+
+
+class TlsTest(unittest.TestCase):
+    def test_what_is_worse_with_tls_is_below_one(self):
+        def one(rate, cpu):
+            return {"rows_per_second": rate * 1e6, "server_cpu_ns": cpu, "worker_cpu_ns": cpu}
+        found = tls.summaries("pull", [{tls.PLAIN: one(8, 50), tls.TLS: one(4, 200)}])
+        self.assertEqual((found["rows_per_second"][tls.PLAIN]["median"], found["rows_per_second"]["ratio"]["median"]), (8, 0.5))
+        self.assertEqual((found["server_cpu_ns"][tls.TLS]["median"], found["server_cpu_ns"]["ratio"]["median"]), (200, 0.25))
+
+    def test_only_the_encryption_differs(self):
+        class Options:
+            smoke = False
+        plain, encrypted = (vars(tls.job_of(Options, "small", how)) for how in (tls.PLAIN, tls.TLS))
+        self.assertEqual({name for name in plain if plain[name] != encrypted[name]}, {"tls"})
+        self.assertTrue(plain["tcp"])
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class OneFactTest(unittest.TestCase):
         self.assertEqual((torch_rpc.KEY_FILE_MAGIC, torch_rpc.KEY_FILE_WORDS), (magic, words))
 
     def test_a_folder_that_no_unix_socket_fits_into(self):
-        with open(os.path.join(ROOT, "ps", "net", "lane.h"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, "net", "endpoints.h"), encoding="utf-8") as file:
             longest = int(re.search(r"kUnixPathMax = (\d+)", file.read()).group(1))
         self.assertGreater(len(ours.TCP_ONLY), longest)
 

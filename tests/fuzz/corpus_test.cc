@@ -55,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Target{"master_requests", FuzzMasterRequests},
                       Target{"master_answers", FuzzMasterAnswers}, Target{"npy", FuzzNpy},
                       Target{"rest_requests", FuzzRestRequests},
-                      Target{"scaler_files", FuzzScalerFiles}),
+                      Target{"scaler_files", FuzzScalerFiles},
+                      Target{"kubernetes_answers", FuzzKubernetesAnswers}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -29,5 +29,7 @@ void FuzzNpy(std::string_view input);
 void FuzzRestRequests(std::string_view input);
 /// Lines of what a scaler keeps on disk: its events, and the history of the job.
 void FuzzScalerFiles(std::string_view input);
+/// What a Kubernetes API server answers, a kubeconfig, or what a credential plugin prints.
+void FuzzKubernetesAnswers(std::string_view input);
 
 }  // namespace muster::testing

@@ -31,6 +31,8 @@ RARE_PATHS = {
     "reasserted_leases": ["master"],
 }
 AIMED_MAX = 40
+# Jobs with a planted bug, until one shows it.
+TRIES = 4
 
 
 def fail(message):
@@ -149,11 +151,11 @@ def parse_options():
     return parser.parse_args()
 
 
-def main():
-    options = parse_options()
-    rng = random.Random(options.seed)
+def one_job(options, seed):
+    """One job from its data to its end. Returns the differences from the closed form, which only a planted bug may cause."""
+    rng = random.Random(seed)
     with counter_job.CounterJob(
-        options, seed=options.seed, records=options.records, evaluate_records=options.evaluate_records,
+        options, seed=seed, records=options.records, evaluate_records=options.evaluate_records,
         slow_us=options.slow_us, threads=options.threads, encoding=options.encoding,
     ) as job:
         job.write_data(rng)
@@ -161,11 +163,19 @@ def main():
         run_job(job, options, rng)
         summary = job.require_complete()
         if options.planted_bug:
-            if not job.differences():
-                fail(f"with the planted bug {options.planted_bug} the weights are still exact: the check sees nothing")
-        else:
-            require_rare_paths(summary)
-            job.require_closed_form()
+            return job.differences()
+        require_rare_paths(summary)
+        job.require_closed_form()
+        return []
+
+
+def main():
+    options = parse_options()
+    if not options.planted_bug:
+        one_job(options, options.seed)
+    # It shows only if a server dies between a part and its snapshot, which no single job can promise.
+    elif not any(one_job(options, seed) for seed in range(options.seed, options.seed + TRIES)):
+        fail(f"with the planted bug {options.planted_bug} the weights of {TRIES} jobs are exact: the check sees nothing")
     print("PASSED")
 
 

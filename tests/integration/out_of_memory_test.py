@@ -135,7 +135,7 @@ class OutOfMemoryTest(unittest.TestCase):
                 job.kill(run)
                 self.skipTest("groups can be written here, and cannot be hidden")
             self.wait_for(job, run, "outcomes", lambda: len(self.outcomes(self.events(job))) == len(NAMES))
-            self.expect_explained(job, "killed by Muster's own watch over its memory")
+            self.expect_explained(job, "killed by Muster for its memory")
             self.finish(job, run)
 
     def test_at_the_bound(self):

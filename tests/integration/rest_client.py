@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import os
+import ssl
 
 
 class Refused(Exception):
@@ -20,12 +21,19 @@ class Refused(Exception):
 class RestClient:
     def __init__(self, state):
         with open(os.path.join(state, "run", "rest.json"), encoding="utf-8") as file:
-            self.port = json.load(file)["port"]
+            address = json.load(file)
+        self.port = address["port"]
+        # The scaler's certificate names 127.0.0.1, too, so it is checked as any browser does.
+        ca = os.path.join(address["certificates"], "ca.crt") if address.get("certificates") else None
+        self.tls = ssl.create_default_context(cafile=ca) if ca else None
         with open(os.path.join(state, "scaler", "token"), encoding="utf-8") as file:
             self.token = file.read().strip()
 
     def _open(self, method, path, body=None, headers=None, timeout=10):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.tls is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        else:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls)
         own = {"Authorization": f"Bearer {self.token}"} | ({"Content-Type": "application/json"} if body is not None else {})
         connection.request(method, path, body=body, headers=own | (headers or {}))
         answer = connection.getresponse()

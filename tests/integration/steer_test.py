@@ -6,7 +6,9 @@ The weights are exact in the end. Python's standard library only.
 
 import json
 import os
+import pty
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -94,6 +96,53 @@ class SteerTest(unittest.TestCase):
             self.assertIn("no scaler answers", words)
             self.assertEqual(sorted(self.events()), list(range(1, len(self.events()) + 1)), "numbers without gaps")
             self.call("restart", "worker-0", "job.yaml", code=5)
+
+    def cancel_at_a_terminal(self, *answers):
+        """`muster cancel` with a person at a terminal, who gives these answers: exit code, and what the terminal showed."""
+        person, terminal = pty.openpty()
+        cancel = subprocess.Popen([self.job.muster, "cancel", "job.yaml"], cwd=self.job.folder, stdin=terminal, stdout=terminal,
+                                  stderr=terminal)
+        os.close(terminal)
+        shown = ""
+        with os.fdopen(person, "r+b", buffering=0) as screen:
+            for answer in answers:
+                asked = shown.count("[q]uit: ")
+                while shown.count("[q]uit: ") == asked:
+                    self.assertTrue(select.select([screen], [], [], PATIENCE)[0], f"no question: {shown}")
+                    try:
+                        shown += screen.read(4096).decode()
+                    except OSError:
+                        self.fail(f"it ended without a question: {shown}")
+                screen.write(f"{answer}\n".encode())
+            while True:
+                try:
+                    more = screen.read(4096)
+                except OSError:  # how a terminal ends whose last program has closed it
+                    break
+                if not more:
+                    break
+                shown += more.decode()
+        return cancel.wait(timeout=PATIENCE), shown
+
+    def test_cancel_asks_a_person_first(self):
+        with counter_job.CounterJob(options, seed=32, records=5000, epochs=2, slow_us=100000) as self.job:
+            job = self.job
+            job.snapshots = {"interval": "1h"}
+            job.write_data(random.Random(32))
+            job.write_job()
+            run = job.start()
+            job.wait_progress(run, 0.02)
+            code, shown = self.cancel_at_a_terminal("perhaps", "q")
+            self.assertEqual(code, 1, shown)
+            self.assertIn("not committed yet. Take a snapshot first", shown)
+            self.assertIn("the job was not cancelled", shown)
+            self.assertEqual(job.status()["state"], "running")
+            self.assertEqual(job.progress()[1], 0, "nothing was committed either")
+            code, shown = self.cancel_at_a_terminal("")
+            self.assertEqual(code, 0, shown)
+            self.assertIn("cancelled; what is committed stays", shown)
+            job.wait(run, 4)
+            self.assertGreater(job.progress()[1], 0, "the snapshot came first")
 
 
 def main():

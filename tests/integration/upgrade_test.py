@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs that an earlier version began and that were drained in the middle go on with this one, to exact weights.
+"""Jobs that an earlier version began and that were drained in the middle go on with this one, to exact weights. A running
+job goes on when its program's file is replaced.
 
 states/version-X.Y.tar.gz has the job file and the state directory of the counter job as that version left them, without
 logs, sockets and token. README.md beside this file says how to make one.
@@ -9,15 +10,19 @@ import argparse
 import glob
 import json
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import closed_form  # noqa: E402
+import counter_job  # noqa: E402
 
 STATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "states")
 RECORDS, EPOCHS = 2000, 2
@@ -71,6 +76,39 @@ class UpgradeTest(unittest.TestCase):
                 self.assertGreater(compared, RECORDS)
                 shutil.rmtree(self.path("out"))
                 shutil.rmtree(self.path("state"))
+
+    def test_a_running_job_outlives_its_program_file(self):
+        """Another version takes the program's name under a running job. Every node still comes back, of the old version."""
+        with counter_job.CounterJob(options, seed=5, records=4000, epochs=2, slow_us=200000) as job:
+            job.write_data(random.Random(5))
+            job.write_job()
+            job.muster = shutil.copy2(options.muster, job.path("muster"))
+            run = job.start()
+            job.wait_progress(run, 0.02)
+            # As package managers do it: the new file takes the name, and the old one lives on while it runs.
+            with open(job.path("muster.new"), "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\nexit 99\n")
+            os.chmod(job.path("muster.new"), 0o755)
+            os.rename(job.path("muster.new"), job.path("muster"))
+            job.muster = options.muster
+            for name in ("ps-0", "worker-0", "scaler", "master"):
+                dead = self.pid_of(job, name)
+                os.kill(dead, signal.SIGKILL)
+                end = time.monotonic() + 60
+                while (pid := self.pid_of(job, name)) in (None, dead):
+                    self.assertIsNone(run.poll(), job.last_words())
+                    self.assertLess(time.monotonic(), end, f"{name} does not come back\n{job.last_words()}")
+                    time.sleep(0.05)
+                self.assertEqual(os.readlink(f"/proc/{pid}/exe").endswith(" (deleted)"), name != "worker-0")
+            job.hurry()
+            job.wait(run, 0)
+            job.require_complete()
+            job.require_closed_form()
+
+    def pid_of(self, job, name):
+        """Of the node's process that runs now; None while there is none, or none is known."""
+        nodes = (job.status() or {"nodes": []})["nodes"]
+        return next((node["pid"] for node in nodes if node["name"] == name and node["state"] == "running"), None)
 
 
 if __name__ == "__main__":

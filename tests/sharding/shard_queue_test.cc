@@ -206,6 +206,48 @@ TEST(ShardQueue, CommitsAFewAtATime) {
   EXPECT_EQ(queue.committed_count(), 3u);
 }
 
+TEST(ShardQueue, AnEpochThatIsNotOpenWaits) {
+  ShardQueue queue({{DatasetMode::kTrain, 3, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  queue.OpenEpochs(1);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_EQ(queue.Peek(), std::nullopt) << "epoch 1 would be next without a barrier";
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0))) << "it judges the epoch that is open";
+  queue.SetDone(Done(2, Shard(1, 0, 0)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+  queue.OpenEpochs(2);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+}
+
+TEST(ShardQueue, EndAfterTakesEpochsAway) {
+  ShardQueue queue({{DatasetMode::kTrain, 3, 2}, {DatasetMode::kEvaluate, 0, 1}});
+  EXPECT_EQ(queue.shard_count(), 9u);
+  queue.EndAfter(4);
+  EXPECT_EQ(queue.shard_count(), 9u) << "it has no such epochs";
+  for (uint64_t i = 0; i < 2; ++i) {
+    queue.Take(Shard(0, 0, i));
+    queue.SetDone(Done(i + 1, Shard(0, 0, i)));
+  }
+  queue.EndAfter(1);
+  EXPECT_EQ(queue.shard_count(), 3u);
+  EXPECT_EQ(queue.epochs_max(), 1u);
+  EXPECT_FALSE(queue.ValidEpoch(DatasetId(0), EpochIndex(1)));
+  EXPECT_FALSE(queue.ValidEpoch(DatasetId(1), EpochIndex(1)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  queue.SetDone(Done(3, Shard(1, 0, 0)));
+  EXPECT_EQ(queue.TakeNext(), std::nullopt);
+  EXPECT_THAT(queue.CommitUpTo(DoneSeq(3), 3), SizeIs(3));
+  EXPECT_TRUE(queue.Finished());
+}
+
+TEST(ShardQueueDeathTest, AnEpochThatHasBegunIsNotTakenAway) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 1}});
+  queue.Take(Shard(0, 1, 0));
+  EXPECT_DEATH(queue.EndAfter(1), "");
+  EXPECT_DEATH(queue.EndAfter(0), "");
+}
+
 TEST(ShardQueue, RecoversHoles) {
   ShardQueue queue({{DatasetMode::kTrain, 1, 10}});
   IntervalSet committed;

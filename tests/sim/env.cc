@@ -1,5 +1,6 @@
 #include "tests/sim/env.h"
 
+#include "tests/sim/sim_master.h"
 #include "tests/sim/sim_server.h"
 
 namespace muster::sim {
@@ -12,10 +13,21 @@ Env::Env(uint64_t seed, const Knobs& knobs, bool print)
       trace(print),
       disk(knobs.disk_max, &workload, &probes),
       oracle(&workload, &disk),
+      judge(&oracle, &model_store, knobs.group_exact),
       journal(HashWords(seed, 103), &scheduler, {knobs.sync_max, knobs.wire},
               [this](const std::vector<Mutation>& mutations, const DurableState& state) {
-                oracle.OnDurable(mutations, state);
+                if (!this->knobs.group.has_value()) return oracle.OnDurable(mutations, state);
+                oracle.OnDurableInGroup(mutations);
+                judge.OnDurable(mutations, state);
               }) {}
+
+SimMaster* Env::MasterFor(Endpoint from) const {
+  for (const LostMaster& lost : lost_masters) {
+    const bool reached = lost.until > scheduler.now() && lost.reached_by.contains(from);
+    if (reached && lost.master->serving() && lost.master->process()->alive) return lost.master;
+  }
+  return master;
+}
 
 SimServer* Env::FindServer(ServerId id, ServerIncarnation incarnation, bool dead_too) const {
   for (const auto& server : servers) {

@@ -4,11 +4,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "master/core/core_options.h"
+#include "tests/sim/group/group_judge.h"
+#include "tests/sim/group/group_model.h"
 #include "tests/sim/machine/network.h"
 #include "tests/sim/machine/scheduler.h"
 #include "tests/sim/machine/sim_disk.h"
@@ -22,6 +25,7 @@
 namespace muster::sim {
 
 class SimMaster;
+class SimMember;
 class SimServer;
 
 /// Values that a seed draws once: sizes and speeds of the job.
@@ -53,6 +57,12 @@ struct Knobs {
   /// The job keeps the weights of its epochs; each begins when the one before has ended.
   bool keeps_epochs = false;
   bool losses = false;  // retention of the topic strikes before what is COMMITTED
+  /// The workers are members of a synchronous group, and there are no servers.
+  std::optional<GroupOptions> group;
+  /// Sums do not depend on how the minibatches are divided.
+  bool group_exact = true;
+  /// All trainers make the same initial state.
+  bool group_same_start = true;
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};
@@ -78,6 +88,10 @@ struct Env {
   SimDisk disk;
   SimTopic topic;
   Oracle oracle;
+  /// Of a group: what its members have stored, who they are, and what their states must be.
+  ModelStore model_store;
+  std::map<GroupProcess, SimMember*> members;
+  GroupJudge judge;
   SimJournal journal;
   /// Evaluate shards that some trainer has begun.
   std::set<ShardId> evaluated;
@@ -92,6 +106,13 @@ struct Env {
 
   /// The process in the master's slot, or null.
   SimMaster* master = nullptr;
+  /// A master whose machine is lost for the slot, while some still reach it.
+  struct LostMaster {
+    SimMaster* master = nullptr;
+    std::set<Endpoint> reached_by;
+    TimePoint until{};
+  };
+  std::vector<LostMaster> lost_masters;
   /// Every server process so far.
   std::vector<std::unique_ptr<SimServer>> servers;
   /// A process ends by itself; the supervisor listens.
@@ -101,6 +122,8 @@ struct Env {
   Rng Stream(uint64_t a, uint64_t b = 0) const { return Rng(HashWords(seed, a, b)); }
   /// The living server process with this incarnation, or null.
   SimServer* FindServer(ServerId id, ServerIncarnation incarnation, bool dead_too = false) const;
+  /// The master that a call from there reaches, or null.
+  SimMaster* MasterFor(Endpoint from) const;
   /// The server that takes a request for it, or null.
   SimServer* Listener(ServerId id, ServerIncarnation incarnation) const;
   void Exit(const ProcessRef& process, const ProcessEnd& end);

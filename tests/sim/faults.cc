@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
                    kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210,
-                   kKeptEpochs = 211;
+                   kKeptEpochs = 211, kTwoMasters = 212, kGroupKnobs = 213, kGroupFaults = 214;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -90,13 +90,13 @@ void AddRelay(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
     pause.index = static_cast<uint32_t>(worker % knobs.workers);
     pause.duration = knobs.leases.duration + Between(rng, 500, 3'500);
     plan->faults.push_back(pause);
-    Fault anew;
-    anew.kind = rng->Below(4) == 0 ? FaultKind::kLose : FaultKind::kKill;
-    anew.role = Role::kServer;
-    anew.index = static_cast<uint32_t>(rng->Below(knobs.servers));
+    Fault repeated;
+    repeated.kind = rng->Below(4) == 0 ? FaultKind::kLose : FaultKind::kKill;
+    repeated.role = Role::kServer;
+    repeated.index = static_cast<uint32_t>(rng->Below(knobs.servers));
     at += pause.duration;
-    anew.at = at - Between(rng, 0, 400);
-    if (rng->Below(2) == 0) plan->faults.push_back(anew);
+    repeated.at = at - Between(rng, 0, 400);
+    if (rng->Below(2) == 0) plan->faults.push_back(repeated);
     plan->end = std::max(plan->end, at + milliseconds(500));
     at -= Between(rng, 0, 500);
   }
@@ -189,6 +189,130 @@ void AddBrokerFaults(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
+/// The master's machine is lost for some, at any time or when a run begins. Uses a separate stream.
+void AddTwoMasters(uint64_t seed, FaultPlan* plan) {
+  Rng rng(HashWords(seed, kTwoMasters));
+  if (rng.Below(5) != 0) return;
+  for (uint64_t i = 0, count = 1 + rng.Below(3); i < count; ++i) {
+    Fault split;
+    split.kind = FaultKind::kTwoMasters;
+    split.role = Role::kMaster;
+    split.at = nanoseconds(rng.Below(static_cast<uint64_t>(plan->end.count())));
+    split.duration = Between(&rng, 100, 4'000);
+    split.other = static_cast<uint32_t>(rng.Next());
+    split.restarted = rng.Below(3) == 0;
+    split.pause = rng.Below(2) == 0 ? nanoseconds(0) : Between(&rng, 1, 2'000);
+    if (rng.Below(4) == 0) {
+      // Everything starts again just before.
+      Fault restart;
+      restart.kind = FaultKind::kRestart;
+      restart.at = split.at;
+      split.at += milliseconds(100) + nanoseconds(rng.Below(20'000'000));
+      plan->faults.push_back(restart);
+    }
+    plan->faults.push_back(split);
+    plan->end = std::max(plan->end, split.at + split.duration);
+  }
+}
+
+/// The faults of a network and of trainers, which every job has.
+void DrawAround(uint64_t seed, FaultPlan* plan) {
+  Rng network(HashWords(seed, kNetworkStream));
+  if (network.Below(5) != 0) {
+    plan->network.lost = network.Below(100);
+    plan->network.doubled = network.Below(100);
+    plan->network.late = network.Below(60);
+    plan->network.delay_max = Between(&network, 1, network.Below(4) == 0 ? 120 : 15);
+    plan->network.late_max = Between(&network, 100, 4'000);
+  }
+  Rng trainers(HashWords(seed, kTrainerStream));
+  if (trainers.Below(3) == 0) {
+    plan->trainers.fails = trainers.Below(60);
+    plan->trainers.crashes = trainers.Below(30);
+    plan->trainers.hands_back = trainers.Below(30);
+    plan->trainers.abandons = trainers.Below(10);
+  }
+}
+
+void DrawGroupKnobs(uint64_t seed, Knobs* knobs) {
+  Rng rng(HashWords(seed, kGroupKnobs));
+  knobs->servers = 0;
+  knobs->workers = static_cast<uint32_t>(2 + rng.Below(4));
+  knobs->stream = knobs->losses = knobs->keeps_epochs = knobs->late_news = knobs->slices = false;
+  knobs->compute_max = rng.Below(4) == 0 ? Between(&rng, 150, 400) : Between(&rng, 5, 80);
+  knobs->group_exact = rng.Below(2) == 0;
+  knobs->group_same_start = rng.Below(2) == 0;
+  GroupOptions group;
+  group.members_min = static_cast<uint32_t>(1 + rng.Below(2));
+  group.members_max = rng.Below(3) == 0 ? std::max(2u, knobs->workers - 1) : knobs->workers;
+  group.silence_limit = milliseconds(rng.Below(2) == 0 ? 700 : 1'500);
+  group.join_wait = milliseconds(100 + rng.Below(300));
+  group.rollback_wait = milliseconds(300 + rng.Below(1'200));
+  group.heartbeat_interval = milliseconds(50 + rng.Below(150));
+  group.checkpoint_interval = milliseconds(rng.Below(3) == 0 ? 3'000 : 100 + rng.Below(700));
+  group.inquiry_wait = milliseconds(200);
+  group.eviction = milliseconds(500);
+  group.kept_sums_max = static_cast<uint32_t>(1 + rng.Below(8));
+  knobs->group = group;
+}
+
+FaultKind DrawGroupKind(Rng* rng) {
+  const uint64_t draw = rng->Below(100);
+  if (draw < 40) return FaultKind::kKill;
+  if (draw < 46) return FaultKind::kKillInSync;
+  if (draw < 64) return FaultKind::kPause;
+  if (draw < 72) return FaultKind::kReplace;
+  if (draw < 84) return FaultKind::kCut;
+  if (draw < 88) return FaultKind::kSlowDisk;
+  if (draw < 90) return FaultKind::kJournalError;
+  if (draw < 94) return FaultKind::kDrainNode;
+  if (draw < 95) return FaultKind::kDrain;
+  return draw < 98 ? FaultKind::kRestart : FaultKind::kPowerLoss;
+}
+
+/// All members die within a moment, so that steps are lost, unless they are stored.
+void AddLossOfAll(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
+  const nanoseconds at =
+      milliseconds(300) + nanoseconds(rng->Below(static_cast<uint64_t>(plan->end.count())));
+  const uint64_t spared = rng->Below(2 * knobs.workers);
+  for (uint32_t i = 0; i < knobs.workers; ++i) {
+    Fault kill;
+    kill.at = at + Between(rng, 0, 60);
+    kill.index = i;
+    if (i != spared) plan->faults.push_back(kill);
+  }
+}
+
+FaultPlan DrawFaultsOfGroup(uint64_t seed, const Knobs& knobs) {
+  Rng rng(HashWords(seed, kGroupFaults));
+  FaultPlan plan;
+  plan.end = Between(&rng, 1'500, 6'000);
+  const uint64_t mood = rng.Below(8);
+  const uint64_t count = mood == 0  ? rng.Below(3)
+                         : mood < 6 ? 4 + rng.Below(12)
+                                    : 16 + rng.Below(20);
+  for (uint64_t i = 0; i < count; ++i) {
+    Fault fault;
+    fault.at = milliseconds(200) + nanoseconds(rng.Below(static_cast<uint64_t>(plan.end.count())));
+    fault.kind = DrawGroupKind(&rng);
+    const uint64_t node = rng.Below(1 + knobs.workers), other = rng.Below(1 + knobs.workers);
+    const uint64_t worker = 1 + rng.Below(knobs.workers);
+    fault.duration = Between(&rng, 50, rng.Below(3) == 0 ? 6'000 : 900);
+    const bool of_worker = fault.kind == FaultKind::kReplace || fault.kind == FaultKind::kDrainNode;
+    SetNode(knobs, of_worker ? worker : node, &fault);
+    Fault end_of;
+    SetNode(knobs, other, &end_of);
+    fault.other = EndOf(end_of.role, end_of.index);
+    plan.faults.push_back(fault);
+  }
+  if (rng.Below(3) == 0) AddLossOfAll(&rng, knobs, &plan);
+  if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
+  AddTwoMasters(seed, &plan);
+  std::ranges::stable_sort(plan.faults, {}, &Fault::at);
+  DrawAround(seed, &plan);
+  return plan;
+}
+
 std::string_view NameOf(FaultKind kind) {
   switch (kind) {
     case FaultKind::kKill:
@@ -223,6 +347,8 @@ std::string_view NameOf(FaultKind kind) {
       return "drain of";
     case FaultKind::kBrokers:
       return "brokers away";
+    case FaultKind::kTwoMasters:
+      return "a second master";
   }
   return "?";
 }
@@ -241,7 +367,7 @@ std::string ToString(const Fault& fault) {
   if (fault.kind == FaultKind::kCut) text += fmt::format(" to end {}", fault.other);
   if (fault.kind == FaultKind::kPause || fault.kind == FaultKind::kCut ||
       fault.kind == FaultKind::kSlowDisk || fault.kind == FaultKind::kFullDisk ||
-      fault.kind == FaultKind::kBrokers) {
+      fault.kind == FaultKind::kBrokers || fault.kind == FaultKind::kTwoMasters) {
     text += fmt::format(" for {} ms", fault.duration / milliseconds(1));
   }
   return text;
@@ -274,6 +400,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
   }
   knobs.keeps_epochs = !knobs.stream && Rng(HashWords(seed, kKeptEpochs)).Below(3) == 0;
   knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
+  if (seed % kGroupEvery == 0) DrawGroupKnobs(seed, &knobs);
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));
   knobs.snapshot_timeout = milliseconds(600 + rng.Below(1'000));
   knobs.leases.duration = milliseconds(rng.Below(2) == 0 ? 600 : 1'500);
@@ -286,6 +413,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
 }
 
 FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
+  if (knobs.group.has_value()) return DrawFaultsOfGroup(seed, knobs);
   Rng rng(HashWords(seed, kFaultStream));
   FaultPlan plan;
   plan.end = Between(&rng, 1'500, 6'000);
@@ -300,23 +428,10 @@ FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs) {
   AddDrains(seed, knobs, &plan);
   AddBrokerFaults(seed, knobs, &plan);
   AddBusyGrace(seed, knobs, &plan);
+  AddTwoMasters(seed, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
 
-  Rng network(HashWords(seed, kNetworkStream));
-  if (network.Below(5) != 0) {
-    plan.network.lost = network.Below(100);
-    plan.network.doubled = network.Below(100);
-    plan.network.late = network.Below(60);
-    plan.network.delay_max = Between(&network, 1, network.Below(4) == 0 ? 120 : 15);
-    plan.network.late_max = Between(&network, 100, 4'000);
-  }
-  Rng trainers(HashWords(seed, kTrainerStream));
-  if (trainers.Below(3) == 0) {
-    plan.trainers.fails = trainers.Below(60);
-    plan.trainers.crashes = trainers.Below(30);
-    plan.trainers.hands_back = trainers.Below(30);
-    plan.trainers.abandons = trainers.Below(10);
-  }
+  DrawAround(seed, &plan);
   if (rng.Below(4) == 0) plan.torn_reads = rng.Below(300);
   return plan;
 }

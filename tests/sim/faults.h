@@ -27,9 +27,10 @@ enum class FaultKind : uint8_t {
   kDrain,
   kRestart,
   kPowerLoss,
-  kForget,     // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
-  kDrainNode,  // a worker or a server, which starts again afterwards
-  kBrokers,    // of the topic, which cannot be reached
+  kForget,      // a worker, until its shards are COMMITTED and forgotten (forgotten_worker.h)
+  kDrainNode,   // a worker or a server, which starts again afterwards
+  kBrokers,     // of the topic, which cannot be reached
+  kTwoMasters,  // Supervisor::SplitMaster
 };
 
 /// One event of a seed's plan.
@@ -39,7 +40,9 @@ struct Fault {
   Role role = Role::kWorker;
   uint32_t index = 0;
   nanoseconds duration{0};
-  uint32_t other = 0;  // kCut: the other end
+  uint32_t other = 0;  // kCut: the other end. kTwoMasters: a bit for each node that reaches the old
+  nanoseconds pause{0};    // kTwoMasters: of the old one
+  bool restarted = false;  // kTwoMasters: the old one starts again at the same time
 };
 std::string ToString(const Fault& fault);
 
@@ -53,6 +56,8 @@ struct FaultPlan {
   uint64_t torn_reads = 0;  // in 1/1000
 };
 
+/// Every seed that this divides is a job with a synchronous group.
+inline constexpr uint64_t kGroupEvery = 4;
 /// A weakening of the simulation itself is in force in every seed.
 Knobs DrawKnobs(uint64_t seed, Weakening weakening = Weakening::kNone);
 FaultPlan DrawFaults(uint64_t seed, const Knobs& knobs);

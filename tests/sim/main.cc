@@ -244,14 +244,14 @@ int RunBugs(const Arguments& arguments) {
                                : fmt::format("seed {}: {}", found.seed, found.kind));
     std::fflush(stdout);
   }
-  fmt::print("\n{:<23} {:<10} {:<14} {:>5} {:>7}  {:<16} {}\n", "planted bug", "rule", "with",
+  fmt::print("\n{:<28} {:<10} {:<14} {:>5} {:>7}  {:<16} {}\n", "planted bug", "rule", "with",
              "found", "within", "seen as", "what is wrong");
   for (const PlantedBugText& text : kPlantedBugs) {
     if (arguments.plant.bug != PlantedBug::kNone && arguments.plant.bug != text.bug) continue;
     const uint64_t within = arguments.seeds > 1 ? arguments.seeds : text.within;
     const FoundBug found = Find({text.bug, text.weakening}, within, arguments.jobs);
     all &= found.seed != 0;
-    fmt::print("{:<23} {:<10} {:<14} {:>5} {:>7}  {:<16} {}\n", text.name, text.rule,
+    fmt::print("{:<28} {:<10} {:<14} {:>5} {:>7}  {:<16} {}\n", text.name, text.rule,
                TextOf(text.weakening).name, found.seed == 0 ? "-" : std::to_string(found.seed),
                within, found.kind, text.what);
     std::fflush(stdout);

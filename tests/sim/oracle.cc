@@ -248,6 +248,22 @@ void Oracle::CheckEvaluated(EpochIndex pass) {
   }
 }
 
+void Oracle::CheckDoneSeq(const DoneRecord& record) {
+  if (record.done.seq <= newest_done_) {
+    Fail("shrank", fmt::format("shard {} is DONE {}, after {}", ToString(record.done.shard),
+                               record.done.seq.value(), newest_done_.value()));
+  }
+  newest_done_ = std::max(newest_done_, record.done.seq);
+}
+
+void Oracle::OnDurableInGroup(std::span<const Mutation> mutations) {
+  for (const Mutation& mutation : mutations) {
+    if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
+    if (const auto* failure = std::get_if<FailureRecord>(&mutation)) CheckFailures(*failure);
+    if (const auto* done = std::get_if<DoneRecord>(&mutation)) CheckDoneSeq(*done);
+  }
+}
+
 void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& state) {
   bool committed = false;
   std::set<EpochIndex> evaluated;
@@ -267,11 +283,7 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
     if (const auto* failure = std::get_if<FailureRecord>(&mutation)) CheckFailures(*failure);
     if (const auto* kept = std::get_if<KeptRecord>(&mutation)) CheckKept(*kept);
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
-      if (done->done.seq <= newest_done_) {
-        Fail("shrank", fmt::format("shard {} is DONE {}, after {}", ToString(done->done.shard),
-                                   done->done.seq.value(), newest_done_.value()));
-      }
-      newest_done_ = std::max(newest_done_, done->done.seq);
+      CheckDoneSeq(*done);
     }
   }
   for (const EpochIndex pass : evaluated) CheckEvaluated(pass);
@@ -322,7 +334,10 @@ void Oracle::CheckTrainedFor(EpochIndex pass, const MasterCore& core) {
 
 void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant,
                      const MasterCore& core) {
-  const bool newest = grants_.empty() || grants_.rbegin()->first < grant.token;
+  // Of this master: another one may grant meanwhile.
+  const auto larger = grants_.upper_bound(grant.token);
+  const bool newest =
+      larger == grants_.end() || larger->first.incarnation() != grant.token.incarnation();
   const auto [it, added] =
       grants_.try_emplace(grant.token, Granted{grant.shard, worker, incarnation});
   if (added && !newest) {

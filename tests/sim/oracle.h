@@ -54,6 +54,8 @@ class Oracle {
   // ---- the master ----
   /// The journal holds these, too; `state` is all of it.
   void OnDurable(std::span<const Mutation> mutations, const DurableState& state);
+  /// The same of a job with a synchronous group, whose states GroupJudge knows.
+  void OnDurableInGroup(std::span<const Mutation> mutations);
   /// Shards of a step are DONE; `current` shows the partition as its owner has it, null when the
   /// owner has not built it yet.
   using Current = std::function<const ps::Partition*(PartitionId)>;
@@ -97,6 +99,7 @@ class Oracle {
   void CheckRange(const StreamRangeRecord& record);
   void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
   void CheckMeta(const MetaRecord& meta);
+  void CheckDoneSeq(const DoneRecord& record);
   void CheckEpoch(const EpochRecord& record);
   /// Shards of an evaluation pass are COMMITTED: so is all that it judges.
   void CheckEvaluated(EpochIndex pass);

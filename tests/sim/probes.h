@@ -76,6 +76,9 @@
   X(kServerZombie, "server-zombie", "two processes of one server, both registered")   \
   X(kWorkerZombie, "worker-zombie", "two processes of one worker, both at work")      \
   X(kMasterPause, "master-pause", "a master that stood still and went on")            \
+  X(kTakeOver, "take-over", "a master that takes the journal from another machine")   \
+  X(kFenced, "fenced", "a master that finds its journal closed, and ends")            \
+  X(kOldMasterCalled, "old-master-called", "a call that reaches it meanwhile")        \
   X(kHungTrainer, "hung-trainer", "a loop that stands still while its worker lives")  \
   X(kLostPartition, "lost-partition", "a server that says it has lost a partition")   \
   X(kForgottenWorker, "forgotten-worker", "alive, and all that it held is forgotten") \
@@ -95,6 +98,16 @@
   X(kDoubledMessage, "doubled-message", "a message that came twice")                  \
   X(kLateMessage, "late-message", "a message that came much later")                   \
   X(kCutMessage, "cut-message", "a message on a link that was cut")                   \
+  X(kGroupApply, "group-apply", "a step of a group applied by a member")              \
+  X(kGroupReplay, "group-replay", "a missed step applied from a fetched sum")         \
+  X(kGroupCopy, "group-copy", "a state copied from members")                          \
+  X(kGroupCheckpointRead, "group-checkpoint-read", "a state read from the store")     \
+  X(kGroupCapture, "group-capture", "a copy of the state for others, or the store")   \
+  X(kGroupSumMissing, "group-sum-missing", "a missed sum that no member has")         \
+  X(kGroupKeptGradients, "group-kept-gradients", "that serve the next attempt")       \
+  X(kGroupSuspects, "group-suspects", "a member that another cannot reach")           \
+  X(kGroupRestart, "group-restart", "a process that cannot give its state again")     \
+  X(kGroupRollback, "group-rollback", "steps undone since nobody had them")           \
   X(kWire, "wire", "a push that was encoded and decoded, and answered")
 
 namespace muster::sim {

@@ -4,21 +4,24 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
+#include "base/words/exit_codes.h"
 #include "tests/sim/sim_server.h"
 
 namespace muster::sim {
 namespace {
 
 constexpr milliseconds kTick{50};
+constexpr milliseconds kLookEvery{1'000};
 
 }  // namespace
 
-SimMaster::SimMaster(Env* env, ProcessRef process, CoreOptions options)
+SimMaster::SimMaster(Env* env, ProcessRef process, CoreOptions options, std::string machine)
     : env_(env),
       process_(std::move(process)),
       options_(std::move(options)),
+      machine_(std::move(machine)),
       rng_(env->Stream(1, process_->id)),
-      topic_watch_(env, process_) {}
+      topic_watch_(env, process_, this) {}
 
 StepTime SimMaster::At() const {
   // Wall clocks jump; nothing may depend on them.
@@ -31,6 +34,9 @@ std::set<std::string> SimMaster::NamedFiles(const DurableState& state) {
   for (const auto& [id, partition] : state.partitions) {
     for (const SnapshotFile& file : partition.manifest.files) named.insert(file.name);
   }
+  if (state.group.checkpoint.has_value()) {
+    for (const StateStripe& stripe : state.group.checkpoint->stripes) named.insert(stripe.object);
+  }
   for (const auto& [epoch, manifests] : state.kept) {
     for (const auto& [id, manifest] : manifests) {
       for (const SnapshotFile& file : manifest.files) named.insert(file.name);
@@ -40,22 +46,68 @@ std::set<std::string> SimMaster::NamedFiles(const DurableState& state) {
 }
 
 void SimMaster::Start() {
-  DurableState state = env_->journal.state();
+  const StartChoice choice = env_->journal.Choose(machine_);
+  generation_ = choice.number;
+  if (choice.what != StartChoice::What::kContinue) env_->journal.Make(choice, machine_);
+  if (choice.what == StartChoice::What::kTakeOver) return TakeOver();
+  Begin();
+}
+
+void SimMaster::Then(std::function<void()> step) {
+  env_->scheduler.After(nanoseconds(rng_.Below(10'000'000)), process_, std::move(step));
+}
+
+void SimMaster::TakeOver() {
+  env_->probes.Hit(Probe::kTakeOver);
+  env_->Say(*process_, "takes over the journal as generation {}", generation_);
+  const auto close = [this] { env_->journal.CloseBefore(generation_); };
+  const auto copy = [this] {
+    if (Look()) env_->journal.Copy(generation_);
+  };
+  const bool copies_first = MUSTER_PLANTED(kCopyBeforeClose);
+  Then([this, close, copy, copies_first] {
+    copies_first ? copy() : close();
+    Then([this, close, copy, copies_first] {
+      copies_first ? close() : copy();
+      if (process_->alive) Then([this] { Begin(); });
+    });
+  });
+}
+
+bool SimMaster::Look() {
+  looked_at_ = env_->scheduler.now();
+  if (env_->journal.IsOpen(generation_)) return true;
+  env_->probes.Hit(Probe::kFenced);
+  env_->Exit(process_, {.exit_code = kTakenOverExit});
+  return false;
+}
+
+void SimMaster::Begin() {
+  DurableState state = env_->journal.state(generation_);
+  if (!Look()) return;
   const std::set<std::string> named = NamedFiles(state);
   if (const absl::Status fits = MasterCore::CheckFits(options_, state); !fits.ok()) {
     return env_->oracle.Fail("start", fits.ToString());
   }
   core_ = std::make_unique<MasterCore>(options_, std::move(state), At());
-  if (core_->new_run()) env_->disk.DeleteOrphans(named);
   commit_ = std::make_unique<GroupCommit>(core_.get(), kTick, At().now);
   counted_ = core_->totals();
   env_->Say(*process_, "incarnation {}: {}", core_->incarnation().value(),
             core_->new_run() ? "a new run" : "continues");
-  Write(core_->TakeMutations(), [this] {
-    serving_ = true;
-    Tick();
-    if (env_->knobs.stream) topic_watch_.Start();
+  Then([this, named] {
+    if (core_->new_run()) env_->disk.DeleteOrphans(named, core_->incarnation());
+    Write(core_->TakeMutations(), [this] {
+      serving_ = true;
+      Tick();
+      if (env_->knobs.stream) topic_watch_.Start();
+    });
   });
+}
+
+void SimMaster::CheckAnswer() {
+  const DurableState& state = env_->journal.state(generation_);
+  env_->oracle.OnAnswer(*core_, state, env_->journal.idle(generation_));
+  if (env_->knobs.group.has_value()) env_->judge.OnAnswer(*core_, state);
 }
 
 void SimMaster::Post(GroupCommit::Item item) {
@@ -82,7 +134,7 @@ void SimMaster::RunBatch() {
   const JobState before = core_->state();
   std::vector<Mutation> mutations = commit_->Step(std::exchange(queue_, {}), At());
   CountProbes();
-  CheckDone(mutations);
+  env_->knobs.group.has_value() ? env_->judge.OnStepped(*core_, mutations) : CheckDone(mutations);
   if (MUSTER_PLANTED(kFilesTooEarly)) Delete(core_->TakeUnusedFiles());
   if (core_->state() != before) {
     env_->Say(*process_, "the job is {}: {}", ToString(core_->state()), core_->reason());
@@ -99,21 +151,35 @@ void SimMaster::Delete(const std::vector<std::string>& unused) {
   for (const std::string& name : unused) {
     env_->Say(*process_, "deletes {}", name);
     if (named.contains(name)) env_->oracle.Fail("manifest", name + " is deleted, and is named");
+    env_->model_store.erase(name);
   }
   env_->disk.Delete(unused);
 }
 
 void SimMaster::Write(std::vector<Mutation> mutations, std::function<void()> synced) {
-  if (mutations.empty()) return synced();
+  if (mutations.empty()) {
+    if (env_->scheduler.now() - looked_at_ < kLookEvery || Look()) synced();
+    return;
+  }
   writing_ = true;
   env_->Say(*process_, "writes {} records", mutations.size());
-  env_->journal.Write(process_, std::move(mutations),
-                      [this, synced = std::move(synced)](const absl::Status& status) {
-                        writing_ = false;
-                        if (status.ok()) return synced();
+  const bool open_before = env_->journal.IsOpen(generation_);
+  env_->journal.Write(process_, generation_, std::move(mutations),
+                      [this, open_before, synced = std::move(synced)](const absl::Status& status) {
+                        if (status.ok()) return Synced(open_before, synced);
                         env_->probes.Hit(Probe::kJournalError);
                         env_->Exit(process_, {.exit_code = 1});
                       });
+}
+
+void SimMaster::Synced(bool open_before, const std::function<void()>& synced) {
+  env_->scheduler.After(nanoseconds(rng_.Below(200'000)), process_, [this, open_before, synced] {
+    writing_ = false;
+    const bool answers_anyway = MUSTER_PLANTED(kNoLook) ||
+                                (MUSTER_PLANTED(kLookBeforeSync) && open_before) ||
+                                (MUSTER_PLANTED(kNoLookAtStart) && !serving_);
+    if (answers_anyway || Look()) synced();
+  });
 }
 
 const ps::Partition* SimMaster::Current(PartitionId id) const {

@@ -19,14 +19,19 @@ namespace muster::sim {
 /// threads of master/service.
 class SimMaster {
  public:
-  SimMaster(Env* env, ProcessRef process, CoreOptions options);
+  SimMaster(Env* env, ProcessRef process, CoreOptions options, std::string machine);
 
-  /// Continues from the journal; serves after its start is journaled.
+  /// Continues from the journal, or takes it over from a master of another machine; serves after
+  /// its start is journaled.
   void Start();
   void Post(GroupCommit::Item item);
+  /// An answer leaves.
+  void CheckAnswer();
   bool serving() const { return serving_; }
   const ProcessRef& process() const { return process_; }
   const MasterCore& core() const { return *core_; }
+  /// Of the journal to which it writes.
+  uint64_t generation() const { return generation_; }
   /// The partition as its current owner has it; null when the owner has not built it yet.
   const ps::Partition* Current(PartitionId id) const;
 
@@ -34,6 +39,13 @@ class SimMaster {
   /// Files of snapshots that count, or that are kept.
   static std::set<std::string> NamedFiles(const DurableState& state);
   StepTime At() const;
+  /// The next step of the start, after some time.
+  void Then(std::function<void()> step);
+  void TakeOver();
+  void Begin();
+  /// Whether the journal is still open for it; if not, the process ends.
+  bool Look();
+  void Synced(bool open_before, const std::function<void()>& synced);
   void Kick();
   void Tick();
   void RunBatch();
@@ -45,6 +57,9 @@ class SimMaster {
   Env* const env_;
   const ProcessRef process_;
   CoreOptions options_;
+  const std::string machine_;
+  uint64_t generation_ = 0;
+  TimePoint looked_at_{};
   Rng rng_;
   std::unique_ptr<MasterCore> core_;
   std::unique_ptr<GroupCommit> commit_;
@@ -68,6 +83,8 @@ struct MasterCall {
   nanoseconds timeout{0};
   std::function<absl::StatusOr<Reply>(MasterCore&, StepTime)> step;
   std::function<void(absl::StatusOr<Reply>)> done;
+  /// Of a call that waits for news in the master: as GroupCommit::Item::ready; makes the reply.
+  std::function<bool(const MasterCore&, StepTime, Reply*)> ready = nullptr;
 };
 
 template <typename Reply>
@@ -95,21 +112,28 @@ void Call(Env* env, MasterCall<Reply> call) {
     });
   };
   env->network.Send(state->call.from, kMasterEnd, [env, state, answer] {
-    if (env->master == nullptr || !env->master->serving()) {
+    SimMaster* const master = env->MasterFor(state->call.from);
+    if (master == nullptr || !master->serving()) {
       return answer(absl::UnavailableError("nothing listens"));
     }
-    SimMaster* const master = env->master;
+    env->probes.Hit(Probe::kOldMasterCalled, master != env->master);
     env->scheduler.After({}, master->process(), [env, state, answer, master] {
       auto reply = std::make_shared<absl::StatusOr<Reply>>(absl::UnknownError(""));
-      master->Post({[state, reply](MasterCore& core, StepTime at) {
-                      *reply = state->call.step(core, at);
-                      return reply->status();
-                    },
-                    [env, master, answer, reply](const absl::Status& status) {
-                      env->oracle.OnAnswer(master->core(), env->journal.state(),
-                                           env->journal.idle());
-                      answer(status.ok() ? std::move(*reply) : absl::StatusOr<Reply>(status));
-                    }});
+      GroupCommit::Item item{
+          [state, reply](MasterCore& core, StepTime at) {
+            *reply = state->call.step(core, at);
+            return reply->status();
+          },
+          [master, answer, reply](const absl::Status& status) {
+            master->CheckAnswer();
+            answer(status.ok() ? std::move(*reply) : absl::StatusOr<Reply>(status));
+          }};
+      if (state->call.ready != nullptr) {
+        item.ready = [state, reply](const MasterCore& core, StepTime at) {
+          return state->call.ready(core, at, &**reply);
+        };
+      }
+      master->Post(std::move(item));
     });
   });
   env->scheduler.After(state->call.timeout, state->call.caller, [state, finish] {

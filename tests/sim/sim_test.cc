@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/late_news.h"
 #include "tests/sim/machine/scheduler.h"
 #include "tests/sim/runner.h"
@@ -51,6 +52,14 @@ TEST_F(SimTest, AFailingSeedIsMinimised) {
   const std::optional<Violation> again = RunAlone(least.options, kBug);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->kind, violation.kind);
+}
+
+TEST_F(SimTest, ABugOfGroupsIsSeen) {
+  const Plant kBug{.bug = PlantedBug::kGroupTakesAnySum};
+  const FoundBug found = Find(kBug, TextOf(kBug.bug).within, 2);
+  EXPECT_NE(found.seed, 0u) << "the simulation is blind";
+  EXPECT_EQ(found.seed % kGroupEvery, 0u);
+  EXPECT_EQ(found.kind, "sum");
 }
 
 TEST_F(SimTest, ASeedThatHangsOrAbortsIsNamedAndTheOthersRun) {

@@ -13,39 +13,23 @@
 #include "tests/sim/env.h"
 #include "tests/sim/late_news.h"
 #include "tests/sim/through_wire.h"
+#include "tests/sim/worker_process.h"
 #include "worker_sdk/core/worker_core.h"
 
 namespace muster::sim {
 
-/// How trainers behave; chances in 1/1000 per minibatch or shard.
-struct TrainerFaults {
-  uint64_t fails = 0;       // a shard, with a reason
-  uint64_t crashes = 0;     // the process, with SIGSEGV
-  uint64_t hands_back = 0;  // a shard
-  uint64_t abandons = 0;    // the process leaves in the middle of its loop
-};
-
 /// A trainer's process: the real WorkerCore, code that replaces the threads of SessionImpl, and a
 /// trainer with several loops, which prefetch rows, commit minibatches and sometimes misbehave.
-class SimWorker {
+class SimWorker final : public WorkerProcess {
  public:
   SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start,
             const TrainerFaults& faults);
 
-  void Start();
-  const ProcessRef& process() const { return process_; }
-  /// One loop stands still for good.
-  void Hang();
-
-  /// What the slot file tells the supervisor, after the process's end too.
-  struct SlotFile {
-    uint64_t incarnation = 0;
-    LeaseToken token;
-    ShardId shard;
-    uint32_t minibatches = 0;
-  };
-  const SlotFile& slot_file() const { return slot_file_; }
-  bool told_to_stop() const { return told_to_stop_; }
+  void Start() override;
+  const ProcessRef& process() const override { return process_; }
+  void Hang() override;
+  const SlotFile& slot_file() const override { return slot_file_; }
+  bool told_to_stop() const override { return told_to_stop_; }
 
  private:
   struct Pull {

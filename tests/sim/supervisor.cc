@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
+#include "tests/sim/group/sim_member.h"
 
 namespace muster::sim {
 namespace {
@@ -87,8 +88,14 @@ void Supervisor::Start(Slot* slot) {
     env_->servers.push_back(std::make_unique<SimServer>(env_, process, slot->index, slot->starts));
     return env_->servers.back()->Start();
   }
-  workers_.push_back(
-      std::make_unique<SimWorker>(env_, process, slot->index, slot->starts, trainers_));
+  if (env_->knobs.group.has_value()) {
+    auto member = std::make_unique<SimMember>(env_, process, slot->index, slot->starts, trainers_);
+    env_->members[{NameOf(*slot), member->incarnation()}] = member.get();
+    workers_.push_back(std::move(member));
+  } else {
+    workers_.push_back(
+        std::make_unique<SimWorker>(env_, process, slot->index, slot->starts, trainers_));
+  }
   slot->worker = workers_.back().get();
   slot->worker->Start();
 }
@@ -113,8 +120,16 @@ void Supervisor::StartMaster(ProcessRef process) {
     options.epoch_ends.keep_last = 1;
   }
   options.limits.commits_at_once = env_->knobs.commits_at_once;
+  if (env_->knobs.group.has_value()) {
+    options.datasets = GroupPlan();
+    options.group = env_->knobs.group;
+    // A place for partitions that no job with a group has.
+    options.partitions = options.servers = 1;
+    options.restore_timeout = std::chrono::hours(1);
+  }
   options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);
-  masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options)));
+  masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options),
+                                                 fmt::format("machine-{}", machine_)));
   env_->master = masters_.back().get();
   env_->heard.clear();
   env_->master->Start();
@@ -219,7 +234,7 @@ bool Supervisor::Kill(Role role, uint32_t index) {
   if (restarting_ || slot.process == nullptr || !slot.process->alive) return false;
   const ProcessRef process = slot.process;
   if (role == Role::kMaster) {
-    const SimJournal::Found found = env_->journal.WriterDied();
+    const SimJournal::Found found = env_->journal.WriterDied(process);
     if (found != SimJournal::Found::kNothing) env_->probes.Hit(Probe::kMasterDiesUnsynced);
     if (found == SimJournal::Found::kFound) env_->probes.Hit(Probe::kUnsyncedFound);
   }
@@ -269,6 +284,22 @@ bool Supervisor::Replace(Role role, uint32_t index) {
   Slot& slot = SlotOf(role, index);
   if (restarting_ || slot.process == nullptr || !slot.process->alive) return false;
   env_->Say(*slot.process, "is taken for dead");
+  Start(&slot);
+  return true;
+}
+
+bool Supervisor::SplitMaster(const MasterSplit& split) {
+  Slot& slot = SlotOf(Role::kMaster, 0);
+  if (restarting_ || env_->master == nullptr || !slot.process->alive) return false;
+  if (split.restarted) {
+    Kill(Role::kMaster, 0);
+    Start(&slot);
+  }
+  SimMaster* const old = env_->master;
+  env_->Say(*slot.process, "is lost, but lives on");
+  env_->lost_masters.push_back({old, split.reached_by, env_->scheduler.now() + split.duration});
+  if (split.pause.count() > 0) Pause(Role::kMaster, 0, split.pause);
+  ++machine_;
   Start(&slot);
   return true;
 }
@@ -330,7 +361,7 @@ void Supervisor::RestartRun(Power power) {
   restarting_ = true;
   if (power == Power::kStays) env_->probes.Hit(Probe::kRunRestart);
   env_->Say(*self_, "everything is killed{}", power == Power::kLost ? ", the power is cut" : "");
-  const SimJournal::Found found = env_->journal.WriterDied();
+  const SimJournal::Found found = env_->journal.WriterDied(nullptr);
   self_->alive = false;
   crashes_ += slots_.size();
   const auto kill = [&](const ProcessRef& process) { process->alive = false; };
@@ -338,6 +369,7 @@ void Supervisor::RestartRun(Power power) {
   for (const auto& worker : workers_) kill(worker->process());
   for (const auto& master : masters_) kill(master->process());
   env_->master = nullptr;
+  env_->lost_masters.clear();
   if (power == Power::kLost) {
     const bool took = env_->disk.PowerLoss() > 0 || found == SimJournal::Found::kLost;
     if (took) env_->probes.Hit(Probe::kPowerLoss);

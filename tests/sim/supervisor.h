@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,17 @@ class Supervisor {
   bool Pause(Role role, uint32_t index, nanoseconds duration);
   /// Treats a living process as dead: starts another one beside it.
   bool Replace(Role role, uint32_t index);
+  /// The master's machine is lost for its slot, and a master starts on another one, from the same
+  /// storage. The old one lives on; the callers in `split.reached_by` still reach it.
+  struct MasterSplit {
+    std::set<Endpoint> reached_by;
+    nanoseconds duration{0};
+    /// How long the old one stands still first.
+    nanoseconds pause{0};
+    /// The old one starts again on its machine at the same time.
+    bool restarted = false;
+  };
+  bool SplitMaster(const MasterSplit& split);
   void LosePartition(uint32_t server);
   void HangTrainer(uint32_t index);
   void Drain();
@@ -56,7 +68,7 @@ class Supervisor {
     Role role = Role::kMaster;
     uint32_t index = 0;
     ProcessRef process;
-    SimWorker* worker = nullptr;
+    WorkerProcess* worker = nullptr;
     uint32_t starts = 0;     // in this run
     uint32_t processes = 0;  // in all runs
     /// Of the process; everything that is drawn for it, but by the process itself.
@@ -83,9 +95,10 @@ class Supervisor {
   const TrainerFaults trainers_;
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<SimMaster>> masters_;
-  std::vector<std::unique_ptr<SimWorker>> workers_;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;
   ProcessRef self_;  // of this run
   uint64_t runs_ = 0;
+  uint64_t machine_ = 0;  // of the master
   uint64_t crashes_ = 0;
   bool restarting_ = false;
   bool retry_failed_ = false;

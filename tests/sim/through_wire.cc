@@ -91,6 +91,12 @@ WorkerExchangeRequest ThroughWire(const WorkerExchangeRequest& request) {
 WorkerExchangeReply ThroughWire(const WorkerExchangeReply& reply) {
   return ThroughProto<v1::WorkerExchangeReply>(reply);
 }
+GroupExchangeRequest ThroughWire(const GroupExchangeRequest& request) {
+  return ThroughProto<v1::GroupExchangeRequest>(request);
+}
+GroupExchangeReply ThroughWire(const GroupExchangeReply& reply) {
+  return ThroughProto<v1::GroupExchangeReply>(reply);
+}
 ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request) {
   return ThroughProto<v1::ServerExchangeRequest>(request);
 }

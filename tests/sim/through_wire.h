@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/messages/control.h"
+#include "proto/messages/group_control.h"
 #include "proto/wire/frame.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -36,6 +37,8 @@ DataMessage ThroughWire(const DataMessage& message);
 DataReply ThroughWire(const DataReply& reply, bool push);
 WorkerExchangeRequest ThroughWire(const WorkerExchangeRequest& request);
 WorkerExchangeReply ThroughWire(const WorkerExchangeReply& reply);
+GroupExchangeRequest ThroughWire(const GroupExchangeRequest& request);
+GroupExchangeReply ThroughWire(const GroupExchangeReply& reply);
 ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request);
 ServerExchangeReply ThroughWire(const ServerExchangeReply& reply);
 

@@ -12,9 +12,10 @@ constexpr milliseconds kEvery{120};
 
 }  // namespace
 
-TopicWatch::TopicWatch(Env* env, ProcessRef process)
+TopicWatch::TopicWatch(Env* env, ProcessRef process, SimMaster* master)
     : env_(env),
       process_(std::move(process)),
+      master_(master),
       rng_(env->Stream(9, process_->id)),
       losses_(env->Stream(11, process_->id)) {}
 
@@ -56,24 +57,24 @@ void TopicWatch::RetryLost(MasterCore* core, StepTime at) {
 void TopicWatch::Tell(const StreamLook& look, bool hides) {
   auto progress = std::make_shared<std::vector<StreamTable::Progress>>();
   const bool retries = env_->knobs.losses && !hides && look.error.empty();
-  env_->master->Post({[this, look, retries, progress](MasterCore& core, StepTime at) {
-                        if (retries) RetryLost(&core, at);
-                        core.TakeLook(look, at);
-                        *progress = core.ledger().streams().ProgressOf(kStreamDataset);
-                        return absl::OkStatus();
-                      },
-                      [this, progress](const absl::Status& status) {
-                        if (!status.ok()) return;
-                        if (!progress->empty()) env_->topic.set_begun();
-                        for (const StreamTable::Progress& p : *progress) {
-                          const uint32_t partition = p.position.partition.value();
-                          env_->oracle.OnStreamCommitted(p.position.partition, p.committed);
-                          if (rng_.Below(2) == 0) continue;
-                          env_->topic.Forget(partition, p.committed);
-                          if (p.committed > 0) env_->probes.Hit(Probe::kRetention);
-                        }
-                        env_->scheduler.After(kEvery, process_, [this] { Look(); });
-                      }});
+  master_->Post({[this, look, retries, progress](MasterCore& core, StepTime at) {
+                   if (retries) RetryLost(&core, at);
+                   core.TakeLook(look, at);
+                   *progress = core.ledger().streams().ProgressOf(kStreamDataset);
+                   return absl::OkStatus();
+                 },
+                 [this, progress](const absl::Status& status) {
+                   if (!status.ok()) return;
+                   if (!progress->empty()) env_->topic.set_begun();
+                   for (const StreamTable::Progress& p : *progress) {
+                     const uint32_t partition = p.position.partition.value();
+                     env_->oracle.OnStreamCommitted(p.position.partition, p.committed);
+                     if (rng_.Below(2) == 0) continue;
+                     env_->topic.Forget(partition, p.committed);
+                     if (p.committed > 0) env_->probes.Hit(Probe::kRetention);
+                   }
+                   env_->scheduler.After(kEvery, process_, [this] { Look(); });
+                 }});
 }
 
 }  // namespace muster::sim

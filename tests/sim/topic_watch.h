@@ -5,13 +5,15 @@
 
 namespace muster::sim {
 
+class SimMaster;
+
 /// Replaces the thread of master/sources/topic: looks at the topic, one look after the other, and
 /// publishes the offset up to which everything is COMMITTED. Retention may go up to that offset,
 /// except where it hides more. Also plays the operator, who retries lost ranges after their records
 /// are back.
 class TopicWatch {
  public:
-  TopicWatch(Env* env, ProcessRef process);
+  TopicWatch(Env* env, ProcessRef process, SimMaster* master);
   /// The first look; the others follow. The process's master must serve.
   void Start() { Look(); }
 
@@ -22,6 +24,7 @@ class TopicWatch {
 
   Env* const env_;
   const ProcessRef process_;
+  SimMaster* const master_;
   Rng rng_;
   Rng losses_;
 };

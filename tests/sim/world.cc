@@ -13,7 +13,7 @@ namespace muster::sim {
 namespace {
 
 /// With all faults over, the job must end within this.
-constexpr std::chrono::seconds kEndsWithin{60};
+constexpr std::chrono::seconds kEndsWithin{180};
 /// Late messages arrive, partitions are served, and what may be forgotten is.
 constexpr milliseconds kSettles{1'500};
 constexpr milliseconds kSettlesWithin{25'000};
@@ -114,11 +114,25 @@ class World {
       case FaultKind::kDrainNode:
         supervisor_.DrainNode(fault.role, fault.index);
         return;
+      case FaultKind::kTwoMasters:
+        return SplitMaster(fault);
       case FaultKind::kBrokers:
         env_.topic.set_reachable(false);
         env_.scheduler.At(until, nullptr, [this] { env_.topic.set_reachable(true); });
         return;
     }
+  }
+
+  void SplitMaster(const Fault& fault) {
+    std::set<Endpoint> reached_by;
+    uint32_t bits = fault.other;
+    const auto take = [&](Endpoint end) {
+      if ((bits & 1) != 0) reached_by.insert(end);
+      bits >>= 1;
+    };
+    for (uint32_t i = 0; i < knobs_.servers; ++i) take(ServerEnd(i));
+    for (uint32_t i = 0; i < knobs_.workers; ++i) take(WorkerEnd(i));
+    supervisor_.SplitMaster({std::move(reached_by), fault.duration, fault.pause, fault.restarted});
   }
 
   void GrowTopic() {
@@ -138,6 +152,7 @@ class World {
     env_.faulty = false;
     env_.trace.Add(env_.scheduler.now(), "fault", "all faults end");
     env_.network.Heal();
+    env_.lost_masters.clear();
     env_.disk.set_full(false);
     env_.disk.set_torn_reads(0);
     env_.topic.set_reachable(true);
@@ -159,7 +174,7 @@ class World {
       Heal();
       // COMMITTED shards must survive, and be forgotten again, also after the end.
       Rng rng = env_.Stream(5);
-      if (rng.Below(4) == 0) {
+      if (!knobs_.group.has_value() && rng.Below(4) == 0) {
         supervisor_.Kill(Role::kServer, static_cast<uint32_t>(rng.Below(knobs_.servers)));
       }
       deadline_ = now + kSettles;
@@ -173,6 +188,7 @@ class World {
   /// Everything is served, and everything forgotten.
   bool Settled() const {
     if (env_.master == nullptr || !env_.master->serving()) return false;
+    if (knobs_.group.has_value()) return true;
     for (uint32_t p = 0; p < knobs_.partitions; ++p) {
       const ps::Partition* partition = env_.master->Current(PartitionId(p));
       if (partition == nullptr || partition->sizes().window_shards > 0) return false;
@@ -191,6 +207,7 @@ class World {
     if (env_.master == nullptr || !env_.master->serving()) {
       return env_.oracle.Fail("end-served", "no master serves at the end");
     }
+    if (knobs_.group.has_value()) return env_.judge.OnEnd(env_.journal.state());
     env_.oracle.OnEnd(env_.master->core(), env_.journal.state(),
                       [this](PartitionId id) { return env_.master->Current(id); });
   }
@@ -209,6 +226,7 @@ class World {
     result.crashes = supervisor_.crashes();
     result.steps = env_.scheduler.steps();
     result.probes = env_.probes;
+    result.probes.Hit(Probe::kGroupRollback, env_.judge.rollbacks());
     result.probes.Hit(Probe::kLostMessage, env_.network.lost());
     result.probes.Hit(Probe::kDoubledMessage, env_.network.doubled());
     result.probes.Hit(Probe::kLateMessage, env_.network.late());

@@ -29,8 +29,15 @@ absl::StatusOr<Answer> Decode(std::string_view bytes, std::string_view name) {
 
 }  // namespace
 
-ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job)
-    : channel_(std::move(address)), worker_(std::move(worker)) {
+bool IsPermanent(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) ||
+         absl::IsUnauthenticated(status);
+}
+
+ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job,
+                             net::TlsContextSource tls)
+    : channel_(std::move(address), std::move(tls)), worker_(std::move(worker)) {
   SetJob(job);
 }
 
@@ -75,6 +82,13 @@ absl::StatusOr<WorkerExchangeReply> ControlClient::Exchange(const WorkerExchange
   if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.after-reply");
   MUSTER_FAILPOINT_OR_RETURN("exchange.after-reply");
   return Decode<WorkerExchangeReply>(bytes, "WorkerExchangeReply");
+}
+
+absl::StatusOr<GroupExchangeReply> ControlClient::ExchangeGroup(const GroupExchangeRequest& request,
+                                                                std::chrono::milliseconds timeout) {
+  MUSTER_ASSIGN_OR_RETURN(std::string bytes, channel_.Call("/muster.v1.WorkerService/ExchangeGroup",
+                                                           fields::Encode(request), timeout));
+  return Decode<GroupExchangeReply>(bytes, "GroupExchangeReply");
 }
 
 }  // namespace muster::sdk

@@ -15,12 +15,15 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 
+#include "base/address.h"
 #include "base/status.h"
 
 namespace muster::sdk {
 namespace {
 
+using Step = net::TlsEngine::Step;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr int32_t kWindowBytes = 8 << 20;
@@ -116,6 +119,7 @@ absl::Status StatusOf(const CallState& call, std::string_view address) {
 
 struct GrpcChannel::Connection {
   int fd = -1;
+  std::unique_ptr<net::TlsEngine> tls;  // null: plain text
   nghttp2_session* session = nullptr;
   CallState* call = nullptr;  // null between calls
 
@@ -124,10 +128,22 @@ struct GrpcChannel::Connection {
     if (fd >= 0) ::close(fd);
   }
 
-  absl::Status Connect(const std::string& address, SteadyTime deadline);
+  absl::Status Connect(const std::string& address, const net::TlsContextSource& source,
+                       SteadyTime deadline);
   absl::Status ConnectSocket(const addrinfo& target, const std::string& address,
                              SteadyTime deadline);
+  absl::Status ShakeHands(SteadyTime deadline);
+  absl::Status TlsFailure() const { return absl::UnavailableError(std::string(tls->failure())); }
   absl::Status StartSession();
+  /// Sends bytes as they are.
+  absl::Status SendRaw(const uint8_t* data, size_t length, SteadyTime deadline);
+  absl::Status SendOutput(SteadyTime deadline);
+  /// Some bytes of the peer, decrypted.
+  absl::StatusOr<size_t> Receive(std::span<uint8_t> into, SteadyTime deadline);
+  /// Brings bytes of the peer to `tls`.
+  absl::Status ReceiveEncrypted(SteadyTime deadline);
+  /// Bytes as they come. 0: the peer has ended the connection.
+  absl::StatusOr<size_t> ReceiveRaw(std::span<uint8_t> into, SteadyTime deadline);
   /// Sends what is queued and reads what is there, blocking until something could be done.
   absl::Status Pump(SteadyTime deadline);
   absl::Status SendQueued(SteadyTime deadline);
@@ -166,29 +182,45 @@ struct GrpcChannel::Connection {
   }
 };
 
-absl::Status GrpcChannel::Connection::Connect(const std::string& address, SteadyTime deadline) {
-  size_t colon = address.rfind(':');
-  if (colon == std::string::npos) {
-    return absl::InvalidArgumentError(
-        fmt::format("the master's address \"{}\" is not of the form host:port", address));
-  }
-  std::string host = address.substr(0, colon), port = address.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+absl::Status GrpcChannel::Connection::Connect(const std::string& address,
+                                              const net::TlsContextSource& source,
+                                              SteadyTime deadline) {
+  MUSTER_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(address));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    return absl::InvalidArgumentError(
-        fmt::format("the master's address \"{}\" is of no use: {}", address, gai_strerror(error)));
-  }
+  int error = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &hints, &found);
+  // A name may get its address later.
+  if (error != 0) return Unavailable(address, gai_strerror(error));
+  int left = 0;
+  for (const addrinfo* target = found; target != nullptr; target = target->ai_next) ++left;
   absl::Status status = absl::UnavailableError("no address");
   for (addrinfo* target = found; target != nullptr && !status.ok(); target = target->ai_next) {
-    status = ConnectSocket(*target, address, deadline);
+    // An address that does not answer must not take the time of the next one.
+    const SteadyTime now = std::chrono::steady_clock::now();
+    status = ConnectSocket(*target, address, now + (deadline - now) / left--);
   }
   ::freeaddrinfo(found);
   MUSTER_RETURN_IF_ERROR(status);
+  if (source) {
+    tls = std::make_unique<net::TlsEngine>(source().get(), net::TlsEngine::Side::kClient,
+                                           net::TlsEngine::Options{.protocol = "h2"});
+    if (absl::Status shaken = ShakeHands(deadline); !shaken.ok()) {
+      return Unavailable(address, Message(shaken));
+    }
+  }
   return StartSession();
+}
+
+absl::Status GrpcChannel::Connection::ShakeHands(SteadyTime deadline) {
+  while (true) {
+    const Step step = tls->Handshake();
+    const absl::Status sent = SendOutput(deadline);
+    if (step == Step::kFailed) return TlsFailure();
+    MUSTER_RETURN_IF_ERROR(sent);
+    if (step == Step::kDone) return absl::OkStatus();
+    MUSTER_RETURN_IF_ERROR(ReceiveEncrypted(deadline));
+  }
 }
 
 absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
@@ -199,6 +231,7 @@ absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
   if (fd < 0) return ErrnoStatus(errno, "cannot make a socket");
   int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  DetectVanishedPeer(fd);
   if (::connect(fd, target.ai_addr, target.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return Unavailable(address, std::strerror(errno));
     absl::Status ready = WaitFor(fd, POLLOUT, deadline);
@@ -244,31 +277,82 @@ absl::Status GrpcChannel::Connection::SendQueued(SteadyTime deadline) {
     ssize_t length = nghttp2_session_mem_send(session, &data);
     if (length < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(length)));
     if (length == 0) return absl::OkStatus();
-    while (length > 0) {
-      ssize_t n = ::send(fd, data, static_cast<size_t>(length), MSG_NOSIGNAL);
-      if (n >= 0) {
-        data += n;
-        length -= n;
-      } else if (errno == EAGAIN) {
-        MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLOUT, deadline));
-      } else if (errno != EINTR) {
-        return absl::UnavailableError(std::strerror(errno));
-      }
+    const auto size = static_cast<size_t>(length);
+    if (tls == nullptr) {
+      MUSTER_RETURN_IF_ERROR(SendRaw(data, size, deadline));
+    } else if (tls->Write(std::as_bytes(std::span(data, size)))) {
+      MUSTER_RETURN_IF_ERROR(SendOutput(deadline));
+    } else {
+      return TlsFailure();
     }
+  }
+}
+
+absl::Status GrpcChannel::Connection::SendRaw(const uint8_t* data, size_t length,
+                                              SteadyTime deadline) {
+  while (length > 0) {
+    ssize_t n = ::send(fd, data, length, MSG_NOSIGNAL);
+    if (n >= 0) {
+      data += n;
+      length -= static_cast<size_t>(n);
+    } else if (errno == EAGAIN) {
+      MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLOUT, deadline));
+    } else if (errno != EINTR) {
+      return absl::UnavailableError(std::strerror(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GrpcChannel::Connection::SendOutput(SteadyTime deadline) {
+  const std::span<const std::byte> output = tls->output();
+  const absl::Status sent =
+      SendRaw(reinterpret_cast<const uint8_t*>(output.data()), output.size(), deadline);
+  tls->Sent(output.size());
+  return sent;
+}
+
+absl::StatusOr<size_t> GrpcChannel::Connection::ReceiveRaw(std::span<uint8_t> into,
+                                                           SteadyTime deadline) {
+  while (true) {
+    MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLIN, deadline));
+    const ssize_t n = ::recv(fd, into.data(), into.size(), 0);
+    if (n >= 0) return static_cast<size_t>(n);
+    if (errno != EAGAIN && errno != EINTR) return absl::UnavailableError(std::strerror(errno));
+  }
+}
+
+absl::Status GrpcChannel::Connection::ReceiveEncrypted(SteadyTime deadline) {
+  const std::span<std::byte> room = tls->Room();
+  MUSTER_ASSIGN_OR_RETURN(
+      const size_t bytes,
+      ReceiveRaw({reinterpret_cast<uint8_t*>(room.data()), room.size()}, deadline));
+  if (bytes == 0) {
+    tls->ReceivedEnd();
+  } else {
+    tls->Received(bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> GrpcChannel::Connection::Receive(std::span<uint8_t> into,
+                                                        SteadyTime deadline) {
+  if (tls == nullptr) return ReceiveRaw(into, deadline);
+  while (true) {
+    size_t bytes = 0;
+    const Step step = tls->Read(std::as_writable_bytes(into), &bytes);
+    if (step == Step::kFailed) return TlsFailure();
+    if (step != Step::kNeedsBytes) return bytes;
+    MUSTER_RETURN_IF_ERROR(ReceiveEncrypted(deadline));
   }
 }
 
 absl::Status GrpcChannel::Connection::Pump(SteadyTime deadline) {
   MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
-  MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLIN, deadline));
   std::array<uint8_t, 64 << 10> buffer;
-  ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
+  MUSTER_ASSIGN_OR_RETURN(const size_t n, Receive(buffer, deadline));
   if (n == 0) return absl::UnavailableError("it closed the connection");
-  if (n < 0) {
-    if (errno == EAGAIN || errno == EINTR) return absl::OkStatus();
-    return absl::UnavailableError(std::strerror(errno));
-  }
-  ssize_t used = nghttp2_session_mem_recv(session, buffer.data(), static_cast<size_t>(n));
+  ssize_t used = nghttp2_session_mem_recv(session, buffer.data(), n);
   if (used < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(used)));
   MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
   if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) {
@@ -281,14 +365,16 @@ bool GrpcChannel::Connection::Dead() {
   // Frames that arrived between two calls: settings, pings, GOAWAY.
   while (true) {
     pollfd entry{fd, POLLIN, 0};
-    if (::poll(&entry, 1, 0) <= 0) break;
+    const bool decrypted = tls != nullptr && tls->has_input();
+    if (!decrypted && ::poll(&entry, 1, 0) <= 0) break;
     SteadyTime soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     if (!Pump(soon).ok()) return true;
   }
   return nghttp2_session_check_request_allowed(session) == 0;
 }
 
-GrpcChannel::GrpcChannel(std::string address) : address_(std::move(address)) {}
+GrpcChannel::GrpcChannel(std::string address, net::TlsContextSource tls)
+    : address_(std::move(address)), tls_(std::move(tls)) {}
 GrpcChannel::~GrpcChannel() = default;
 
 absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::string_view request,
@@ -308,7 +394,7 @@ absl::StatusOr<std::string> GrpcChannel::CallOnce(std::string_view method, std::
                                                   SteadyTime deadline, bool* nothing_answered) {
   if (!connection_) {
     auto fresh = std::make_unique<Connection>();
-    MUSTER_RETURN_IF_ERROR(fresh->Connect(address_, deadline));
+    MUSTER_RETURN_IF_ERROR(fresh->Connect(address_, tls_, deadline));
     connection_ = std::move(fresh);
   }
   // A message is preceded by "not compressed" and its length, big-endian.
@@ -319,7 +405,7 @@ absl::StatusOr<std::string> GrpcChannel::CallOnce(std::string_view method, std::
       deadline - std::chrono::steady_clock::now());
   std::string grpc_timeout = fmt::format("{}m", std::clamp<int64_t>(left.count(), 1, 99'999'999));
   std::vector<nghttp2_nv> headers = {Field(":method", "POST"),
-                                     Field(":scheme", "http"),
+                                     Field(":scheme", tls_ ? "https" : "http"),
                                      Field(":path", method),
                                      Field(":authority", address_),
                                      Field("te", "trailers"),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "net/tls_engine.h"
 
 namespace muster::sdk {
 
@@ -18,8 +19,9 @@ namespace muster::sdk {
 /// doc/PROTOCOL-HTTP2.md).
 class GrpcChannel {
  public:
-  /// `address`: "127.0.0.1:7070", an IPv4 or bracketed IPv6 address, or "localhost:port".
-  explicit GrpcChannel(std::string address);
+  /// `address`: "host:port". A name is resolved at each new connection.
+  /// `tls`: asked for each connection; empty: plain text.
+  explicit GrpcChannel(std::string address, net::TlsContextSource tls = {});
   ~GrpcChannel();
   GrpcChannel(const GrpcChannel&) = delete;
   GrpcChannel& operator=(const GrpcChannel&) = delete;
@@ -46,6 +48,7 @@ class GrpcChannel {
                                        bool* nothing_answered);
 
   std::string address_;
+  net::TlsContextSource tls_;
   std::vector<std::pair<std::string, std::string>> metadata_;
   std::unique_ptr<Connection> connection_;
 };

@@ -26,11 +26,11 @@ class ReadBackoff {
   };
   Step Failed(TimePoint now) {
     pause_ = pause_.count() == 0 ? kPauseMin : std::min(pause_ * 2, kPauseMax);
-    const bool anew = !failed_before_ || now - last_failure_ > kLineEveryMax;
+    const bool fresh = !failed_before_ || now - last_failure_ > kLineEveryMax;
     failed_before_ = true;
     last_failure_ = now;
-    if (anew) distance_ = kLineEveryMin;
-    if (!anew && now < next_line_) {
+    if (fresh) distance_ = kLineEveryMin;
+    if (!fresh && now < next_line_) {
       ++unsaid_;
       return {pause_, false, unsaid_};
     }

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/clock.h"
+#include "net/tls_engine.h"
 #include "proto/messages/job_identity.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -43,6 +44,10 @@ class DataClient {
     /// Also unanswered, but the server calls the request's frame malformed; `text` is its message.
     virtual void OnRefused(const SendRequest& request, std::string_view text) = 0;
     virtual void OnTimer() = 0;
+    /// A new connection was greeted.
+    virtual void OnConnected(const LaneAddress& /*lane*/) {}
+    /// A connection could not be made. `why` has the address.
+    virtual void OnCannotConnect(const LaneAddress& /*lane*/, std::string_view /*why*/) {}
   };
   struct Options {
     JobIdentity job;
@@ -51,6 +56,8 @@ class DataClient {
     wire::Encoding encoding = wire::Encoding::kFloat32;
     /// Bytes of memory that is shared with a lane on this machine, for each direction; 0: none.
     uint32_t ring_bytes_max = 4u << 20;
+    /// Of connections over TCP, each of which asks for it. Empty: they are plain text.
+    net::TlsContextSource tls;
     /// The requested size of a UNIX socket's send buffer. A TCP socket finds its own size.
     int unix_buffer_bytes = 4 << 20;
     /// A connection with outstanding requests is given up if no byte moves for this long.

@@ -4,16 +4,17 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "base/address.h"
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
+#include "net/endpoints.h"
 #include "net/ring_stream.h"
+#include "net/tls_stream.h"
 #include "worker_sdk/net/internal/lane_connection.h"
 
 namespace muster::sdk::net_internal {
@@ -27,26 +28,6 @@ constexpr size_t kStepBytes = 4u << 20;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
 constexpr char kDamaged[] = "the checksum of an answer is wrong";
-
-/// The endpoint of "unix:/path" or "127.0.0.1:port"; nothing when it is neither, or when there is
-/// no such path.
-std::optional<LaneConnection::Stream::endpoint> EndpointOf(const std::string& address) {
-  if (address.starts_with("unix:")) {
-    std::string path = address.substr(5);
-    std::error_code ignored;
-    if (path.size() > 100 || !std::filesystem::exists(path, ignored)) return std::nullopt;
-    return asio::local::stream_protocol::endpoint(path);
-  }
-  size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return std::nullopt;
-  error_code error;
-  asio::ip::address host = asio::ip::make_address(address.substr(0, colon), error);
-  uint16_t port = 0;
-  const char* end = address.data() + address.size();
-  auto parsed = std::from_chars(address.data() + colon + 1, end, port);
-  if (error || parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return asio::ip::tcp::endpoint(host, port);
-}
 
 absl::StatusOr<net::RingMemory> OpenRings(OwnedFd received, size_t ring_bytes) {
   MUSTER_FAILPOINT_OR_RETURN("rings.before-open");
@@ -66,6 +47,7 @@ LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
       clock_(clock),
       closed_handler_(std::move(closed)),
       socket_(executor),
+      resolver_(executor),
       timer_(executor) {}
 
 /// A handler that keeps the connection alive, does nothing after it is closed, and closes it on an
@@ -97,22 +79,6 @@ void LaneConnection::Start() {
   TryAddress(0);
 }
 
-void LaneConnection::TryAddress(size_t index) {
-  if (index >= target_.addresses.size()) {
-    return Close(last_error_.empty() ? "it has no address that can be used here" : last_error_);
-  }
-  std::optional<Stream::endpoint> endpoint = EndpointOf(target_.addresses[index]);
-  if (!endpoint) return TryAddress(index + 1);
-  socket_.async_connect(*endpoint, [self = shared_from_this(), index](error_code error) {
-    if (self->closed_) return;
-    if (!error) return self->OnConnected();
-    self->last_error_ = fmt::format("{}: {}", self->target_.addresses[index], error.message());
-    error_code ignored;
-    self->socket_.close(ignored);
-    self->TryAddress(index + 1);
-  });
-}
-
 void LaneConnection::OnConnected() {
   error_code error;
   Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
@@ -121,17 +87,36 @@ void LaneConnection::OnConnected() {
     // A connection to a port without a listener can connect to itself (simultaneous open).
     if (!error && local == remote) return Close("nothing listens there");
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
+    DetectVanishedPeer(socket_.native_handle());
+  } else if (!net::IsOfOurUser(socket_.native_handle())) {
+    sharing_->tcp_only.insert(target_.lane);
+    socket_.close(error);
+    last_error_ = "a process of another user listens at the server's path";
+    return TryAddress(address_ + 1);
   } else {
     socket_.set_option(asio::socket_base::send_buffer_size(options_->unix_buffer_bytes), error);
   }
-  plain_ = new net::SocketStream(std::move(socket_), kStepBytes);
-  stream_.reset(plain_);
+  if (!same_machine && options_->tls) {
+    auto tls = std::make_unique<net::TlsStream>(std::move(socket_), options_->tls().get(),
+                                                net::TlsStream::Side::kClient, kStepBytes);
+    net::TlsStream* const raw = tls.get();
+    stream_ = std::move(tls);
+    return raw->Handshake(Guarded([](LaneConnection* self) { self->SendHello(); }));
+  }
+  auto plain = std::make_unique<net::SocketStream>(std::move(socket_), kStepBytes);
+  if (same_machine) plain_ = plain.get();
+  stream_ = std::move(plain);
+  SendHello();
+}
+
+void LaneConnection::SendHello() {
+  const bool may_share = plain_ != nullptr && sharing_->wanted;
   auto hello = std::make_unique<RequestFrame>();
   BuildHello({.job = options_->job.name,
               .job_id = options_->job.id,
               .peer = options_->worker,
               .software = fmt::format("muster {}", kVersion),
-              .ring_bytes_max = same_machine && sharing_->wanted ? options_->ring_bytes_max : 0},
+              .ring_bytes_max = may_share ? options_->ring_bytes_max : 0},
              hello.get());
   frames_.push_back(std::move(hello));
   std::vector<asio::const_buffer> buffers;
@@ -247,6 +232,10 @@ void LaneConnection::OnHeader() {
 void LaneConnection::OnDirectory() {
   if (header_.kind == wire::Kind::kError) {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
+    // The path exists here, but the server of another job may listen at it.
+    if (!greeted_ && net::IsUnixAddress(target_.addresses[address_])) {
+      sharing_->tcp_only.insert(target_.lane);
+    }
     // An error before the greeting is about the connection. A newer map may then help.
     const bool names_request = greeted_ && outstanding_.contains(RequestId(header_.request));
     return Close(text.ok() ? *text : std::string(Message(text.status())),
@@ -254,7 +243,12 @@ void LaneConnection::OnDirectory() {
   }
   absl::Status status = header_.value_bytes == 0 ? CheckChecksum({}) : absl::OkStatus();
   if (status.ok()) status = greeted_ ? OnReplyDirectory() : OnHelloReply();
-  if (!status.ok()) Close(Message(status));
+  if (status.ok()) return;
+  // The path exists here, but not for this server: the name of its socket is in use here, too.
+  if (!greeted_ && net::IsUnixAddress(target_.addresses[address_])) {
+    sharing_->tcp_only.insert(target_.lane);
+  }
+  Close(Message(status));
 }
 
 absl::Status LaneConnection::OnHelloReply() {
@@ -273,9 +267,10 @@ absl::Status LaneConnection::OnHelloReply() {
         reply.partition_count, target_.lane.lane, options_->partition_count));
   }
   ring_bytes_ = reply.ring_bytes;
-  if (ring_bytes_ > options_->ring_bytes_max) {
-    return absl::InvalidArgumentError(fmt::format("it shares rings of {} bytes, asked for were {}",
-                                                  ring_bytes_, options_->ring_bytes_max));
+  const uint32_t asked = plain_ == nullptr ? 0 : options_->ring_bytes_max;
+  if (ring_bytes_ > asked) {
+    return absl::InvalidArgumentError(
+        fmt::format("it shares rings of {} bytes, asked for were {}", ring_bytes_, asked));
   }
   if (ring_bytes_ == 0) {
     Greeted();
@@ -315,6 +310,7 @@ absl::Status LaneConnection::EnterRings() {
 
 void LaneConnection::Greeted() {
   greeted_ = true;
+  listener_->OnConnected(target_.lane);
   WriteQueued();
   ReadHeader();
 }
@@ -442,6 +438,7 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   std::string reason = fmt::format("{}: {}", target_.name, why);
   error_code ignored;
   socket_.close(ignored);
+  resolver_.cancel();
   if (stream_ != nullptr) stream_->Close();
   timer_.cancel();
   // `frames_` stay until the handlers are gone: the kernel no longer reads them, but Asio still
@@ -450,6 +447,7 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   const auto outstanding = std::exchange(outstanding_, {});
   const auto queue = std::exchange(queue_, {});
   closed_handler_(this);
+  if (!greeted_) listener_->OnCannotConnect(target_.lane, why);
   for (const auto& [id, request] : outstanding) {
     if (id == refused) {
       listener_->OnRefused(request, why);

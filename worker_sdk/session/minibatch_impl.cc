@@ -44,6 +44,13 @@ uint64_t MinibatchImpl::floats_asked() const {
 }
 
 const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, TableKind kind) {
+  if (shard_->of_step()) {
+    session_->ProgramError(fmt::format(
+        "{} in a step of a group: its model is in the registered state, and gradients go to "
+        "GroupStep::Add",
+        call));
+    return nullptr;
+  }
   const bool dense = kind == TableKind::kDense;
   const TableSpec* table = session_->FindTable(id);
   if (table == nullptr || table->shape.empty() != dense) return table;
@@ -363,7 +370,7 @@ std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
 }
 
 void MinibatchImpl::Commit() {
-  if (committed_ || preparing_) return;
+  if (committed_ || preparing_ || shard_->of_step()) return;
   committed_ = true;
   if (shard_->left()) return;
   if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());

@@ -6,14 +6,14 @@
 #include "base/status.h"
 #include "muster/session.h"
 #include "worker_sdk/session/minibatch_impl.h"
+#include "worker_sdk/session/public_status.h"
 #include "worker_sdk/session/session_impl.h"
 #include "worker_sdk/session/shard_impl.h"
 #include "worker_sdk/session/table_options.h"
 
 namespace muster {
-namespace {
 
-Status ToPublic(const absl::Status& status) {
+Status internal::ToPublic(const absl::Status& status) {
   using Code = Status::Code;
   std::string message(Message(status));
   switch (status.code()) {
@@ -33,6 +33,8 @@ Status ToPublic(const absl::Status& status) {
   }
 }
 
+namespace {
+
 std::string FromEnv(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
@@ -47,6 +49,10 @@ SessionOptions SessionOptions::FromEnvironment() {
   options.slot_file = FromEnv("MUSTER_SLOT_FILE");
   options.start = std::strtoull(FromEnv("MUSTER_START").c_str(), nullptr, 10);
   options.job_id = FromEnv("MUSTER_JOB_ID");
+  options.ca_file = FromEnv("MUSTER_CA_FILE");
+  options.certificate_file = FromEnv("MUSTER_CERTIFICATE_FILE");
+  options.key_file = FromEnv("MUSTER_KEY_FILE");
+  options.data_root = FromEnv("MUSTER_DATA_ROOT");
   return options;
 }
 
@@ -156,7 +162,7 @@ std::string_view Shard::header() const {
 Result<Session> Session::Connect(SessionOptions options) {
   absl::StatusOr<std::unique_ptr<internal::SessionImpl>> impl =
       internal::SessionImpl::Connect(options);
-  if (!impl.ok()) return ToPublic(impl.status());
+  if (!impl.ok()) return internal::ToPublic(impl.status());
   return Session(*std::move(impl));
 }
 Session::Session(std::unique_ptr<internal::SessionImpl> impl) : impl_(std::move(impl)) {}
@@ -184,7 +190,7 @@ void Session::Leave() {
   impl_->Leave();
 }
 Status Session::status() const {
-  return ToPublic(impl_->status());
+  return internal::ToPublic(impl_->status());
 }
 int Session::Finish() {
   return impl_->Finish();

@@ -103,27 +103,33 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   MUSTER_RETURN_IF_ERROR(ArmFailpointsFromEnvironment());
   uint64_t incarnation = RandomIncarnation();
   SystemClock clock;
-  sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""});
+  MUSTER_ASSIGN_OR_RETURN(SessionTls tls, MakeSessionTls(options));
+  sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""},
+                            tls.master);
   MUSTER_ASSIGN_OR_RETURN(HelloResponse hello,
                           CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
                             return client.Hello(incarnation, options.start, kCallTimeout);
                           }));
   MUSTER_RETURN_IF_ERROR(CheckHello(hello));
-  std::unique_ptr<SessionImpl> session(new SessionImpl(options, std::move(hello), incarnation));
+  std::unique_ptr<SessionImpl> session(
+      new SessionImpl(options, std::move(tls), std::move(hello), incarnation));
   session->data_->Start();
   session->control_ = std::thread([raw = session.get()] { raw->RunControl(); });
   pthread_setname_np(session->control_.native_handle(), "muster-control");
   return session;
 }
 
-SessionImpl::SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation)
+SessionImpl::SessionImpl(SessionOptions options, SessionTls tls, HelloResponse hello,
+                         uint64_t incarnation)
     : options_(std::move(options)),
+      incarnation_(incarnation),
+      tls_(std::move(tls)),
       hello_(std::move(hello)),
       encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
       readers_(hello_),
       slot_(options_.slot_file, incarnation),
-      core_({options_.worker_name, incarnation, hello_.shards_ahead,
+      core_({options_.worker_name, incarnation, hello_.group ? 0 : hello_.shards_ahead,
              milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
       order_(
           std::make_shared<const std::vector<PartitionId>>(IdentityOrder(hello_.partition_count))),
@@ -133,12 +139,14 @@ SessionImpl::SessionImpl(SessionOptions options, HelloResponse hello, uint64_t i
   data.worker = options_.worker_name;
   data.partition_count = hello_.partition_count;
   data.encoding = encoding_;
+  data.tls = tls_.servers;
   data_ = std::make_unique<sdk::DataClient>(std::move(data),
                                             static_cast<sdk::DataClient::Listener*>(this));
 }
 
 absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
-  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
+  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_),
+                            tls_.master);
   const auto call = [&] {
     return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
                      [&] { return client.RegisterTable(*spec, kCallTimeout); });
@@ -185,6 +193,7 @@ const TableSpec* SessionImpl::FindTable(TableId id) {
 }
 
 std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
+  if (hello_.group) ProgramError("NextShard in a job with spec.group: use Session::Group");
   const sdk::FirstAlone::ThreadNumber thread = ThisThread();
   while (true) {
     std::optional<sdk::ShardRun> shard;
@@ -282,7 +291,8 @@ sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bo
                    trouble.empty() ? "" : "; last trouble: ", std::string(trouble).c_str());
     }
     MutexLock lock(&mutex_);
-    return failure_.ok() && (leaving || !told_to_stop_) && core_.Holds(run.token, run.run);
+    const bool holds = hello_.group || core_.Holds(run.token, run.run);
+    return failure_.ok() && (leaving || !told_to_stop_) && holds;
   };
 }
 
@@ -450,6 +460,7 @@ absl::Status SessionImpl::status() {
 
 void SessionImpl::Leave() {
   MutexLock lock(&mutex_);
+  leaving_ = true;
   core_.Leave();
   if (!told_to_stop_) slot_.End();
   told_to_stop_ = true;

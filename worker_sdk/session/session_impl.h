@@ -15,16 +15,19 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/usage/process_usage.h"
 #include "muster/session.h"
 #include "net/spin_budget.h"
 #include "worker_sdk/control/control_client.h"
 #include "worker_sdk/core/first_alone.h"
 #include "worker_sdk/core/loop_times.h"
 #include "worker_sdk/core/read_backoff.h"
+#include "worker_sdk/core/unreachable_servers.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/readers.h"
 #include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/session/session_tls.h"
 #include "worker_sdk/session/slot_writer.h"
 
 namespace muster::internal {
@@ -96,6 +99,31 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// A call that can never work: the session fails with it.
   void ProgramError(std::string message);
 
+  // ---- for the group of a job that has one (GroupImpl); session_group.cc ----
+
+  /// kFailedPrecondition: the job has no group, or nowhere to store its state.
+  absl::Status MayHaveGroup() const;
+  const SessionOptions& options() const { return options_; }
+  const SessionTls& tls() const { return tls_; }
+  uint64_t incarnation() const { return incarnation_; }
+  sdk::SlotWriter& slot() { return slot_; }
+  struct StepRecords {
+    /// Lives as long as the session.
+    sdk::ShardReader* reader = nullptr;
+    std::shared_ptr<const sdk::ShardRecords> records;
+  };
+  /// Errors as of ShardReader::Read.
+  absl::StatusOr<StepRecords> ReadStep(const ShardWork& work);
+  /// A loop begins a minibatch of a step; false: the session has failed.
+  bool StartStepMinibatch(LeaseToken token);
+  void EndStepMinibatch(size_t records, bool evaluate);
+  /// Leave was called.
+  bool leaving() const { return leaving_.load(); }
+  /// The group is over for this process.
+  void EndGroup();
+  /// A wait for what people should know of: the time counts as waiting for a shard.
+  void WaitsForGroup(bool waits);
+
   absl::Status status();
   /// See Session::Leave.
   void Leave();
@@ -110,7 +138,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// How long a waiting thread of the trainer may poll for answers before it sleeps.
   static constexpr std::chrono::microseconds kSpinMax{200};
 
-  SessionImpl(SessionOptions options, HelloResponse hello, uint64_t incarnation);
+  SessionImpl(SessionOptions options, SessionTls tls, HelloResponse hello, uint64_t incarnation);
 
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
@@ -126,6 +154,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void OnUnanswered(sdk::RequestId id, std::string_view why) override;
   void OnRefused(const sdk::SendRequest& request, std::string_view text) override;
   void OnTimer() override;
+  void OnConnected(const sdk::LaneAddress& lane) override;
+  void OnCannotConnect(const sdk::LaneAddress& lane, std::string_view why) override;
 
   /// The work to do after the mutex is released.
   struct Effects {
@@ -149,6 +179,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
       MUSTER_EXCLUDES(mutex_);
 
   const SessionOptions options_;
+  const uint64_t incarnation_;
+  const SessionTls tls_;
   const HelloResponse hello_;
   const wire::Encoding encoding_;
   const SystemClock clock_;
@@ -164,15 +196,18 @@ class SessionImpl final : private sdk::DataClient::Listener {
   std::map<TableId, TableSpec> tables_ MUSTER_GUARDED_BY(mutex_);  // never removed
   std::shared_ptr<const std::vector<PartitionId>> order_ MUSTER_GUARDED_BY(mutex_);
   MapVersion order_version_ MUSTER_GUARDED_BY(mutex_);
+  ProcessUsageMeter usage_meter_;                       // of the control thread
   sdk::LoopTimes times_ MUSTER_GUARDED_BY(mutex_);      // clock readings are taken under the mutex
   std::string last_trouble_ MUSTER_GUARDED_BY(mutex_);  // of master or servers, for waiting lines
   uint32_t waiting_loops_ MUSTER_GUARDED_BY(mutex_) = 0;
   TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
+  std::atomic<bool> leaving_ = false;
   bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen, or Leave called
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   net::SpinBudget spin_budget_ MUSTER_GUARDED_BY(mutex_){kSpinMax};
   sdk::FirstAlone first_alone_ MUSTER_GUARDED_BY(mutex_);
   sdk::ReadBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
+  sdk::UnreachableServers unreachable_ MUSTER_GUARDED_BY(mutex_);
   std::optional<int> finished_ MUSTER_GUARDED_BY(mutex_);  // what Finish returned
 
   std::unique_ptr<sdk::DataClient> data_;

@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/status.h"
+#include "worker_sdk/readers/data_root.h"
 #include "worker_sdk/session/session_impl.h"
 #include "worker_sdk/session/waiting.h"
 
@@ -17,13 +18,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGoodbyeMax{5'000};
-
-/// Errors of an exchange that a retry cannot fix.
-bool Permanent(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
-         absl::IsPermissionDenied(status) || absl::IsUnimplemented(status) ||
-         absl::IsUnauthenticated(status);
-}
 
 }  // namespace
 
@@ -94,6 +88,16 @@ void SessionImpl::OnRefused(const sdk::SendRequest& request, std::string_view te
   CarryOut(std::move(effects));
 }
 
+void SessionImpl::OnConnected(const sdk::LaneAddress& lane) {
+  MutexLock lock(&mutex_);
+  unreachable_.OnConnected(lane);
+}
+
+void SessionImpl::OnCannotConnect(const sdk::LaneAddress& lane, std::string_view why) {
+  MutexLock lock(&mutex_);
+  unreachable_.OnCannotConnect(lane, why, clock_.Now());
+}
+
 void SessionImpl::OnTimer() {
   Effects effects;
   {
@@ -145,7 +149,8 @@ void SessionImpl::WaitForAnswers(absl::FunctionRef<bool()> done, std::string_vie
 }
 
 void SessionImpl::RunControl() {
-  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_));
+  sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_),
+                            tls_.master);
   // Several calls fit into a lease, so that one hanging call does not lose it.
   auto timeout = milliseconds(std::clamp<uint64_t>(hello_.lease_duration_ms / 4, 500, 2'000));
   while (true) {
@@ -162,7 +167,9 @@ void SessionImpl::RunControl() {
         continue;
       }
       request = core_.BeginExchange(times_.At(now, started_), now);
+      request.unreachable = unreachable_.Report(now);
     }
+    request.usage = usage_meter_.Read(clock_.Now());
     OnExchanged(client.Exchange(request, timeout));
   }
 }
@@ -173,7 +180,15 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
   {
     MutexLock lock(&mutex_);
     if (reply.ok()) {
-      core_.OnExchangeReply(*reply, clock_.Now());
+      if (options_.data_root.empty()) {
+        core_.OnExchangeReply(*reply, clock_.Now());
+      } else {
+        WorkerExchangeReply here = *reply;
+        for (ShardGrant& grant : here.grants) {
+          grant.work.path = sdk::PathHere(options_.data_root, grant.work.path);
+        }
+        core_.OnExchangeReply(here, clock_.Now());
+      }
       last_trouble_.clear();
       bool stop = reply->directive != JobDirective::kWork && core_.draining();
       // Recorded before any loop can see it, so that an exit right after it counts as correct.
@@ -182,13 +197,14 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
     } else {
       last_trouble_ = Message(reply.status());
       core_.OnExchangeFailed(clock_.Now());
-      if (Permanent(reply.status())) {
+      if (sdk::IsPermanent(reply.status())) {
         FailLocked(Annotate(reply.status(), "the master refuses this worker"));
       }
     }
     if (core_.map() && core_.map()->version > order_version_) {
       if (core_.map()->partitions.size() == hello_.partition_count) {
         fresh = core_.map();
+        unreachable_.OnServers(fresh->servers);
         order_ = std::make_shared<const std::vector<PartitionId>>(sdk::SendingOrder(*fresh));
       } else {
         FailLocked(absl::InternalError(

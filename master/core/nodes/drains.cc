@@ -48,6 +48,7 @@ absl::Status Drains::Resume(const std::string& name, StepTime at) {
         "worker '{}' has heard of its drain and ends; start another process instead", name));
   }
   node->drain = {};
+  group_->Drain(name, false, at);
   books_->Say(at, "node-resumed", name, "its drain was cancelled");
   return absl::OkStatus();
 }
@@ -111,6 +112,7 @@ void Drains::Tick(StepTime at) {
 uint32_t Drains::CountLeft(const Node& node) const {
   const NodeRecord& record = node.record;
   if (!record.Is(NodeRole::kServer)) {
+    if (group_->on()) return group_->IsMember(record.name) ? 1 : 0;
     return static_cast<uint32_t>(leasing_->table().CountOf({record.name, record.incarnation}));
   }
   const std::optional<ServerId> server = NodeTable::ServerIdOf(record.name);
@@ -127,10 +129,13 @@ void Drains::Begin(Node* node, std::chrono::milliseconds timeout, StepTime at) {
   node->drain.began = at.now;
   node->drain.timeout = timeout;
   if (server) node->drain.goal = books_->ledger.done_seq();
+  if (!server) group_->Drain(node->record.name, true, at);
   node->drain.left = CountLeft(*node);
   books_->Say(at, "node-drain-began", node->record.name,
               fmt::format("{} {}", node->drain.left,
-                          server ? "partitions without a new snapshot" : "leases"));
+                          server         ? "partitions without a new snapshot"
+                          : group_->on() ? "places in the group"
+                                         : "leases"));
 }
 
 void Drains::Advance(Node* node, StepTime at) {

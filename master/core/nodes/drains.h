@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "master/core/books.h"
+#include "master/core/groups/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/workers/leasing.h"
 
@@ -21,8 +22,8 @@ namespace muster {
 class Drains {
  public:
   /// All of them outlive it.
-  Drains(Books* books, Leasing* leasing, JobLife* life)
-      : books_(books), leasing_(leasing), life_(life) {}
+  Drains(Books* books, Leasing* leasing, JobLife* life, GroupJob* group)
+      : books_(books), leasing_(leasing), life_(life), group_(group) {}
 
   /// As MasterCore::DrainNode and ResumeNode.
   absl::StatusOr<NodeDrain> Drain(const std::string& name, std::chrono::milliseconds timeout,
@@ -44,12 +45,13 @@ class Drains {
   /// Counts what is left, and ends the drain if nothing is left.
   void Advance(Node* node, StepTime at);
   void End(Node* node, StepTime at);
-  /// Leases, or partitions whose snapshots are behind.
+  /// Leases, or its place in the group, or partitions whose snapshots are behind.
   uint32_t CountLeft(const Node& node) const;
 
   Books* const books_;
   Leasing* const leasing_;
   JobLife* const life_;
+  GroupJob* const group_;
 };
 
 }  // namespace muster

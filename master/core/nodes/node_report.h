@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/words/types.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_role.h"
 
 namespace muster {
 
 /// What the supervisor reports of a node.
 struct NodeReport {
-  enum class What : uint8_t { kStarted, kExited };
+  enum class What : uint8_t { kStarted, kExited, kHeld, kResized };
   std::string node;
   NodeRole role = NodeRole::kWorker;
   /// Which process of the node, from 1.
@@ -25,6 +26,10 @@ struct NodeReport {
   /// Of the worker's process that ended; 0: not known.
   uint64_t incarnation = 0;
   std::string text;
+  std::string host;                 // of a node that `muster join` runs; empty: the scaler runs it
+  NodeWait wait = NodeWait::kNone;  // kHeld: why it has no process yet
+  Disruption disruption = Disruption::kNone;         // kExited: why its place was taken away
+  ResizeAnswer resize_answer = ResizeAnswer::kDone;  // kResized
 };
 
 }  // namespace muster

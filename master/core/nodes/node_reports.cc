@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -40,6 +42,44 @@ bool IsOwnFault(const NodeReport& report, JobDirective directive, std::string* t
   return directive == JobDirective::kWork;
 }
 
+MasterEventKind KindOfExit(Disruption disruption) {
+  switch (disruption) {
+    case Disruption::kEvicted:
+      return "node-evicted";
+    case Disruption::kPreempted:
+      return "node-preempted";
+    case Disruption::kDrained:
+      return "node-machine-drained";
+    case Disruption::kNodeLost:
+      return "node-machine-lost";
+    case Disruption::kDeleted:
+      return "node-deleted";
+    case Disruption::kNone:
+      break;
+  }
+  return kNodeExited;
+}
+
+MasterEventKind KindOfWait(NodeWait wait) {
+  switch (wait) {
+    case NodeWait::kUnschedulable:
+      return "node-unschedulable";
+    case NodeWait::kImage:
+      return "node-image-error";
+    case NodeWait::kQuota:
+      return "node-quota";
+    case NodeWait::kForbidden:
+      return "node-forbidden";
+    case NodeWait::kConfig:
+      return "node-config-error";
+    case NodeWait::kUnreachable:
+      return "cluster-away";
+    case NodeWait::kNone:
+      break;
+  }
+  return "node-placed";
+}
+
 std::string ExitText(const NodeReport& report) {
   if (report.signal == 0) return fmt::format("exit {}", report.exit_code);
   const char* name = ::sigabbrev_np(static_cast<int>(report.signal));
@@ -52,11 +92,65 @@ void NodeReports::Take(const NodeReport& report, StepTime at) {
   Node* const node = books_->nodes.FindOrAdd(report.node, report.role, leasing_->table());
   if (node == nullptr) return;
   books_->nodes.Touch(*node);
-  if (report.what == NodeReport::What::kStarted) {
-    Started(report, node, at);
-  } else {
-    Exited(report, node, at);
+  const bool was_away = IsClusterAway();
+  switch (report.what) {
+    case NodeReport::What::kStarted:
+      Started(report, node, at);
+      break;
+    case NodeReport::What::kExited:
+      Exited(report, node, at);
+      break;
+    case NodeReport::What::kHeld:
+      Held(report, node, at);
+      break;
+    case NodeReport::What::kResized:
+      Resized(report, *node, at);
+      break;
   }
+  const bool is_away = IsClusterAway();
+  if (is_away && !was_away) {
+    books_->Say(at, KindOfWait(NodeWait::kUnreachable), "",
+                WaitText(NodeWait::kUnreachable, report.text) + ". " +
+                    std::string(WaitAdvice(NodeWait::kUnreachable)));
+  }
+  if (was_away && !is_away) books_->Say(at, "cluster-back", "", "the cluster answers again");
+}
+
+bool NodeReports::IsClusterAway() const {
+  return std::ranges::any_of(books_->nodes.nodes(), [](const auto& entry) {
+    const NodeHold* const hold = HoldOf(entry.second);
+    return hold != nullptr && hold->wait == NodeWait::kUnreachable;
+  });
+}
+
+void NodeReports::Held(const NodeReport& report, Node* node, StepTime at) {
+  if (report.start <= node->record.told_start || report.start <= node->record.start) return;
+  const bool same_start = node->hold.start == report.start;
+  const NodeWait former = same_start ? node->hold.wait : NodeWait::kNone;
+  node->hold = {.start = report.start, .wait = report.wait, .reason = report.text};
+  // That the cluster is away, or back, is said once for all nodes.
+  const bool on_its_way = report.wait == NodeWait::kNone;
+  if (report.wait == former || report.wait == NodeWait::kUnreachable) return;
+  if (on_its_way && former == NodeWait::kUnreachable) return;
+  const std::string text =
+      on_its_way ? "it is on its way"
+                 : WaitText(report.wait, report.text) + ". " + std::string(WaitAdvice(report.wait));
+  books_->Say(at, KindOfWait(report.wait), report.node, text);
+}
+
+void NodeReports::Resized(const NodeReport& report, const Node& node, StepTime at) {
+  if (IsReplaced(node.record, report.start)) return;
+  const std::string words = report.text.empty() ? "" : ": " + report.text;
+  switch (report.resize_answer) {
+    case ResizeAnswer::kDone:
+      return books_->Say(at, "node-resized", report.node, "in place" + words);
+    case ResizeAnswer::kDeferred:
+      return books_->Say(at, "node-resize-deferred", report.node,
+                         "its machine has no room for that now; it gets it when there is" + words);
+    case ResizeAnswer::kRefused:
+      break;
+  }
+  books_->Say(at, "node-resize-refused", report.node, "its machine can never give it that" + words);
 }
 
 void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
@@ -64,10 +158,12 @@ void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
   if (report.start <= record.told_start) return;
   record.told_start = report.start;
   record.pid = report.pid;
+  record.host = report.host;
   if (books_->nodes.Learn(node, NodeNews::kToldStarted) == NodeState::kExited) node->drain = {};
-  books_->Say(at, "node-started", report.node,
-              fmt::format("pid {}, restarts {}{}{}", report.pid, RestartsOf(record),
-                          report.text.empty() ? "" : ": ", report.text));
+  books_->Say(
+      at, "node-started", report.node,
+      fmt::format("pid {}{}{}, restarts {}{}{}", report.pid, report.host.empty() ? "" : " on ",
+                  report.host, RestartsOf(record), report.text.empty() ? "" : ": ", report.text));
 }
 
 void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
@@ -82,7 +178,7 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
     books_->nodes.Learn(node, NodeNews::kToldExited);
   }
   record.last_exit = ExitText(report);
-  books_->Say(at, "node-exited", report.node,
+  books_->Say(at, KindOfExit(report.disruption), report.node,
               fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,
                           report.text.empty() ? "" : ": ", report.text));
   if (record.Is(NodeRole::kWorker)) WorkerExited(report, record, at);
@@ -93,7 +189,16 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
 void NodeReports::WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at) {
   leasing_->grace().Settle(report.node);
   std::string text;
-  const bool own_fault = IsOwnFault(report, drains_->DirectiveOf(report.node), &text);
+  const bool own_fault = report.disruption == Disruption::kNone &&
+                         IsOwnFault(report, drains_->DirectiveOf(report.node), &text);
+  if (group_->on()) {
+    const LeaseToken token = own_fault ? report.computing_token : LeaseToken();
+    std::vector<WorkerKey> dead = sessions_->ProcessesOf(report, record);
+    // It has not called this master yet.
+    if (dead.empty() && report.incarnation != 0) dead.push_back({report.node, report.incarnation});
+    for (const WorkerKey& process : dead) group_->Exited(process, token, text, at);
+    return;
+  }
   const auto cause =
       own_fault ? Leasing::EndCause::kTrainerFailure : Leasing::EndCause::kNodeFailure;
   const std::optional<Failures::Run> computing =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "master/core/books.h"
+#include "master/core/groups/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
@@ -10,8 +11,9 @@
 
 namespace muster {
 
-/// Takes the supervisor's reports on processes: that a process started, or ended, and how. A report
-/// may come late, after the node's next process was heard.
+/// Takes the supervisor's reports on processes: that a process started, or ended, and how; that a
+/// start has no process yet, and why. A report may come late, after the node's next process was
+/// heard.
 ///
 /// Owns nothing: the node table owns the records. Decides if an exit is a failure of the trainer,
 /// or of the node, which counts for no shard. Pure; not thread-safe.
@@ -19,13 +21,14 @@ class NodeReports {
  public:
   /// All of them outlive it.
   NodeReports(Books* books, Failures* failures, Leasing* leasing, JobLife* life, Drains* drains,
-              WorkerSessions* sessions)
+              WorkerSessions* sessions, GroupJob* group)
       : books_(books),
         failures_(failures),
         leasing_(leasing),
         life_(life),
         drains_(drains),
-        sessions_(sessions) {}
+        sessions_(sessions),
+        group_(group) {}
 
   /// As MasterCore::ReportNode.
   void Take(const NodeReport& report, StepTime at);
@@ -33,6 +36,10 @@ class NodeReports {
  private:
   void Started(const NodeReport& report, Node* node, StepTime at);
   void Exited(const NodeReport& report, Node* node, StepTime at);
+  /// The same wait, or the same answer, is one event however often it is reported.
+  void Held(const NodeReport& report, Node* node, StepTime at);
+  void Resized(const NodeReport& report, const Node& node, StepTime at);
+  bool IsClusterAway() const;
   /// Ends the leases of the process, and counts a failure of the shard in which it crashed.
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
 
@@ -42,6 +49,7 @@ class NodeReports {
   JobLife* const life_;
   Drains* const drains_;
   WorkerSessions* const sessions_;
+  GroupJob* const group_;
 };
 
 }  // namespace muster

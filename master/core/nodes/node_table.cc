@@ -28,6 +28,11 @@ absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start) {
       record.name, NewestStart(record).value(), start.value()));
 }
 
+const NodeHold* HoldOf(const Node& node) {
+  const bool held = node.hold.wait != NodeWait::kNone && node.hold.start > NewestStart(node.record);
+  return held ? &node.hold : nullptr;
+}
+
 uint32_t RestartsOf(const NodeRecord& record) {
   return static_cast<uint32_t>(std::max<uint64_t>(record.told_start.value(), 1) - 1);
 }
@@ -118,12 +123,14 @@ void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
 void NodeTable::BeginRun() {
   for (auto& [name, node] : nodes_) {
     NodeRecord& record = node.record;
+    node.hold = {};
     Learn(&node, NodeNews::kRunBegan);
     record.told_start = StartNumber();
     record.pid = 0;
     record.incarnation = 0;
     record.start = StartNumber();
     record.last_exit.clear();
+    record.host.clear();
     record.nonce = 0;
     record.superseded_nonces.clear();
     record.lanes.clear();

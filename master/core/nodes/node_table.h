@@ -14,6 +14,7 @@
 #include "master/core/servers/restore_trouble.h"
 #include "master/core/workers/lease_table.h"
 #include "proto/messages/control.h"
+#include "proto/messages/node_place.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
@@ -34,17 +35,28 @@ struct NodeDrain {
   bool leaving = false;
 };
 
+/// A start of a node that has no process yet.
+struct NodeHold {
+  StartNumber start;  // none: no start
+  NodeWait wait = NodeWait::kNone;
+  std::string reason;
+};
+
 struct Node {
   NodeRecord record;
   // Not journaled.
+  NodeHold hold;  // of a start; one that has a process by now does not count
   std::optional<TimePoint> last_heard;
   NodeDrain drain;
   PeerTimes peers;          // servers: what all workers saw of this incarnation
   WorkerTimes times;        // workers
   ServerCounters counters;  // servers
+  ProcessUsage usage;       // workers and servers; 0 bytes of memory: not told
   uint64_t sequence = 0;    // servers: of the newest exchange
   std::string warm_start_error;
   RestoreTrouble restore;  // servers
+  /// Servers: workers that cannot connect to this incarnation, and why.
+  std::map<std::string, std::string> unreachable_from;
   /// When this server (any of its processes) last reported failing snapshots; none: they work.
   std::optional<TimePoint> snapshots_failed_at;
 };
@@ -53,6 +65,8 @@ struct Node {
 bool IsReplaced(const NodeRecord& record, StartNumber start);
 /// kFailedPrecondition for a process that was replaced: it must exit.
 absl::Status CheckNotReplaced(const NodeRecord& record, StartNumber start);
+/// Why the newest start of the node has no process yet; nullptr: it has one, or is on its way.
+const NodeHold* HoldOf(const Node& node);
 /// How often it was started again in this run.
 uint32_t RestartsOf(const NodeRecord& record);
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
+#include "store/names/place.h"
 
 namespace muster {
 namespace {
@@ -23,7 +24,7 @@ std::string UnrestorableText(const std::string& server, const RestoreTrouble& re
       "as they were and run the job again: it continues where it stopped. If a file is lost, its "
       "weights are lost, too: the job must then begin again, with another spec.stateDirectory",
       server, restore.Text(), static_cast<double>(options.restore_timeout.count()) / 1000.0,
-      options.snapshot_directory);
+      ShownPlace(options.snapshot_directory));
 }
 
 }  // namespace
@@ -78,7 +79,9 @@ void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* nod
   node->sequence = 0;
   node->warm_start_error.clear();
   node->counters = {};
+  node->usage = {};
   node->peers = {};
+  node->unreachable_from.clear();
   node->drain = {};
   books_->Say(at, "server-registered", request.name,
               fmt::format("incarnation {}", newest_.value()));
@@ -128,6 +131,7 @@ void Servers::Hear(Node* node, StepTime at) {
 
 void Servers::TakeOwned(const ServerExchangeRequest& request, Node* node, StepTime at) {
   node->sequence = request.sequence;
+  node->usage = request.usage;
   CountParts(request, node);
   for (const MissingReport& missing : request.missing) {
     snapshots_->Replay(

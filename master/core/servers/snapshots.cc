@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -13,6 +14,13 @@ namespace {
 /// Shards that became DONE after this run again, because a restored partition may lack them.
 DoneSeq LastToKeep(const PartitionTable::Restored& restored, DoneSeq done_seq) {
   return MUSTER_PLANTED(kNoReplay) ? done_seq : restored.replay_after;
+}
+
+std::string_view HowRestored(uint64_t partitions, bool from_snapshots) {
+  if (partitions == 1) {
+    return from_snapshots ? "is restored from its snapshot" : "starts without a snapshot";
+  }
+  return from_snapshots ? "are restored from their snapshots" : "start without a snapshot";
 }
 
 }  // namespace
@@ -32,6 +40,8 @@ void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
 }
 
 void Snapshots::Commit(StepTime at) {
+  // A group's own checkpoints decide.
+  if (books_->options.group.has_value()) return;
   const DoneSeq cut = books_->partitions.MinCut();
   if (cut <= books_->ledger.commit_seq()) return;
   MUSTER_CHECK(books_->partitions.AllHold(cut));
@@ -41,6 +51,10 @@ void Snapshots::Commit(StepTime at) {
     // Partitions have nothing of an evaluation.
     if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnCommitted(shard);
   }
+  TellCommitted(committed, at);
+}
+
+void Snapshots::TellCommitted(const Ledger::Committed& committed, StepTime at) {
   for (const auto& [worker, records] : committed.records) {
     if (Node* node = books_->nodes.Find(worker)) {
       node->record.records_committed += records;
@@ -56,7 +70,7 @@ void Snapshots::Commit(StepTime at) {
 
 void Snapshots::Replay(const PartitionTable::Restored& restored, const std::string& why,
                        StepTime at) {
-  if (restored.partitions == 0) return;
+  if (restored.partitions == 0 || books_->options.group.has_value()) return;
   leasing_->OnRestored(at.now);
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
@@ -70,11 +84,10 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   }
   const size_t evaluations = leasing_->EndOutdatedEvaluations(shards);
   books_->Say(at, "partitions-restored", "",
-              fmt::format("{}: {} partitions {}, {} DONE shards run again{} (restore epoch {})",
-                          why, restored.partitions,
-                          totals.snapshots_accepted == 0 ? "start without a snapshot"
-                                                         : "are restored from their snapshots",
-                          shards.size(),
+              fmt::format("{}: {} {}, {} again{} (restore epoch {})", why,
+                          CountText(restored.partitions, "partition"),
+                          HowRestored(restored.partitions, totals.snapshots_accepted > 0),
+                          CountText(shards.size(), "DONE shard runs", "DONE shards run"),
                           evaluations == 0
                               ? ""
                               : fmt::format(", {} evaluate shard{} afterwards", evaluations,

@@ -28,6 +28,8 @@ class Snapshots {
   /// Makes the DONE shards COMMITTED that the snapshots of all partitions contain. CoreLimits says
   /// how many at once; the others wait for the next call.
   void Commit(StepTime at);
+  /// These shards are COMMITTED now: counts them for their workers, and ends what waited for it.
+  void TellCommitted(const Ledger::Committed& committed, StepTime at);
   /// Partitions were restored from an older state because of `why`: work that their snapshots lack
   /// runs again.
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);

@@ -226,10 +226,10 @@ void Streams::TellNewPartitions(const StreamLook& look, size_t known, StepTime a
   for (const StreamTable::Progress& partition : progress) waiting += partition.lag.value_or(0);
   books_->Say(
       at, "stream-partitions", "",
-      fmt::format("dataset '{}': topic '{}' has {} partitions{}; {} offsets are still to be read",
-                  plan.name, plan.stream->topic, progress.size(),
+      fmt::format("dataset '{}': topic '{}' has {}{}; {} still to be read", plan.name,
+                  plan.stream->topic, CountText(progress.size(), "partition"),
                   known == 0 ? "" : fmt::format(", {} more than before", progress.size() - known),
-                  waiting));
+                  CountText(waiting, "offset is", "offsets are")));
 }
 
 void Streams::LoseRanges(DatasetId dataset, StepTime at) {

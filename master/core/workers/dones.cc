@@ -43,17 +43,17 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     ++books_->totals.reverified_runs;
   leasing_->Finish(done.token, at.now);
   books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
-  TellRejects(done, worker, at);
+  TellRejects(done.metrics, worker.name, at);
   verdict.code = DoneCode::kAccepted;
   return verdict;
 }
 
-void Dones::TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at) {
-  for (const std::string& sample : done.metrics.reject_samples) {
+void Dones::TellRejects(const ShardMetrics& metrics, const std::string& worker, StepTime at) {
+  for (const std::string& sample : metrics.reject_samples) {
     if (rejects_told_ == kRejectsToldMax) return;
     ++rejects_told_;
     const bool last = rejects_told_ == kRejectsToldMax;
-    books_->Say(at, kRecordRejected, worker.name,
+    books_->Say(at, kRecordRejected, worker,
                 last ? sample + " (more rejected records are only counted)" : sample);
   }
 }

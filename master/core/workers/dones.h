@@ -19,13 +19,14 @@ class Dones {
   /// Requires that `leasing` knows the worker. A repeat gets the verdict of the first time.
   DoneVerdict Take(const DoneReport& done, const WorkerKey& worker, StepTime at);
 
+  /// An event for each of the first rejected records of this start: file, line, why.
+  void TellRejects(const ShardMetrics& metrics, const std::string& worker, StepTime at);
+
  private:
   /// True if parts that were confirmed under `restore_epoch` may have been undone since.
   bool IsDoubtful(RestoreEpoch restore_epoch) const;
   /// True if a shard of this lease has pushed anything that a restore can undo.
   static bool NeedsReverify(const Lease& lease);
-  /// An event for each of the first rejected records of this start: file, line, why.
-  void TellRejects(const DoneReport& done, const WorkerKey& worker, StepTime at);
 
   Books* const books_;
   Leasing* const leasing_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace muster {
 
@@ -61,11 +62,12 @@ absl::StatusOr<uint64_t> Failures::Retry(const std::vector<ShardId>& shards, Ste
     // The shard was named twice, and is no longer FAILED.
     if (ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
     ledger.Retry(shard);
+    // The crash of a former run may be told later. It happened before the retry.
+    std::erase_if(ended_, [&](const auto& ended) { return ended.second.shard == shard; });
     ++retried;
   }
   if (retried > 0) {
-    books_->Say(at, "shards-retried", "",
-                fmt::format("{} shard{}", retried, retried == 1 ? "" : "s"));
+    books_->Say(at, "shards-retried", "", CountText(retried, "shard"));
   }
   return retried;
 }

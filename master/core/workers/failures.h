@@ -44,7 +44,8 @@ class Failures {
   const Run* Find(LeaseToken token) const;
   void Forget(LeaseToken token) { ended_.erase(token); }
 
-  /// As MasterCore::RetryShards, for a job that is not over.
+  /// As MasterCore::RetryShards, for a job that is not over. A failure of a run before the retry is
+  /// not charged afterwards.
   absl::StatusOr<uint64_t> Retry(const std::vector<ShardId>& shards, StepTime at);
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -69,6 +70,12 @@ std::optional<LeaseToken> Leasing::FloorToTell() const {
   std::optional<LeaseToken> floor = Floor();
   if (MUSTER_PLANTED_CALL(LowersFloor(&floor))) return floor;
   return grace_.on() ? std::nullopt : floor;
+}
+
+LeaseToken Leasing::NewToken() {
+  const LeaseToken token = NextToken();
+  ++token_count_;
+  return token;
 }
 
 void Leasing::TellFloor() {
@@ -241,11 +248,10 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
   while (allowance.with_new && MayGrant() && reply->grants.size() < want) {
     const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
     if (!shard.has_value()) break;
-    const LeaseToken token = NextToken();
+    const LeaseToken token = NewToken();
     // A push with an older token of the shard would count as one with this token.
     MUSTER_CHECK_MSG(table_.leases().empty() || table_.leases().rbegin()->first < token,
                      ToString(token));
-    ++token_count_;
     Begin({*shard,
            token,
            worker,
@@ -385,10 +391,10 @@ void Leasing::ExpireStuck(StepTime at) {
     End(token, EndCause::kNodeFailure);
   }
   for (const auto& [name, shards] : by_worker) {
-    books_->Say(at, "lease-expired", name,
-                fmt::format("no progress for {} ms (spec.leases.maxAge) on {} shard{}, {} first",
-                            max_age.count(), shards.size(), shards.size() == 1 ? "" : "s",
-                            ToString(shards.front())));
+    books_->Say(
+        at, "lease-expired", name,
+        fmt::format("no progress for {} ms (spec.leases.maxAge) on {}, {} first", max_age.count(),
+                    CountText(shards.size(), "shard"), ToString(shards.front())));
   }
 }
 

@@ -45,6 +45,12 @@ class Leasing {
   /// From now on, tells what can be forgotten. There is nothing new in the grace period.
   void TellFloor();
 
+  /// A token for work that is leased to nobody. Larger than every token before.
+  LeaseToken NewToken();
+  /// What a worker needs to read the shard of a dataset that grows. The shell knows the layout of
+  /// the others.
+  ShardWork WorkOf(const ShardId& shard) const;
+
   /// A worker process is heard for the first time. All functions below that take a worker require
   /// this call, except EndOf().
   void Join(const WorkerKey& worker, TimePoint now);
@@ -139,8 +145,6 @@ class Leasing {
   void Update(const HeldLease& held, const Lease& lease, TimePoint now);
   void End(LeaseToken token, EndCause cause);
   void TellShortage(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
-  /// For a dataset that grows. The shell knows the layout of the others.
-  ShardWork WorkOf(const ShardId& shard) const;
 
   Books* const books_;
   Failures* const failures_;

@@ -40,6 +40,7 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
     node->drain = {};
   }
   node->record.incarnation = worker.incarnation;
+  node->usage = {};
   books_->nodes.KeepStart(node, start);
   Touch(worker, at);
   books_->nodes.Touch(*node);
@@ -51,23 +52,34 @@ absl::StatusOr<WorkerSessions::Call> WorkerSessions::Hear(const WorkerExchangeRe
                                                           StepTime at) {
   const WorkerKey worker{request.worker, request.incarnation};
   Session& session = Touch(worker, at);
-  // An error, not a drain: a worker that exits after a drain counts as finished and is not
-  // restarted.
-  if (session.superseded) {
-    return absl::FailedPreconditionError(
-        fmt::format("worker '{}': another process or session now has this name, so this one must "
-                    "exit; a second session needs a name of its own",
-                    worker.name));
-  }
+  MUSTER_RETURN_IF_ERROR(CheckNotSuperseded(worker, session));
   if (request.sequence <= session.sequence) {
     HearNode(worker, nullptr, at);
     return Call::kOvertaken;
   }
-  HearNode(worker, &request.times, at);
+  HearNode(worker, &request, at);
   session.sequence = request.sequence;
   TakePeers(request, &session);
+  TakeUnreachable(request, at);
   TakeDelays(request, at.now, &session);
   return Call::kNewest;
+}
+
+absl::Status WorkerSessions::HearMember(const WorkerKey& worker, StepTime at) {
+  MUSTER_RETURN_IF_ERROR(CheckNotSuperseded(worker, Touch(worker, at)));
+  HearNode(worker, nullptr, at);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerSessions::CheckNotSuperseded(const WorkerKey& worker,
+                                                const Session& session) const {
+  if (!session.superseded) return absl::OkStatus();
+  // An error, not a drain: a worker that exits after a drain counts as finished and is not
+  // restarted.
+  return absl::FailedPreconditionError(
+      fmt::format("worker '{}': another process or session now has this name, so this one must "
+                  "exit; a second session needs a name of its own",
+                  worker.name));
 }
 
 WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime at) {
@@ -87,13 +99,17 @@ WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime
   return session;
 }
 
-void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at) {
+void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerExchangeRequest* newest,
+                              StepTime at) {
   leasing_->grace().Settle(worker.name);
   NodeTable& nodes = books_->nodes;
   Node* const node = nodes.FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
   if (node == nullptr || !node->record.Is(NodeRole::kWorker)) return;
   node->last_heard = at.now;
-  if (times != nullptr) node->times = *times;
+  if (newest != nullptr) {
+    node->times = newest->times;
+    node->usage = newest->usage;
+  }
   if (node->record.incarnation != worker.incarnation) {
     node->record.incarnation = worker.incarnation;
     nodes.KeepStart(node, sessions_.at(worker).start);
@@ -123,6 +139,36 @@ void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* se
     add(&PeerTimes::pushes);
     add(&PeerTimes::push_us);
   }
+}
+
+void WorkerSessions::TakeUnreachable(const WorkerExchangeRequest& request, StepTime at) {
+  std::map<std::string, std::string> now;
+  for (const UnreachableServer& told : request.unreachable) {
+    if (told.server.value() >= books_->options.servers) continue;
+    const Node* const node = books_->nodes.FindServer(told.server);
+    if (node == nullptr || node->record.incarnation != told.incarnation.value()) continue;
+    now.emplace(node->record.name, told.text);
+  }
+  if (now.empty() && unreachable_.empty()) return;
+  for (const auto& [server, text] : now) {
+    Node* const node = books_->nodes.Find(server);
+    if (node->unreachable_from.empty()) {
+      books_->Say(at, "server-unreachable", server,
+                  fmt::format("{} cannot connect: {}", request.worker, text));
+    }
+    node->unreachable_from[request.worker] = text;
+    unreachable_.insert(server);
+  }
+  std::erase_if(unreachable_, [&](const std::string& server) {
+    if (now.contains(server)) return false;
+    Node* const node = books_->nodes.Find(server);
+    if (node == nullptr) return true;
+    const bool was = node->unreachable_from.erase(request.worker) > 0;
+    if (was && node->unreachable_from.empty()) {
+      books_->Say(at, "server-reachable", server, "every worker can connect again");
+    }
+    return node->unreachable_from.empty();
+  });
 }
 
 void WorkerSessions::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,
@@ -163,6 +209,10 @@ void WorkerSessions::Tick(StepTime at) {
     const auto silence = at.now - session.last_seen;
     if (silence >= duration && !session.silent) {
       session.silent = true;
+      for (const std::string& server : unreachable_) {
+        if (Node* const node = books_->nodes.Find(server))
+          node->unreachable_from.erase(worker.name);
+      }
       const size_t count = leasing_->table().CountOf(worker);
       books_->totals.expired_leases += count;
       expired[worker.name] += count;

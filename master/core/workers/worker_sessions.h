@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class WorkerSessions {
   /// A call of a process: it is alive, and reports what it measured. kFailedPrecondition if another
   /// process now has its name.
   absl::StatusOr<Call> Hear(const WorkerExchangeRequest& request, StepTime at);
+  /// A call of a member of a group. Errors as Hear.
+  absl::Status HearMember(const WorkerKey& worker, StepTime at);
   /// The processes that a report of an exit may mean, as far as is known.
   std::vector<WorkerKey> ProcessesOf(const NodeReport& report, const NodeRecord& record) const;
   /// Ends the leases of silent processes, and reports lost nodes.
@@ -58,10 +61,14 @@ class WorkerSessions {
     std::map<DatasetId, DelayHistogram> delays;
   };
 
+  absl::Status CheckNotSuperseded(const WorkerKey& worker, const Session& session) const;
   Session& Touch(const WorkerKey& worker, StepTime at);
   /// The process has called. `times`: the figures in its call; null: none.
-  void HearNode(const WorkerKey& worker, const WorkerTimes* times, StepTime at);
+  /// `newest`: with what it counts; nullptr: a call that says nothing new.
+  void HearNode(const WorkerKey& worker, const WorkerExchangeRequest* newest, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
+  /// Keeps which servers the worker cannot reach now.
+  void TakeUnreachable(const WorkerExchangeRequest& request, StepTime at);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
   /// True if the report of an exit is about this session's process, which is one of its node.
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
@@ -71,6 +78,8 @@ class WorkerSessions {
   Leasing* const leasing_;
   Streams* const streams_;
   std::map<WorkerKey, Session> sessions_;
+  /// Names of servers that a worker cannot reach.
+  std::set<std::string> unreachable_;
 };
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "master/sources/lines/glob.h"
 #include "master/sources/lines/lines_dataset.h"
 
@@ -77,8 +78,9 @@ absl::StatusOr<SourcePreview> LinesDataset::Preview() const {
   preview.how =
       train ? fmt::format("train, {} epoch{}", dataset_.epochs, dataset_.epochs == 1 ? "" : "s")
             : "evaluate, after every training epoch";
-  preview.what = fmt::format("{} file{}, {} bytes, about {} records in {} shards", files->size(),
-                             files->size() == 1 ? "" : "s", all.bytes, all.records, all.shards);
+  preview.what = fmt::format("{}, {}, about {} in {}", CountText(files->size(), "file"),
+                             CountText(all.bytes, "byte"), CountText(all.records, "record"),
+                             CountText(all.shards, "shard"));
   preview.facts = {{"mode", train ? "train" : "evaluate"},
                    {"epochs", dataset_.epochs},
                    {"files", *files},

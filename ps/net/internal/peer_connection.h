@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "net/socket_stream.h"
+#include "net/tls_stream.h"
 #include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
 #include "ps/net/internal/offered_rings.h"
@@ -43,15 +44,19 @@ struct ConnectionContext {
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
   /// `context` and everything that `on_closed` uses must outlive the connection's operations.
-  /// `origin`: the peer's address, for messages.
-  PeerConnection(net::Socket socket, std::string origin, const ConnectionContext* context,
-                 std::function<void(PeerConnection*)> on_closed);
+  /// `origin`: the peer's address, for messages. `tls`: null if the peer speaks plain text.
+  PeerConnection(net::Socket socket, std::string origin, std::shared_ptr<ssl_ctx_st> tls,
+                 const ConnectionContext* context, std::function<void(PeerConnection*)> on_closed);
   ~PeerConnection();
   PeerConnection(const PeerConnection&) = delete;
   PeerConnection& operator=(const PeerConnection&) = delete;
 
-  /// Begins to read. Call it once.
+  /// Begins the handshake, or to read. Call it once.
   void Start();
+  /// False: it is not known yet who the peer is.
+  bool handshake_done() const { return phase_ != Phase::kHandshake; }
+  /// Ends the connection because its handshake is not done.
+  void GiveUpHandshake(std::string reason);
   /// Ends the connection if its hello, or its end, is overdue at `now`.
   void EndIfOverdue(TimePoint now);
   /// Closes the socket; outstanding operations end. Idempotent.
@@ -67,9 +72,10 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
     size_t bytes() const { return header.size() + directory.size() + value_bytes; }
   };
   enum class Phase {
-    kHello,    // only a Hello is accepted
-    kServing,  // pulls and pushes
-    kClosing,  // an error is queued; nothing is read any more
+    kHandshake,  // of TLS
+    kHello,      // only a Hello is accepted
+    kServing,    // pulls and pushes
+    kClosing,    // an error is queued; nothing is read any more
   };
 
   /// Begins a slice: continues the request in progress, and takes frames from the staging buffer,
@@ -77,6 +83,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   void Parse();
   /// The next slice, after all other work of the lane.
   void PostSlice();
+  /// Waits until the peer has shown its certificate.
+  void ShakeHands();
   void ReadStage();
   /// True if the staging buffer has a whole header, together with the bytes that the stream has
   /// now.
@@ -140,8 +148,9 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   const boost::asio::any_io_executor executor_;
-  OfferedRings rings_;         // while they wait, nothing is read
-  net::SocketStream* socket_;  // stream_, as long as it is a socket
+  OfferedRings rings_;                   // while they wait, nothing is read
+  net::SocketStream* socket_ = nullptr;  // stream_, as long as it is a plain socket
+  net::TlsStream* tls_ = nullptr;        // stream_, if it is one
   std::unique_ptr<net::ByteStream> stream_;
   const std::string origin_;
   const ConnectionContext* const context_;

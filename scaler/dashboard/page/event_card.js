@@ -1,7 +1,7 @@
 // One event as people read it: what, to whom, why, from what to what, on which evidence.
 
 import { element } from "./dom.js";
-import { field, figure, plural, seconds, time, words } from "./format.js";
+import { amount, field, figure, plural, seconds, time, words } from "./format.js";
 
 export const kKinds = [
   ["decision", "Decisions"], ["action", "Orders"], ["exit", "Exits"], ["outcome", "Outcomes"], ["note", "Notes"],
@@ -19,7 +19,7 @@ function whatOf(event) {
 function changes(event) {
   const names = [...new Set([...Object.keys(event.before), ...Object.keys(event.after)])];
   if (names.length === 0) return null;
-  const text = (from, name) => (from[name] === undefined ? "–" : field(name, from[name]).text);
+  const text = (from, name) => (from[name] === undefined ? "–" : amount(name, from[name]));
   return element("ul", { class: "changes" }, ...names.map((name) => element("li", {},
     element("span", { text: `${field(name, 0).name}: ` }),
     element("span", { text: text(event.before, name) }),

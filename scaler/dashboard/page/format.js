@@ -113,6 +113,12 @@ export function field(name, value) {
   return { name: words(name), text: figure(value, "") };
 }
 
+/** The amount of a field of `before` or `after`: a limit of 0 is none. */
+export function amount(name, value) {
+  const isLimit = name === "memory_bytes" || name === "cpus";
+  return isLimit && value === 0 ? "not limited" : field(name, value).text;
+}
+
 export function words(name) {
   return name.replaceAll("_", " ").replaceAll("-", " ");
 }

@@ -63,6 +63,7 @@ function stateText(node) {
 }
 
 function heartbeat(node) {
+  if (node.state === "waiting") return `${node.wait}: ${node.wait_reason}`;
   if (node.state !== "running" || node.heartbeat_age_ms < kHeartbeatLateMs) return node.pid > 0 ? `process ${node.pid}` : "";
   return `silent for ${seconds(Math.round(node.heartbeat_age_ms / 1000))}`;
 }

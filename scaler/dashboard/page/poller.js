@@ -5,7 +5,7 @@ const kLookMs = 250;
 const kSlowestMs = 30000;
 
 export class Poller {
-  /** @param mayAsk () => whether there is somebody to ask */
+  /** @param mayAsk () => whether there is a scaler to ask */
   constructor(mayAsk) {
     this.mayAsk = mayAsk;
     this.polls = new Map();

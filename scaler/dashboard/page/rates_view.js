@@ -4,7 +4,7 @@ import { TimeChart } from "./chart.js";
 import { byId, fillOptions, setAttribute, setText, show } from "./dom.js";
 import { figure, words } from "./format.js";
 
-// More lines than this nobody can tell apart: the lowest are shown, where trouble is.
+// More lines than this cannot be told apart. The lowest are shown, because trouble is there.
 const kLinesMax = 12;
 const kFirst = "records_per_second";
 

@@ -94,10 +94,10 @@ export class Store {
   takeStatus(status) {
     this.seenAt = Date.now();
     const job = status.job;
-    // Another job, or a log that began anew: what we have is not its past.
-    const anew = this.job && (job.id !== this.job.id ||
+    // Another job, or a log that began again: what we have is not its past.
+    const replaced = this.job && (job.id !== this.job.id ||
       (job.scaler_started_wall_us !== this.job.scaler_started_wall_us && job.last_event_id < this.lastEventId));
-    if (anew) this.clearEvents();
+    if (replaced) this.clearEvents();
     if (this.eventsBefore === null) {
       this.eventsBefore = job.last_event_id;
       this.changed("events");

@@ -1,5 +1,5 @@
 // The token that the scaler asks for: taken from the address (#token=..., which a browser never
-// sends), kept for this tab alone, and taken out of the address so that nobody reads it there.
+// sends), kept for this tab alone, and taken out of the address so that it is not read there.
 
 const kKey = "muster-token";
 

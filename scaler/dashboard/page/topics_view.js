@@ -3,7 +3,7 @@
 import { byId, element, fillFigures, reconcile, setAttribute, setText, show } from "./dom.js";
 import { count, plural, seconds } from "./format.js";
 
-// Rows of a topic, which may have thousands of partitions, until somebody wants to see all.
+// Rows of a topic, which may have thousands of partitions, until a person wants to see all.
 const kRowsMax = 50;
 
 function known(value) {

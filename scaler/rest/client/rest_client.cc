@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -13,6 +14,8 @@
 #include <boost/beast/http/write.hpp>
 #include <utility>
 
+#include "base/address.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "scaler/model/model_json.h"
 #include "scaler/rest/router.h"
@@ -33,24 +36,44 @@ class Exchange {
   explicit Exchange(const RestClientOptions& options) : options_(options) {}
 
   absl::StatusOr<nlohmann::json> Run(http::request<http::string_body> request) {
-    const std::string address = fmt::format("127.0.0.1:{}", options_.port);
+    const std::string address = JoinHostPort(options_.host, options_.port);
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> numbers, ResolveHost(options_.host));
     request.set(http::field::host, address);
     request.set(http::field::authorization, "Bearer " + options_.token);
     request.prepare_payload();
     stream_.expires_after(options_.deadline);
-    const asio::ip::tcp::endpoint to(asio::ip::address_v4::loopback(), options_.port);
-    error_code error = Await([&](auto done) { stream_.async_connect(to, std::move(done)); });
+    error_code error;
+    const asio::ip::tcp::endpoint to(asio::ip::make_address(numbers.front(), error), options_.port);
+    if (!error) error = Await([&](auto done) { stream_.async_connect(to, std::move(done)); });
     if (error) {
       return absl::UnavailableError(
-          fmt::format("nobody answers at {} ({})", address, error.message()));
+          fmt::format("nothing answers at {} ({})", address, error.message()));
     }
-    error = Await([&](auto done) { http::async_write(stream_, request, std::move(done)); });
+    if (!options_.tls.has_value()) return Talk(stream_, address, request);
+    const SystemClock clock;
+    MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<TlsContext> context,
+                            TlsContext::Make(*options_.tls, &clock));
+    asio::ssl::stream<beast::tcp_stream&> tls(stream_, *context->Get());
+    error = Await(
+        [&](auto done) { tls.async_handshake(asio::ssl::stream_base::client, std::move(done)); });
+    if (error) {
+      return absl::UnavailableError(fmt::format("no TLS connection with {}: {}", address,
+                                                TlsErrorText(error, tls.native_handle())));
+    }
+    return Talk(tls, address, request);
+  }
+
+ private:
+  template <typename Stream>
+  absl::StatusOr<nlohmann::json> Talk(Stream& stream, const std::string& address,
+                                      const http::request<http::string_body>& request) {
+    error_code error =
+        Await([&](auto done) { http::async_write(stream, request, std::move(done)); });
     http::response_parser<http::string_body> parser;
     parser.body_limit(kAnswerBytesMax);
     // A server that refuses a request may answer before it has read all of it.
     if (error != beast::error::timeout) {
-      error =
-          Await([&](auto done) { http::async_read(stream_, buffer_, parser, std::move(done)); });
+      error = Await([&](auto done) { http::async_read(stream, buffer_, parser, std::move(done)); });
     }
     if (error) {
       return absl::DeadlineExceededError(fmt::format(
@@ -61,7 +84,6 @@ class Exchange {
     return ReadAnswer(static_cast<int>(parser.get().result_int()), parser.get().body());
   }
 
- private:
   /// Starts an operation and waits for it; the stream's deadline ends it, too.
   template <typename Start>
   error_code Await(Start start) {

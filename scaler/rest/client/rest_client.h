@@ -4,19 +4,23 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "scaler/model/model.h"
 #include "scaler/model/orders.h"
+#include "security/tls_context.h"
 
 namespace muster::scaler::rest {
 
 struct RestClientOptions {
-  /// On 127.0.0.1.
+  std::string host = "127.0.0.1";
   uint16_t port = 0;
   std::string token;
+  /// What the server must prove; without it, HTTP is plain.
+  std::optional<ClientTls> tls = std::nullopt;
   /// Of one question or order, from connecting to the last byte.
   std::chrono::milliseconds deadline{5'000};
   /// Called once in a call that has taken `slow_after` and goes on: people are told what they wait
@@ -27,11 +31,12 @@ struct RestClientOptions {
 
 /// Asks the REST interface of a job on this machine, a connection for each call. Calls block.
 ///
-/// Errors, with the server's words if it gave any: kUnavailable (nothing listens, or the job's
-/// master is away: nothing was done), kDeadlineExceeded (no whole answer in time: whether an order
-/// arrived is not known), kUnauthenticated (the token is wrong), kNotFound, kInvalidArgument (a
-/// value beyond its bounds), kFailedPrecondition (not in this state, beyond the budget),
-/// kUnimplemented, kInternal (the answer is not what it should be).
+/// Errors, with the server's words if it gave any: kUnavailable (nothing listens, the
+/// server does not prove that it is the job's, or the job's master is away: nothing was done),
+/// kDeadlineExceeded (no whole answer in time: whether an order arrived is not known),
+/// kUnauthenticated (the token is wrong), kNotFound, kInvalidArgument (a value beyond its bounds),
+/// kFailedPrecondition (not in this state, beyond the budget), kUnimplemented, kInternal (the
+/// answer is not what it should be).
 ///
 /// Thread-safe: it has no state but its options.
 class RestClient {

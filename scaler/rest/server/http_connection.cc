@@ -70,17 +70,18 @@ Request ToRequest(http::request<http::string_body>&& message) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(Socket socket, RateLimiter limiter, const HttpLimits* limits,
-                               ConnectionHost* host)
-    : socket_(std::move(socket)),
-      timer_(socket_.get_executor()),
+HttpConnection::HttpConnection(Socket socket, TlsContext::Context context, RateLimiter limiter,
+                               const HttpLimits* limits, ConnectionHost* host)
+    : stream_(std::move(socket), std::move(context)),
+      timer_(stream_.get_executor()),
       limiter_(limiter),
       limits_(limits),
       host_(host),
       buffer_(limits->header_bytes_max + limits->body_bytes_max + kReadBytes) {
   if (limits_->send_buffer_bytes > 0) {
     error_code ignored;
-    socket_.set_option(asio::socket_base::send_buffer_size(limits_->send_buffer_bytes), ignored);
+    stream_.socket().set_option(asio::socket_base::send_buffer_size(limits_->send_buffer_bytes),
+                                ignored);
   }
 }
 
@@ -88,7 +89,7 @@ void HttpConnection::Close() {
   if (std::exchange(closed_, true)) return;
   error_code ignored;
   ClearDeadline();
-  socket_.close(ignored);
+  stream_.socket().close(ignored);
   on_written_ = nullptr;
   host_->OnClosed(this);
 }
@@ -105,7 +106,7 @@ void HttpConnection::AwaitDeadline(std::chrono::milliseconds time, uint64_t numb
     if (number != self->deadline_number_ || self->closed_) return;
     self->timed_out_ = true;
     error_code ignored;
-    self->socket_.cancel(ignored);
+    self->stream_.socket().cancel(ignored);
     // A step that was over already, its handler being queued, may go on with another one.
     self->AwaitDeadline(kCancelAgain, number);
   });
@@ -116,12 +117,53 @@ void HttpConnection::ClearDeadline() {
   timer_.cancel();
 }
 
+void HttpConnection::Start() {
+  Begin([this] { AwaitRequest(); });
+}
+
+void HttpConnection::TurnAway(const Response& response) {
+  Begin([this, response] { Refuse(response); });
+}
+
+void HttpConnection::Begin(std::function<void()> then) {
+  if (!stream_.tls()) return then();
+  waiting_ = true;
+  waiting_since_ = host_->NextTurn();
+  SetDeadline(limits_->header_time_max);
+  stream_.AsyncHandshake(
+      [self = shared_from_this(), then = std::move(then)](const error_code& error) {
+        if (self->closed_) return;
+        self->ClearDeadline();
+        self->waiting_ = false;
+        if (error) return self->OnHandshakeError(error);
+        then();
+      });
+}
+
+void HttpConnection::OnHandshakeError(const error_code& error) {
+  if (!IsPlainHttp(error)) return Close();
+  // A browser shows nothing of a connection that just ends.
+  const Response told = Unreadable(400, "tls", "this port speaks HTTPS; use https://");
+  host_->OnAnswer(told.status);
+  outgoing_ = HeadText(Head(told, told.body.size(), /*keep=*/false, host_->DateNow())) + told.body;
+  SetDeadline(limits_->write_time_max);
+  asio::async_write(stream_.socket(), asio::buffer(outgoing_),
+                    [self = shared_from_this()](const error_code& failed, size_t /*bytes*/) {
+                      if (self->closed_) return;
+                      if (failed) return self->Close();
+                      error_code ignored;
+                      self->stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+                      self->SetDeadline(kLingerTimeMax);
+                      self->Linger();
+                    });
+}
+
 void HttpConnection::AwaitRequest() {
   waiting_ = true;
   waiting_since_ = host_->NextTurn();
   if (buffer_.size() > 0) return ReadHead();
   SetDeadline(limits_->idle_time_max);
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
+  stream_.async_read_some(buffer_.prepare(kReadBytes),
                           [self = shared_from_this()](const error_code& error, size_t bytes) {
                             if (self->closed_) return;
                             if (error) return self->Close();
@@ -137,7 +179,7 @@ void HttpConnection::ReadHead() {
   parser_->header_limit(limits_->header_bytes_max);
   parser_->body_limit(limits_->body_bytes_max);
   SetDeadline(limits_->header_time_max);
-  http::async_read_header(socket_, buffer_, *parser_,
+  http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                             if (self->closed_) return;
                             if (error) return self->OnReadError(error);
@@ -149,7 +191,7 @@ void HttpConnection::OnHead() {
   if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return ReadBody();
   SetDeadline(limits_->write_time_max);
   outgoing_ = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(socket_, asio::buffer(outgoing_),
+  asio::async_write(stream_, asio::buffer(outgoing_),
                     [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                       if (self->closed_) return;
                       if (error) return self->Close();
@@ -159,7 +201,7 @@ void HttpConnection::OnHead() {
 
 void HttpConnection::ReadBody() {
   SetDeadline(limits_->body_time_max);
-  http::async_read(socket_, buffer_, *parser_,
+  http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                      if (self->closed_) return;
                      if (error) return self->OnReadError(error);
@@ -217,30 +259,32 @@ void HttpConnection::WriteResponse(const Response& response, bool keep) {
   outgoing_ = HeadText(Head(response, response.body.size(), keep, host_->DateNow()));
   if (!head_request_) outgoing_ += response.body;
   SetDeadline(limits_->write_time_max);
-  asio::async_write(socket_, asio::buffer(outgoing_),
+  asio::async_write(stream_, asio::buffer(outgoing_),
                     [self = shared_from_this(), keep](const error_code& error, size_t /*bytes*/) {
                       if (self->closed_) return;
                       if (error) return self->Close();
                       self->outgoing_ = std::string();
                       if (keep) return self->AwaitRequest();
-                      error_code ignored;
-                      self->socket_.shutdown(asio::socket_base::shutdown_send, ignored);
                       self->SetDeadline(kLingerTimeMax);
-                      self->Linger();
+                      self->stream_.AsyncEnd([self](const error_code&) {
+                        if (!self->closed_) self->Linger();
+                      });
                     });
 }
 
 void HttpConnection::Linger() {
   buffer_.clear();
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](const error_code& error, size_t bytes) {
-                            if (self->closed_) return;
-                            self->lingered_bytes_ += bytes;
-                            if (error || self->lingered_bytes_ > kLingerBytesMax) {
-                              return self->Close();
-                            }
-                            self->Linger();
-                          });
+  // Below TLS, too: what comes is not looked at.
+  stream_.socket().async_read_some(
+      buffer_.prepare(kReadBytes),
+      [self = shared_from_this()](const error_code& error, size_t bytes) {
+        if (self->closed_) return;
+        self->lingered_bytes_ += bytes;
+        if (error || self->lingered_bytes_ > kLingerBytesMax) {
+          return self->Close();
+        }
+        self->Linger();
+      });
 }
 
 void HttpConnection::Stream(const Response& response, std::string text,
@@ -262,7 +306,7 @@ void HttpConnection::Stream(const Response& response, std::string text,
 void HttpConnection::Write(std::string text) {
   if (closed_) return;
   outgoing_ = std::move(text);
-  asio::async_write(socket_, asio::buffer(outgoing_),
+  asio::async_write(stream_, asio::buffer(outgoing_),
                     [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                       if (self->closed_) return;
                       if (error) return self->Close();
@@ -274,7 +318,7 @@ void HttpConnection::Write(std::string text) {
 void HttpConnection::AwaitEndOfStream() {
   // Nothing more is to come from who reads a stream: whatever does is its end.
   buffer_.clear();
-  socket_.async_read_some(
+  stream_.async_read_some(
       buffer_.prepare(kReadBytes),
       [self = shared_from_this()](const error_code&, size_t) { self->Close(); });
 }

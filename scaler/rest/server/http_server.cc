@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -81,6 +82,7 @@ struct HttpServer::State final : ConnectionHost {
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{
       asio::make_work_guard(io)};
   tcp::acceptor acceptor{io};
+  std::unique_ptr<TlsContext> tls;  // null: plain text
   asio::steady_timer ticker{io};
   asio::steady_timer accept_timer{io};
   std::atomic<bool> notified = false;
@@ -113,21 +115,29 @@ HttpServer::~HttpServer() {
 }
 
 absl::StatusOr<uint16_t> HttpServer::Listen() {
-  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), state_->options.port);
-  tcp::acceptor& acceptor = state_->acceptor;
+  if (state_->options.tls.has_value()) {
+    MUSTER_ASSIGN_OR_RETURN(state_->tls, TlsContext::Make(*state_->options.tls, state_->clock));
+  }
+  const HttpServerOptions& options = state_->options;
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> numbers, ResolveHost(options.host));
   error_code error;
-  acceptor.open(loopback.protocol(), error);
+  const tcp::endpoint place(asio::ip::make_address(numbers.front(), error), options.port);
+  tcp::acceptor& acceptor = state_->acceptor;
+  if (!error) acceptor.open(place.protocol(), error);
   // The connections of a predecessor that are dying do not keep the port from us.
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(loopback, error);
+  if (!error) acceptor.bind(place, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    return absl::UnavailableError(
-        fmt::format("cannot listen on 127.0.0.1:{}: {}", state_->options.port, error.message()));
+    return absl::UnavailableError(fmt::format(
+        "cannot listen on {}: {}", JoinHostPort(options.host, options.port), error.message()));
   }
   const uint16_t port = acceptor.local_endpoint().port();
+  std::vector<std::string> hosts = options.names;
+  if (!IsLoopbackHost(options.host)) hosts.push_back(options.host);
   state_->service.emplace(port, state_->options.read_token, state_->options.rest,
-                          state_->options.files, state_->clock->Now());
+                          state_->options.files, state_->clock->Now(), hosts,
+                          state_->tls != nullptr);
   return port;
 }
 
@@ -229,14 +239,15 @@ void HttpServer::State::Admit(tcp::socket socket) {
     ++stats.connections_refused;
     return CountOpen();
   }
-  auto connection = std::make_shared<HttpConnection>(
-      std::move(socket), service->NewConnection(clock->Now()), &options.http, this);
+  auto connection =
+      std::make_shared<HttpConnection>(std::move(socket), tls == nullptr ? nullptr : tls->Get(),
+                                       service->NewConnection(clock->Now()), &options.http, this);
   connections.emplace(connection.get(), connection);
   if (room) {
     connection->Start();
   } else {
     ++stats.connections_refused;
-    connection->Refuse(Busy(
+    connection->TurnAway(Busy(
         fmt::format("all {} connections are in use; close some", options.http.connections_max)));
   }
   CountOpen();

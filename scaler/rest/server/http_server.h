@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "scaler/rest/event_stream.h"
 #include "scaler/rest/job_api.h"
 #include "scaler/rest/rest_service.h"
+#include "security/tls_context.h"
 
 namespace muster::scaler::rest {
 
@@ -34,11 +36,17 @@ struct HttpLimits {
 };
 
 struct HttpServerOptions {
-  /// On 127.0.0.1; 0: one that is free.
+  /// Where it listens.
+  std::string host = "127.0.0.1";
+  /// More hosts by which requests may name it.
+  std::vector<std::string> names;
+  /// 0: one that is free.
   uint16_t port = 0;
   /// What requests must carry; read while it serves, on the thread that does.
   TokenReader read_token;
   std::vector<StaticFile> files;
+  /// The server's certificate; without one, it speaks plain HTTP. Clients show none, but the token.
+  std::optional<ServerTls> tls = std::nullopt;
   HttpLimits http;
   RestLimits rest;
   StreamLimits streams;
@@ -46,7 +54,7 @@ struct HttpServerOptions {
   std::chrono::milliseconds tick{1'000};
 };
 
-/// The REST interface on a loopback socket; docs/rest.md is its reference.
+/// The REST interface on a socket; docs/rest.md is its reference.
 ///
 /// One thread reads, checks, answers and writes for all connections and never waits for anybody. It
 /// hands what needs the job, whose calls may block, to a pool of eight threads behind a bounded
@@ -63,7 +71,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Binds and returns the port. Errors name the address.
+  /// Binds and returns the port. Errors name the address, or what is wrong with the certificate.
   absl::StatusOr<uint16_t> Listen();
   /// Starts the threads. Call once, after Listen().
   void Start();

@@ -38,6 +38,22 @@ spec:
   v1::GetManifestResponse manifest_;
 };
 
+TEST(ManifestRequestTest, EpochsCountFromOneForPeople) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestRequest newest, ManifestRequestFor(""));
+  EXPECT_FALSE(newest.best() || newest.has_epoch());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestRequest best, ManifestRequestFor("best"));
+  EXPECT_TRUE(best.best());
+  EXPECT_FALSE(best.has_epoch());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const v1::GetManifestRequest first, ManifestRequestFor("1"));
+  EXPECT_TRUE(first.has_epoch());
+  EXPECT_EQ(first.epoch(), 0u);
+  EXPECT_FALSE(first.best());
+  for (const char* wrong : {"0", "-1", "1x", " 1", "Best", "4294967296"}) {
+    EXPECT_THAT(ManifestRequestFor(wrong).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(wrong)));
+  }
+}
+
 TEST_F(ExportCommandTest, WritesATableThatWasNeverPushed) {
   v1::Table* table = manifest_.add_tables();
   table->set_id(1);

@@ -51,16 +51,16 @@ TEST(QueryCommandsTest, ARunThatEndsMeanwhileIsOver) {
   testing::TempDir folder;
   const StateDirectory state(folder.path());
   ASSERT_THAT(state.Create(), testing::IsOk());
-  const NoMaster nobody;
-  ASSERT_THAT(state.WriteEndpoint({nobody.address(), ::getpid(), "run", {}}), testing::IsOk());
+  const NoMaster silent;
+  ASSERT_THAT(state.WriteEndpoint({silent.address(), ::getpid(), "run", {}}), testing::IsOk());
   bool called = false;
   std::thread run([&] {
-    called = nobody.WaitForCall();
-    nobody.HangUp();
+    called = silent.WaitForCall();
+    silent.HangUp();
     state.RemoveEndpoint();
   });
   const auto source = FindJobSource({.target = {.state_directory = folder.path()}});
-  nobody.HangUp();
+  silent.HangUp();
   run.join();
   EXPECT_TRUE(called);
   EXPECT_EQ(source.status().code(), absl::StatusCode::kNotFound) << source.status();

@@ -129,6 +129,21 @@ TEST(ComparisonTest, ASettingThatOneJobLacksDiffers) {
   EXPECT_THAT(differences[0].values, ElementsAre(std::nullopt, "1"));
 }
 
+TEST(ComparisonTest, SecretsDifferWithoutBeingShown) {
+  const auto with = [](const std::string& secret) {
+    ComparedJob job = Job("a", 0.75, 0.5);
+    job.settings.emplace_back("spec.replicaSpecs.worker.env.HF_TOKEN", secret);
+    job.settings.emplace_back("spec.replicaSpecs.worker.command", "./t --key " + secret);
+    return job;
+  };
+  EXPECT_THAT(DifferencesOf({with("abc"), with("abc")}), IsEmpty());
+  const std::vector<Difference> differences = DifferencesOf({with("abc"), with("xyz")});
+  ASSERT_THAT(differences, SizeIs(2));
+  EXPECT_THAT(differences[0].values, ElementsAre("(hidden)", "(hidden)"));
+  EXPECT_THAT(differences[1].values, ElementsAre("./t --key abc", "./t --key xyz"))
+      << "only names tell what is secret";
+}
+
 TEST(ComparisonTest, SettingsAreWhatPeopleChange) {
   JobSpec spec;
   spec.seed = 5;

@@ -13,11 +13,6 @@ using ::testing::IsEmpty;
 const Point kAuc{.tag = "auc", .step = 3, .wall_seconds = 1.5e9 + 0.25, .value = 0.8125};
 const Point kZero{.tag = "loss", .step = 70'000, .wall_seconds = 1.5e9, .value = 0};
 
-TEST(EventFileTest, TheChecksumIsTheKnownOne) {
-  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
-  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);  // RFC 3720
-}
-
 TEST(EventFileTest, AnotherReaderReadsIt) {
   const auto events =
       ReadEvents(EncodeHead("muster demo 1f", 7.5) + EncodePoint(kAuc) + EncodePoint(kZero));

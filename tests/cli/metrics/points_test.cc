@@ -78,7 +78,7 @@ TEST(PointsTest, ReplaysAndTheTimeBetweenRunsAreNoRate) {
   sampler.Add(Second(115), 600, false);
   sampler.Add(Second(130), 800, true);
   sampler.Add(Second(135), 900, false);
-  sampler.Add(Second(200), 5'000, false);  // nobody looked for more than a minute
+  sampler.Add(Second(200), 5'000, false);  // no look for more than a minute
   EXPECT_EQ(sampler.points().size(), 1u);
   sampler.Add(Second(210), 5'100, false);
   EXPECT_EQ(sampler.points().back(), (Point{kRateTag, 5'100, 210, 10}));

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "base/text.h"
+
 namespace muster {
 namespace {
 
@@ -49,6 +51,21 @@ TEST(EventLinesTest, WhatOthersTellIsMarked) {
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_TRUE(lines[0].told_elsewhere && lines[1].told_elsewhere && lines[2].told_elsewhere);
   EXPECT_FALSE(lines[3].told_elsewhere);
+}
+
+TEST(DecisionLineTest, OrdersAndOutcomesOfThisRunAreTold) {
+  scaler::rest::Event event;
+  event.id = 7;
+  event.kind = "decision";
+  event.target = "worker-1";
+  event.because = "it\x1bhangs\nand more";
+  event.wall_us = 100;
+  EXPECT_EQ(DecisionLine(event, 100), "#7 decision worker-1: " + Printable("it\x1bhangs"));
+  event.verdict = "kept";
+  EXPECT_EQ(DecisionLine(event, 100)->substr(0, 24), "#7 decision kept worker-");
+  EXPECT_EQ(DecisionLine(event, 101), std::nullopt) << "of a former run";
+  event.kind = "exit";
+  EXPECT_EQ(DecisionLine(event, 100), std::nullopt);
 }
 
 }  // namespace

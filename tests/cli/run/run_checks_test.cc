@@ -50,7 +50,7 @@ spec:
         const auto journal,
         OpenRocksdbJournal(state_.journal(), {job_.spec.name, FixedFields(job_.spec),
                                               catalog->Fingerprint(), "id-1"}));
-    ASSERT_THAT(ClaimSnapshotDirectory(job_.spec.snapshot_directory,
+    ASSERT_THAT(ClaimSnapshotDirectory(OpenDirectoryStore(job_.spec.snapshot_directory).get(),
                                        {journal->job_id(), job_.spec.name, state_.path()}, {}),
                 IsOk());
   }
@@ -130,10 +130,28 @@ TEST_F(RunChecksTest, AJournalOfOtherFieldsEvenWithoutTheCopyOfTheJobFile) {
 }
 
 TEST_F(RunChecksTest, SnapshotsOfAnotherJob) {
-  ASSERT_THAT(ClaimSnapshotDirectory(folder_.File("snapshots"), {"id-2", "trains", "/trains"}, {}),
+  ASSERT_THAT(ClaimSnapshotDirectory(OpenDirectoryStore(folder_.File("snapshots")).get(),
+                                     {"id-2", "trains", "/trains"}, {}),
               IsOk());
   EXPECT_THAT(CheckDirectories(job_, nullptr),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
+}
+
+TEST_F(RunChecksTest, ARunThatContinuesKnowsItsStarts) {
+  EXPECT_EQ(StartsOf(state_, "run-1").master, 0u) << "there is no journal";
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const auto journal,
+                                OpenRocksdbJournal(state_.journal(), {"demo", {}, {}, "id-1"}));
+    MetaRecord meta;
+    meta.run_id = "run-1";
+    NodeRecord master;
+    master.name = master.role = "master";
+    master.told_start = StartNumber(4);
+    ASSERT_THAT(journal->Write(std::vector<Mutation>{meta, master}), IsOk());
+  }
+  EXPECT_EQ(StartsOf(state_, "run-1").master, 4u);
+  EXPECT_EQ(StartsOf(state_, "run-1").scaler, 0u);
+  EXPECT_EQ(StartsOf(state_, "run-2").master, 0u) << "another run";
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <map>
+
 #include "tests/cli/run/run_command_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -135,7 +137,7 @@ TEST_F(RunCommandTest, DryRunStartsNothing) {
   Program run(RunArguments({"--dry-run"}), folder_.path());
   EXPECT_EQ(run.Wait(), 0) << run.err();
   EXPECT_THAT(run.out(), AllOf(HasSubstr("worker-0"), HasSubstr("trainer.sh"),
-                               HasSubstr("about 2 records in 1 shards"), HasSubstr("data.csv")));
+                               HasSubstr("about 2 records in 1 shard"), HasSubstr("data.csv")));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("state")));
 }
 
@@ -284,6 +286,22 @@ TEST_F(RunCommandTest, ASignalWhileFilesAreReadEndsTheCommandAtOnce) {
       ::close(fd);
     }
   }
+}
+
+TEST_F(RunCommandTest, ASignalBeforeTheRunInAPodLetsItsJobTryAgain) {
+  const std::map<std::string, std::string> pod = {{"MUSTER_NAMESPACE", "default"},
+                                                  {"MUSTER_JOB_ID", "j1"},
+                                                  {"MUSTER_JOB_NAME", "demo"},
+                                                  {"MUSTER_RUN_ID", "1-2"}};
+  for (const auto& [name, value] : pod) ::setenv(name.c_str(), value.c_str(), 1);
+  ASSERT_EQ(::mkfifo(folder_.File("job.yaml").c_str(), 0600), 0);
+  Program run(RunArguments({"--in-cluster"}), folder_.path());
+  for (const auto& [name, value] : pod) ::unsetenv(name.c_str());
+  const int fd = ::open(folder_.File("job.yaml").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
+  ::close(fd);
 }
 
 }  // namespace

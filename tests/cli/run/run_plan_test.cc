@@ -21,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::Not;
 using ::testing::StartsWith;
 using testing::StatusIs;
 using testing::TempDir;
@@ -190,6 +191,43 @@ TEST_F(RunPlanTest, CommandsAndDescriptions) {
   EXPECT_EQ(json["nodes"][4]["name"], "worker-1");
   EXPECT_EQ(json["nodes"][2]["limits"]["memory_bytes"], uint64_t{64} << 20);
   EXPECT_EQ(json["nodes"][4]["limits"]["cpus"], 0);
+}
+
+TEST_F(RunPlanTest, ServersThatJoinAreShownWithTheirCommand) {
+  RunPlan plan;
+  plan.job.worker.command = {"./trainer"};
+  plan.master_address = "10.0.0.1:26500";
+  plan.job.ps.replicas = 3;
+  EXPECT_TRUE(JoinCommands(plan).empty());
+  plan.job.servers_joined = 2;
+  const std::map<std::string, std::string> commands = JoinCommands(plan);
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_THAT(commands.at("ps-1"), HasSubstr("muster join 10.0.0.1:26500 --role ps --name ps-1 "));
+  EXPECT_THAT(commands.at("ps-2"), HasSubstr("--insecure"));
+  plan.job.security.tls = TlsUse::kAlways;
+  EXPECT_THAT(DescribePlan(plan),
+              HasSubstr("  ps-2       joins from another machine: muster join"));
+  EXPECT_THAT(DescribePlan(plan), HasSubstr("--tls tls"));
+}
+
+TEST_F(RunPlanTest, UnderTlsEveryNodeGetsTheFilesOfItsRole) {
+  RunPlan plan;
+  plan.job.worker.command = {"./trainer"};
+  EXPECT_EQ(CommandOf(plan, "worker-1", NodeRole::kWorker).environment.count("MUSTER_CA_FILE"), 0u);
+  EXPECT_THAT(DescribePlan(plan), Not(HasSubstr("TLS")));
+  plan.job.state_directory = "/s";
+  plan.certificates = "/s/tls";
+  plan.job.security.tls = TlsUse::kAlways;
+  const NodeCommand secure = CommandOf(plan, "worker-1", NodeRole::kWorker);
+  EXPECT_EQ(secure.environment.at("MUSTER_CA_FILE"), "/s/tls/ca.crt");
+  EXPECT_EQ(secure.environment.at("MUSTER_CERTIFICATE_FILE"), "/s/tls/worker.crt");
+  EXPECT_EQ(secure.environment.at("MUSTER_KEY_FILE"), "/s/tls/worker.key");
+  for (const NodeRole role : {NodeRole::kMaster, NodeRole::kServer, NodeRole::kScaler}) {
+    EXPECT_THAT(fmt::format("{}", fmt::join(CommandOf(plan, "ps-0", role).command, " ")),
+                HasSubstr(" --tls /s/tls"));
+  }
+  EXPECT_EQ(EndpointOf(plan).certificates, "/s/tls");
+  EXPECT_THAT(DescribePlan(plan), HasSubstr("TLS 1.3, certificates in /s/tls\n"));
 }
 
 TEST_F(RunPlanTest, DatasetsAreShownAsTheirSourcesDescribeThem) {

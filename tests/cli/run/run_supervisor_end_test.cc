@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/words/exit_codes.h"
 #include "tests/cli/run/run_supervisor_fixture.h"
 
 /// How a run ends: by itself, by a drain, at once, by a failure of ours.
@@ -189,6 +190,27 @@ TEST_F(RunSupervisorTest, SnapshotsThatCannotBeReadAreToldAndHaveTheirOwnExitCod
   EXPECT_EQ(ToString(RunOutcome::State::kUnrestorable), "failed");
 }
 
+TEST_F(RunSupervisorTest, AMasterThatLostTheJobEndsTheRunAndNoNodeOfTheJob) {
+  constexpr ExitStatus kTakenOver{.signal = 0, .code = kTakenOverExit};
+  RunToTraining();
+  Exit("master", kTakenOver);
+  EXPECT_THAT(Did(), ElementsAre("kill scaler")) << "at SIGTERM it would end the nodes";
+  Exit("scaler", kKilled);
+  EXPECT_THAT(Did(), IsEmpty());
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kTakenOver);
+  EXPECT_EQ(supervisor_->outcome()->reason, "the master ended:\n    last words");
+  EXPECT_EQ(ExitCode(RunOutcome::State::kTakenOver), 8);
+  EXPECT_EQ(ToString(RunOutcome::State::kTakenOver), "taken over");
+
+  Begin();
+  Step(Tick{});
+  Did();
+  Exit("master", kTakenOver);
+  EXPECT_THAT(Did(), IsEmpty()) << "it is not started again";
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kTakenOver);
+}
+
 TEST_F(RunSupervisorTest, AMasterThatCannotBeToldOfTheCrashLoopIsAskedAgainButNotForEver) {
   for (const bool dies : {false, true}) {
     RunToTraining();
@@ -324,6 +346,81 @@ TEST_F(RunSupervisorTest, AStopAfterTheJobsEndDoesNotChangeHowItEnded) {
   EXPECT_THAT(Did(), IsEmpty()) << "nothing is left";
   ASSERT_TRUE(supervisor_->outcome().has_value());
   EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
+}
+
+TEST_F(RunSupervisorTest, WhoMustLeaveStopsItsOwnProcessesAndNoOthers) {
+  RunToTraining();
+  Step(LeaveWanted{});
+  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  Step(LeaveWanted{});
+  EXPECT_THAT(Did(), IsEmpty());
+  Exit("scaler", ExitStatus{.code = 1});
+  EXPECT_THAT(Did(), ElementsAre("stop master")) << "nodes live on, and nothing is started again";
+  Exit("master", kClean);
+  EXPECT_THAT(Did(), IsEmpty());
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kLeft);
+  EXPECT_EQ(ToString(supervisor_->outcome()->state), "left");
+  EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 143);
+}
+
+TEST_F(RunSupervisorTest, ACrashLoopOfTheMasterIsNoEndOfAJobThatContinuesElsewhere) {
+  options_.continues_elsewhere = true;
+  RunToTraining();
+  for (int i = 0; i < 3; ++i) {
+    After(seconds(2));
+    Did();
+    Exit("master", ExitStatus{.code = 1});
+  }
+  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  Exit("scaler", kClean);
+  EXPECT_THAT(Did(), IsEmpty()) << "nodes live on";
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kGivenUp);
+  EXPECT_THAT(supervisor_->outcome()->reason, HasSubstr("master ended 3 times"));
+  EXPECT_EQ(ToString(RunOutcome::State::kGivenUp), "given up");
+  EXPECT_EQ(ExitCode(RunOutcome::State::kGivenUp), 5);
+}
+
+TEST_F(RunSupervisorTest, AFailureThatTheMasterHasRecordedIsTheEndEverywhere) {
+  options_.continues_elsewhere = true;
+  RunToTraining();
+  for (int i = 0; i < 3; ++i) {
+    Pass(seconds(2));
+    Exit("scaler", kKilled);
+  }
+  EXPECT_THAT(Did(), Contains("cancel"));
+  view_.state = JobState::kFailed;
+  view_.reason = "scaler ended 3 times";
+  Answer();
+  now_ += milliseconds(1);
+  Answer();
+  EXPECT_THAT(Did(), Contains("end nodes"));
+  Exit("master", kClean);
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kFailed);
+}
+
+TEST_F(RunSupervisorTest, WhoLeavesAtTheJobsEndLeavesItsEndToTheNextOne) {
+  RunToTraining();
+  view_.state = JobState::kSucceeded;
+  Answer();
+  Step(LeaveWanted{});
+  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  for (const char* node : {"scaler", "master"}) Exit(node, kClean);
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kLeft);
+}
+
+TEST_F(RunSupervisorTest, ARunThatIsBeingStoppedIsNotLeft) {
+  RunToTraining();
+  Step(DrainWanted{});
+  Pass(2 * options_.drain_timeout + options_.drain_slack);
+  Did();
+  Step(LeaveWanted{});
+  Exit("scaler", kClean);
+  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
+  Exit("master", kClean);
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kStopped);
 }
 
 }  // namespace

@@ -18,6 +18,19 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+TEST_F(RunSupervisorTest, AProcessThatContinuesTheRunCountsStartsOn) {
+  options_.master_starts_before = 2;
+  options_.scaler_starts_before = 5;
+  RunToTraining();
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kMaster), 2u);
+  EXPECT_EQ(supervisor_->restarts(NodeRole::kScaler), 5u);
+  Exit("scaler", kKilled);
+  Pass(std::chrono::seconds(1));
+  ASSERT_EQ(told_.size(), 2u);
+  EXPECT_EQ(told_[0].start, StartNumber(6)) << "of the exit";
+  EXPECT_EQ(told_[1].start, StartNumber(7));
+}
+
 TEST_F(RunSupervisorTest, MasterFirstThenTheScaler) {
   Begin();
   Step(Tick{});
@@ -123,7 +136,7 @@ TEST_F(RunSupervisorTest, BadInputOfTheMasterIsNotTriedAgain) {
   ASSERT_TRUE(supervisor_->outcome().has_value());
   EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kBadInput);
   EXPECT_EQ(ExitCode(supervisor_->outcome()->state), 2);
-  EXPECT_EQ(supervisor_->outcome()->reason, "master refused to start:\n    last words");
+  EXPECT_EQ(supervisor_->outcome()->reason, "the master refused to start:\n    last words");
 }
 
 TEST_F(RunSupervisorTest, AMasterThatHasAnsweredIsStartedAgainWhateverItEndsWith) {

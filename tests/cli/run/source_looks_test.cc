@@ -50,6 +50,21 @@ TEST(JudgeLooksTest, RecordsThatAreNotThereYetAreNoted) {
   EXPECT_THAT(Judge(look).notes, IsEmpty());
 }
 
+TEST(EndsAheadTest, AnEndTimeThatHasNotComeIsNamed) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kEnd{1'800'000'000'000};
+  TopicSpec topic;
+  JobSpec job;
+  job.datasets = {{.name = "lines", .source = LinesSpec{}}, {.name = "clicks", .source = topic}};
+  EXPECT_THAT(EndsAhead(job, WallTime{0}), IsEmpty()) << "it has no end";
+  topic.end = {.kind = StreamBound::Kind::kTime, .time = kEnd, .offsets = {}};
+  job.datasets[1].source = topic;
+  EXPECT_THAT(EndsAhead(job, kEnd - milliseconds(1)),
+              ElementsAre("dataset 'clicks': the topic's end is a time in the future "
+                          "(2027-01-15T08:00:00.000Z): the job waits until then"));
+  EXPECT_THAT(EndsAhead(job, kEnd), IsEmpty());
+}
+
 TEST(LookAtSourcesTest, BrokersThatAreNotThereGiveALookInBoundedTime) {
   JobSpec job;
   job.name = "job";

@@ -100,6 +100,13 @@ TEST(EpochsTest, MetricsInWords) {
   }
 }
 
+TEST(EpochsTest, WhichWeightsAreKept) {
+  EXPECT_EQ(KeptText({}), "");
+  EXPECT_EQ(KeptText({{.epoch = 1}, {.epoch = 4, .best = true, .value = 0.81}, {.epoch = 9}}),
+            "weights kept of epoch 2, 5 (best: 0.81), 10\n");
+  EXPECT_EQ(KeptText({{.epoch = 0, .best = true}}), "weights kept of epoch 1 (best)\n");
+}
+
 TEST(EpochsTest, ALineOfADatasetsMetrics) {
   MetricTrend auc{.dataset = "test",
                   .metric = "auc",

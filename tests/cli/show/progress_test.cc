@@ -53,10 +53,6 @@ TEST(ProgressTest, Texts) {
   EXPECT_EQ(DurationText(milliseconds(7'900)), "0:07");
   EXPECT_EQ(DurationText(seconds(123)), "2:03");
   EXPECT_EQ(DurationText(seconds(3'723)), "1:02:03");
-  EXPECT_EQ(CountText(0), "0");
-  EXPECT_EQ(CountText(999), "999");
-  EXPECT_EQ(CountText(1'000), "1,000");
-  EXPECT_EQ(CountText(1'234'567), "1,234,567");
 }
 
 TEST(ProgressTest, RateIsOverTheLastSecondsAlone) {
@@ -263,12 +259,6 @@ TEST_F(DisplayTest, OffAndNotATerminal) {
   display.Print("x");
   EXPECT_EQ(Written(), "");
   EXPECT_EQ(ProgressDisplay::ModeOf(pipe_[1]), ProgressDisplay::Mode::kLines);
-}
-
-TEST(CountTextTest, OneIsNotMany) {
-  EXPECT_EQ(CountText(1, "shard"), "1 shard");
-  EXPECT_EQ(CountText(0, "shard"), "0 shards");
-  EXPECT_EQ(CountText(1'234, "minibatch", "minibatches"), "1,234 minibatches");
 }
 
 }  // namespace

@@ -33,6 +33,37 @@ TEST(TextOutputTest, WhatTheJobWaitsForComesFirst) {
   EXPECT_THAT(StatusText(status), ::testing::Not(HasSubstr("cannot be looked at")));
 }
 
+TEST(TextOutputTest, NodesWithoutAPlaceComeBeforeAllElseServersFirst) {
+  JobStatus status;
+  status.name = "demo";
+  status.state = JobState::kRunning;
+  status.datasets = {{.name = "clicks", .stream = StreamStatus{.topic = "t", .trouble = "gone"}}};
+  const auto add = [&](const std::string& name, const std::string& role, NodeWait wait) {
+    NodeStatus& node = status.nodes.emplace_back();
+    node.name = name;
+    node.role = role;
+    node.state = wait == NodeWait::kNone ? NodeState::kRunning : NodeState::kWaiting;
+    node.wait = wait;
+    node.wait_reason = "0/3 nodes are available\x1b";
+  };
+  for (const char* name : {"worker-0", "worker-2", "worker-3", "worker-4", "worker-5"}) {
+    add(name, "worker", NodeWait::kUnschedulable);
+  }
+  add("worker-1", "worker", NodeWait::kNone);
+  add("ps-1", "ps", NodeWait::kImage);
+  EXPECT_THAT(
+      StatusText(status),
+      ::testing::StartsWith("demo: running\n"
+                            "  waits for ps-1: its image cannot be had: 0/3 nodes are available \n"
+                            "  waits for worker-0, worker-2, worker-3 and 2 more: no machine has "
+                            "room for it: 0/3 nodes are available \n"
+                            "  topic t cannot be looked at: gone\n"));
+  EXPECT_THAT(NodesText(status), HasSubstr("waiting"));
+  EXPECT_THAT(NodesText(status), HasSubstr("its image cannot be had: 0/3 nodes are available "));
+  status.state = JobState::kCancelled;
+  EXPECT_THAT(StatusText(status), ::testing::Not(HasSubstr("waits for")));
+}
+
 TEST(TextOutputTest, RateAndRemainingTimeAreShownWhereTheyAreKnown) {
   JobStatus status;
   status.name = "demo";

@@ -45,6 +45,7 @@ happens:
   - {at: 4m, node: worker-0, exits: 3}
   - {at: 5m, node: worker-0, hangs: true}
   - {at: 90s, node: worker-2, grows: 10Mi}
+  - {at: 6m, node: worker-2, preempted: 7m}
 )",
                                                            "j.yaml");
   ASSERT_TRUE(spec.ok()) << spec.status();
@@ -66,7 +67,8 @@ happens:
   EXPECT_EQ(spec->workers_min, 2u);
   EXPECT_EQ(spec->workers_max, 6u);
   EXPECT_EQ(spec->worker.time, microseconds(20'000));
-  ASSERT_THAT(spec->happenings, SizeIs(6));
+  ASSERT_THAT(spec->happenings, SizeIs(7));
+  EXPECT_EQ(std::get<Happening::Preempted>(spec->happenings[6].what).no_room, minutes(7));
   EXPECT_EQ(std::get<Happening::Slow>(spec->happenings[0].what).factor, 5);
   EXPECT_FALSE(spec->happenings[0].stays);
   EXPECT_EQ(std::get<Happening::Quota>(spec->happenings[1].what).cpus, 0.2);
@@ -88,7 +90,7 @@ TEST(DescribedFileTest, TheExampleOfTheDocumentation) {
   const std::string example = page->substr(text, page->find("```", text) - text);
   const absl::StatusOr<DescribedSpec> spec = ReadDescribed(example, "example");
   ASSERT_TRUE(spec.ok()) << spec.status();
-  EXPECT_EQ(spec->happenings.size(), 5u);
+  EXPECT_EQ(spec->happenings.size(), 6u);
 }
 
 TEST(DescribedFileTest, LittleIsEnough) {

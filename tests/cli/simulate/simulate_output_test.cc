@@ -42,7 +42,7 @@ TEST(SimulateOutputTest, OfADescribedJob) {
                               "    memory growth 1 MiB/s over 60 s\n"));
   EXPECT_THAT(text, HasSubstr("POLICY"));
   EXPECT_THAT(text, HasSubstr("paused"));
-  EXPECT_THAT(text, HasSubstr("8000 records trained, 2 records/s, 1 kills for memory"));
+  EXPECT_THAT(text, HasSubstr("8,000 records trained, 2 records/s, 1 kills for memory"));
   EXPECT_THAT(text, HasSubstr("The job was stopped: no more memory"));
 }
 

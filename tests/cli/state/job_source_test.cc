@@ -20,8 +20,8 @@ TEST(JobSourceTest, WhereNoJobEverRanNobodyAnswers) {
                              .output = OutputFormat::kText};
   EXPECT_THAT(FindJobSource(options).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.path())));
-  EXPECT_THAT(OpenStoredSource(options, absl::NotFoundError("nobody is there")).status(),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("nobody is there")));
+  EXPECT_THAT(OpenStoredSource(options, absl::NotFoundError("no master is there")).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no master is there")));
 }
 
 TEST(JobSourceTest, AMasterByItsAddressNeedsTheJobsToken) {

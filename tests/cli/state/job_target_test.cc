@@ -49,6 +49,29 @@ TEST_F(JobLoaderTest, PathsBeginAtTheJobFile) {
   EXPECT_EQ(other.path(), "/other");
 }
 
+TEST_F(JobLoaderTest, AnErrorSaysWhereAVerbLookedAndWhatRuns) {
+  const absl::Status none = absl::NotFoundError("no job runs there");
+  EXPECT_THAT(SayWhereLooked(none, {}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("no job runs there. The job file is ./job.yaml, because"),
+                             ::testing::ContainsRegex("[Oo]n this machine"))));
+  EXPECT_THAT(SayWhereLooked(none, {.job_file = "b.yaml"}).message(),
+              HasSubstr("The job file is b.yaml. "));
+  EXPECT_THAT(SayWhereLooked(none, {.state_directory = "/state"}).message(),
+              ::testing::Not(HasSubstr("job file")));
+  EXPECT_EQ(SayWhereLooked(none, {.state_directory = "/state", .linked_job = "the job ads"}),
+            absl::NotFoundError("the job ads does not run any more"));
+  Write("job.yaml", "a", 1);
+  const JobTarget here{.job_file = folder_.File("job.yaml")};
+  EXPECT_THAT(SayWhereLooked(none, here).message(), ::testing::Not(HasSubstr("--on kubernetes")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text, ReadFile(folder_.File("job.yaml"), 1 << 20));
+  EXPECT_THAT(WriteFileAtomically(folder_.File("job.yaml"), text + "  kubernetes: {image: i}\n"),
+              IsOk());
+  EXPECT_THAT(SayWhereLooked(none, here).message(), HasSubstr("--on kubernetes"));
+  const absl::Status damaged = absl::DataLossError("damaged");
+  EXPECT_EQ(SayWhereLooked(damaged, {}), damaged);
+}
+
 TEST_F(JobLoaderTest, AnotherJobsStateIsRefused) {
   Write("job.yaml", "a", 1);
   const StateDirectory state(folder_.File("state"));

@@ -30,6 +30,27 @@ TEST(RunningJobsTest, ALockTellsItsStateDirectory) {
   }
 }
 
+TEST(RunningJobsTest, AnErrorNamesTheJobsThatRun) {
+  EXPECT_EQ(RunningJobsText({}), "No job runs on this machine");
+  testing::TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), testing::IsOk());
+  const StateDirectory unknown("/data/unknown");
+  EXPECT_EQ(RunningJobsText({.states = {unknown}}),
+            "On this machine runs: (state directory /data/unknown)");
+  const absl::StatusOr<StateLock> lock = StateLock::Acquire(state);
+  ASSERT_THAT(lock.status(), testing::IsOk());
+  ASSERT_THAT(state.WriteEndpoint({.master = "127.0.0.1:20123",
+                                   .pid = ::getpid(),
+                                   .run_id = "run",
+                                   .job = {"", "flights"}}),
+              testing::IsOk());
+  EXPECT_EQ(RunningJobsText({.states = {state, unknown}}),
+            fmt::format("On this machine run: flights (state directory {}), (state directory "
+                        "/data/unknown)",
+                        folder.path()));
+}
+
 TEST(RunningJobsTest, AJobIsFoundWhileItsLockIsHeldByTheProgram) {
   testing::TempDir folder;
   const StateDirectory state(folder.path());

@@ -60,6 +60,10 @@ TEST_F(ScalerLinkTest, LogsGetTheDashboardWithoutItsToken) {
             "http://127.0.0.1:20200/ (token: " + state_.token() + ")");
   ASSERT_EQ(::chmod(state_.token().c_str(), 0640), 0);
   EXPECT_THAT(DashboardAddress(state_, AddressFor::kTerminal), HasSubstr("mode 0640"));
+  ASSERT_THAT(
+      state_.WriteRestAddress({.port = 20'200, .pid = ::getpid(), .certificates = "/s/tls"}),
+      IsOk());
+  EXPECT_THAT(DashboardAddress(state_, AddressFor::kLog), HasSubstr("https://127.0.0.1:20200/ "));
 }
 
 }  // namespace

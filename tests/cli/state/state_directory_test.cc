@@ -25,8 +25,11 @@ TEST(StateDirectoryTest, EndpointRoundTrip) {
   ASSERT_THAT(state.Create(), IsOk());
   EXPECT_THAT(state.ReadEndpoint(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder.File("state"))));
-  const Endpoint endpoint{
-      .master = "127.0.0.1:20001", .pid = 42, .run_id = "abc", .job = {"id-1", "demo"}};
+  const Endpoint endpoint{.master = "127.0.0.1:20001",
+                          .pid = 42,
+                          .run_id = "abc",
+                          .job = {"id-1", "demo"},
+                          .certificates = "/s/tls"};
   ASSERT_THAT(state.WriteEndpoint(endpoint), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const Endpoint back, state.ReadEndpoint());
   EXPECT_EQ(back, endpoint);
@@ -47,7 +50,7 @@ TEST(StateDirectoryTest, RestAddressRoundTrip) {
   ASSERT_THAT(state.Create(), IsOk());
   EXPECT_THAT(state.ReadRestAddress(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no scaler serves")));
-  const RestAddress address{.port = 20'200, .pid = ::getpid()};
+  const RestAddress address{.port = 20'200, .pid = ::getpid(), .certificates = "/s/tls"};
   ASSERT_THAT(state.WriteRestAddress(address), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const RestAddress back, state.ReadRestAddress());
   EXPECT_EQ(back, address);
@@ -118,6 +121,25 @@ TEST(StateDirectoryTest, EndpointOfAKilledRunIsNone) {
     EXPECT_THAT(state.ReadEndpoint(), IsOk()) << "something of the run is still there";
   }
   EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("was killed")));
+}
+
+TEST(StateLockTest, TheLockOfALostMachineIsPassedOver) {
+  TempDir folder;
+  const StateDirectory state(folder.path());
+  ASSERT_THAT(state.Create(), IsOk());
+  std::vector<std::string> told;
+  const auto tell = [&told](std::string_view text) { told.emplace_back(text); };
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(
+        const StateLock free, StateLock::AcquireOrPass(state, std::chrono::milliseconds(40), tell));
+    EXPECT_TRUE(told.empty());
+    EXPECT_THAT(StateLock::Acquire(state), StatusIs(absl::StatusCode::kAlreadyExists, _))
+        << "it has the lock";
+  }
+  MUSTER_ASSERT_OK_AND_ASSIGN(const StateLock lost, StateLock::Acquire(state));
+  EXPECT_THAT(StateLock::AcquireOrPass(state, std::chrono::milliseconds(40), tell), IsOk());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told.front(), HasSubstr("without the lock"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST_F(EventCommandsTest, AScalerThatDoesNotAnswerIsSaidAndTheMasterIsHeard) {
   StartScaler();
   StopScaler();
   EXPECT_EQ(Events({}), kExitSucceeded);
-  EXPECT_THAT(err_, HasSubstr("events of the scaler are missing here: nobody answers"));
+  EXPECT_THAT(err_, HasSubstr("events of the scaler are missing here: nothing answers"));
   EXPECT_THAT(Ids(), Not(IsEmpty()));
 }
 

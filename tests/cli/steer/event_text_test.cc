@@ -32,7 +32,9 @@ TEST(EventTextTest, FiguresWithTheirUnits) {
   EXPECT_EQ(FigureText(-1048576, "bytes/s"), "-1 MiB/s");
   EXPECT_EQ(FigureText(0.254, "ratio"), "25.4 %");
   EXPECT_EQ(FigureText(2.5, "ratio"), "2.5 times");
-  EXPECT_EQ(FigureText(12345, "records/s"), "12345 records/s");
+  EXPECT_EQ(FigureText(12345, "records/s"), "12,345 records/s");
+  EXPECT_EQ(FigureText(12345.6, "records/s"), "12,346 records/s");
+  EXPECT_EQ(FigureText(12345, ""), "12345") << "a pid";
   EXPECT_EQ(FigureText(0.123456, "s"), "0.123 s");
   EXPECT_EQ(FigureText(3, ""), "3");
   EXPECT_EQ(FigureText(std::numeric_limits<double>::quiet_NaN(), "bytes"), "-");

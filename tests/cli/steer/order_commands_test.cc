@@ -76,7 +76,7 @@ TEST_F(OrderCommandsTest, WithoutAJobOrAScalerItIsSaidWhatToDo) {
   EXPECT_THAT(err_, HasSubstr("was the file replaced just now?"));
   StopScaler();
   EXPECT_EQ(restart(), kExitUnreachable);
-  EXPECT_THAT(err_, HasSubstr("nobody answers"));
+  EXPECT_THAT(err_, HasSubstr("nothing answers"));
 }
 
 TEST_F(OrderCommandsTest, DrainCancelAndRetryAreEventsOfTheScaler) {

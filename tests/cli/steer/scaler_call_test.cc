@@ -36,6 +36,7 @@ class ScalerCallTest : public testing::SteerFixture {
 TEST_F(ScalerCallTest, WhatWasNotDoneIsForTheMaster) {
   EXPECT_EQ(Try(), std::nullopt);
   EXPECT_EQ(err_, "") << "there never was a scaler that serves";
+  WriteEndpoint("127.0.0.1:1");
   StartScaler();
   EXPECT_NE(Try(), std::nullopt);
   ASSERT_EQ(::chmod(state_.token().c_str(), 0604), 0);
@@ -44,7 +45,19 @@ TEST_F(ScalerCallTest, WhatWasNotDoneIsForTheMaster) {
   ASSERT_EQ(::chmod(state_.token().c_str(), 0600), 0);
   StopScaler();
   EXPECT_EQ(Try(), std::nullopt);
-  EXPECT_THAT(err_, HasSubstr("nobody answers"));
+  EXPECT_THAT(err_, HasSubstr("nothing answers"));
+}
+
+TEST_F(ScalerCallTest, OfAJobThatDoesNotRunOnlyTheMastersAbsenceIsSaid) {
+  StartScaler();
+  StopScaler();
+  EXPECT_EQ(Try(), std::nullopt);
+  EXPECT_EQ(err_, "") << "the address of a scaler that was killed is left";
+  ASSERT_THAT(state_.WriteRestAddress(
+                  {.port = port_, .pid = ::getpid(), .certificates = state_.certificates()}),
+              muster::testing::IsOk());
+  EXPECT_EQ(Try(), std::nullopt);
+  EXPECT_EQ(err_, "") << "nor can its certificates be found";
 }
 
 TEST_F(ScalerCallTest, WhatWasRefusedIsNot) {

@@ -57,6 +57,90 @@ TEST(TimelineTest, OnlyWhatIsAskedFor) {
   EXPECT_THAT(Names(&after), ElementsAre("3", "#3"));
 }
 
+/// Both tell the exits of ps-0: process 17, and then 18.
+void AddExits(Timeline* timeline) {
+  for (uint64_t i = 0; i < 2; ++i) {
+    MasterEvent master = OfMaster(i + 1, 10 + 100 * i, "node-exited", "ps-0");
+    master.text = fmt::format("pid {}: exit 1{}", 17 + i, i == 0 ? ": no data\nbye\n" : "");
+    timeline->Add(master);
+    timeline->Add(scaler::rest::Event{.id = i + 1,
+                                      .wall_us = 20 + 100 * i,
+                                      .kind = "exit",
+                                      .target = "ps-0",
+                                      .evidence = {{"pid", 17.0 + static_cast<double>(i), "", 0}},
+                                      .because = "ps-0 was ended"});
+  }
+}
+
+TEST(TimelineTest, AnExitIsOneEntry) {
+  Timeline both({});
+  AddExits(&both);
+  EXPECT_THAT(Names(&both), ElementsAre("1", "#1", "2", "#2"));
+  Timeline::Filter filter{.pair_exits = true};
+  Timeline timeline(filter);
+  AddExits(&timeline);
+  const std::vector<TimelineEntry> entries = timeline.Take();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_THAT(EntryText(entries[0]),
+              AllOf(HasSubstr("#1 exit ps-0  ps-0 was ended; pid 17\n    no data\n    bye\n"),
+                    Not(HasSubstr("exit 1"))));
+  EXPECT_THAT(EntryText(entries[1]), HasSubstr("#2 exit ps-0  ps-0 was ended; pid 18\n"));
+  for (const char* kind : {"exit", "node-exited"}) {
+    filter.kinds = {kind};
+    Timeline one(filter);
+    AddExits(&one);
+    EXPECT_THAT(Names(&one), ElementsAre("#1", "#2")) << kind;
+  }
+  Timeline after({.after_id = 1, .pair_exits = true});
+  AddExits(&after);
+  EXPECT_THAT(Names(&after), ElementsAre("#2")) << "the master's words on #1 are not news";
+}
+
+TEST(TimelineTest, AnExitByADisruptionIsOneEntryToo) {
+  Timeline timeline({.pair_exits = true});
+  MasterEvent master = OfMaster(1, 10, "node-preempted", "ps-0");
+  master.text = "pid 17: SIGTERM";
+  timeline.Add(master);
+  timeline.Add(scaler::rest::Event{.id = 1,
+                                   .wall_us = 20,
+                                   .kind = "exit",
+                                   .target = "ps-0",
+                                   .evidence = {{"pid", 17.0, "", 0}},
+                                   .because = "ps-0 was taken away"});
+  EXPECT_THAT(Names(&timeline), ElementsAre("#1"));
+}
+
+TEST(TimelineTest, AnExitWithoutAPidIsKnownByItsTime) {
+  for (const bool near : {true, false}) {
+    Timeline timeline({.pair_exits = true});
+    MasterEvent master = OfMaster(1, 40'000'000, "node-exited", "scaler");
+    master.text = "pid 9: SIGKILL";
+    timeline.Add(master);
+    timeline.Add(scaler::rest::Event{
+        .id = 1, .wall_us = near ? 70'000'000u : 70'000'001u, .kind = "exit", .target = "scaler"});
+    EXPECT_EQ(timeline.Take().size(), near ? 1u : 2u);
+  }
+}
+
+TEST(TimelineTest, AnExitThatOnlyOneHasToldWaitsOnceForTheOther) {
+  Timeline timeline({.pair_exits = true});
+  const auto exit = [&] {
+    MasterEvent master = OfMaster(1, 10, "node-exited", "ps-0");
+    master.text = "pid 17: exit 1";
+    timeline.Add(master);
+  };
+  exit();
+  EXPECT_TRUE(timeline.Take(/*more=*/true).empty());
+  timeline.Add(scaler::rest::Event{
+      .id = 1, .wall_us = 20, .kind = "exit", .target = "ps-0", .evidence = {{"pid", 17, "", 0}}});
+  EXPECT_THAT(Names(&timeline), ElementsAre("#1"));
+  exit();
+  EXPECT_TRUE(timeline.Take(/*more=*/true).empty());
+  EXPECT_EQ(timeline.Take(/*more=*/true).size(), 1u) << "no scaler lived";
+  exit();
+  EXPECT_EQ(timeline.Take().size(), 1u);
+}
+
 TEST(TimelineTest, JsonOfBothHasOneShape) {
   const nlohmann::json master = EntryToJson({.master = MasterEvent{.sequence = 1,
                                                                    .wall_us = 1'700'000'000'123'456,

@@ -34,7 +34,7 @@ TEST_F(TopCommandTest, OnceAndInPlainText) {
 TEST_F(TopCommandTest, StatusHasTheRateThatTheScalerMeasures) {
   StartMaster();
   EXPECT_EQ(Call([&] { return StatusCommand({.query = Query()}); }), kExitSucceeded);
-  EXPECT_THAT(out_, ::testing::Not(HasSubstr("records/s"))) << "nobody measures it";
+  EXPECT_THAT(out_, ::testing::Not(HasSubstr("records/s"))) << "it is not measured";
   StartScaler();
   EXPECT_EQ(Call([&] { return StatusCommand({.query = Query()}); }), kExitSucceeded);
   EXPECT_THAT(out_, HasSubstr("197 records/s, 1:21 left"));
@@ -59,7 +59,7 @@ TEST_F(TopCommandTest, WithoutAJobOrAnAnswerItSaysSo) {
   EXPECT_THAT(err_, HasSubstr("the master is away"));
   StopScaler();
   EXPECT_EQ(Top(false), kExitUnreachable);
-  EXPECT_THAT(err_, HasSubstr("nobody answers"));
+  EXPECT_THAT(err_, HasSubstr("nothing answers"));
 }
 
 }  // namespace

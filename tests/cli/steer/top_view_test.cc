@@ -74,6 +74,25 @@ TEST(TopViewTest, RatesAreOfTheTimeBetweenReadings) {
   EXPECT_THAT(LineWith(lines, "#1").text, HasSubstr("decision ps-0"));
 }
 
+TEST(TopViewTest, MasterAndScalerHaveRows) {
+  TopReading reading = Reading();
+  Node scaler = *Find(&reading, "master");
+  scaler.name = scaler.role = "scaler";
+  scaler.state = NodeState::kExited;
+  reading.nodes.push_back(scaler);
+  TopView view;
+  view.Add(reading);
+  const std::vector<TopLine> lines = Shown(view);
+  EXPECT_EQ(LineWith(lines, "CONTROL").tone, Tone::kHeading);
+  EXPECT_THAT(LineWith(lines, "master ").text,
+              AllOf(HasSubstr("running"), HasSubstr("0.75"), HasSubstr("200 MiB")));
+  EXPECT_EQ(LineWith(lines, "scaler ").tone, Tone::kBad);
+  std::erase_if(reading.nodes, [](const Node& node) { return !node.worker && !node.server; });
+  TopView without;
+  without.Add(reading);
+  EXPECT_EQ(LineWith(Shown(without), "CONTROL").text, "");
+}
+
 TEST(TopViewTest, AnotherProcessHasNoRateYet) {
   TopView view;
   view.Add(Reading());
@@ -102,9 +121,9 @@ TEST(TopViewTest, WhatIsOldOrWrongIsMarked) {
   EXPECT_EQ(LineWith(lines, "worker-1").tone, Tone::kBad);
   EXPECT_EQ(LineWith(lines, "ps-0 ").tone, Tone::kBad);
   EXPECT_EQ(LineWith(lines, "ps-1").tone, Tone::kPlain);
-  view.SetAway("nobody answers");
+  view.SetAway("nothing answers");
   lines = Shown(view);
-  EXPECT_EQ(LineWith(lines, "all this is 10 s old: nobody answers").tone, Tone::kBad);
+  EXPECT_EQ(LineWith(lines, "all this is 10 s old: nothing answers").tone, Tone::kBad);
   EXPECT_EQ(LineWith(lines, "ps-1").tone, Tone::kOld);
   view.Add(Reading(2));
   EXPECT_EQ(LineWith(Shown(view), "does not answer").text, "");
@@ -125,7 +144,7 @@ TEST(TopViewTest, FitsAnyTerminal) {
   TopView view;
   view.Add(reading);
   const std::vector<TopLine> all = Shown(view, {});
-  EXPECT_THAT(all, SizeIs(2 + 1 + 41 + 1 + 3 + 1 + 20));
+  EXPECT_THAT(all, SizeIs(2 + 1 + 41 + 1 + 3 + 1 + 2 + 1 + 20));
   EXPECT_THAT(all,
               Each(Field(&TopLine::text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\n"))))));
   for (size_t rows = 1; rows < 80; ++rows) {

@@ -28,7 +28,7 @@ TEST(WaitCommandTest, WhatCannotBeWaitedForIsRefusedWithWhatCan) {
     const absl::Status refused = ParseAwaited(text).status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << text;
     EXPECT_THAT(std::string(refused.message()),
-                AllOf(HasSubstr("worker-1=running"), HasSubstr("finished, drained")));
+                AllOf(HasSubstr("worker-1=running"), HasSubstr("finished, waiting, drained")));
   }
 }
 

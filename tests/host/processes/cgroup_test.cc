@@ -358,5 +358,36 @@ TEST_F(CgroupTest, GroupsOfDeadRunsAreRemoved) {
   EXPECT_THAT(tree.RemoveDead(), ElementsAre("live"));
 }
 
+TEST_F(CgroupTest, TheOwnGroupOfAContainer) {
+  EXPECT_THAT(Cgroup::ReadOwnUsage(root_.path()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("mountinfo")));
+  // Version 1 of the memory controller, beside a version 2 that has none.
+  Write("/proc/self/mountinfo",
+        "30 23 0:26 / /cg/two rw - cgroup2 cgroup2 rw\n"
+        "35 31 0:32 /kubepods/box /cg/memory rw - cgroup cgroup rw,memory\n");
+  Write("/proc/self/cgroup", "4:memory:/kubepods/box\n0::/\n");
+  EXPECT_THAT(Cgroup::ReadOwnUsage(root_.path()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no control group")));
+  Write("/cg/memory/memory.limit_in_bytes", "104857600\n");
+  Write("/cg/memory/memory.usage_in_bytes", "50000000\n");
+  Write("/cg/memory/memory.max_usage_in_bytes", "104857600\n");
+  Write("/cg/memory/memory.stat", "total_inactive_file 5\ntotal_active_file 5\n");
+  Write("/cg/memory/memory.oom_control", "oom_kill 2\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage v1, Cgroup::ReadOwnUsage(root_.path()));
+  EXPECT_EQ(v1.memory_peak_bytes, 100 * kMiB);
+  EXPECT_EQ(v1.memory_limit_bytes, 100 * kMiB);
+  EXPECT_EQ(KillOf(v1), MemoryKill::kKernel);
+  // Version 2, in a namespace that shows the container's group as "/".
+  Write("/cg/two/memory.current", "400\n");
+  Write("/cg/two/memory.max", "max\n");
+  Write("/cg/two/memory.peak", "900\n");
+  Write("/cg/two/memory.stat", "inactive_file 100\n");
+  Write("/cg/two/memory.events", "oom 0\noom_kill 0\n");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage v2, Cgroup::ReadOwnUsage(root_.path()));
+  EXPECT_EQ(v2.memory_bytes, 300u);
+  EXPECT_EQ(v2.memory_peak_bytes, 900u);
+  EXPECT_EQ(KillOf(v2), MemoryKill::kNone);
+}
+
 }  // namespace
 }  // namespace muster

@@ -67,7 +67,7 @@ class NodeLauncherTest : public ::testing::Test {
   template <typename Report>
   Report Next() {
     for (int i = 0; i < 100 && reports_.empty(); ++i) {
-      for (HostReport& report : launcher_->Wait(milliseconds(500), {})) {
+      for (LaunchReport& report : launcher_->Wait(milliseconds(500), {})) {
         reports_.push_back(std::move(report));
       }
     }
@@ -90,7 +90,7 @@ class NodeLauncherTest : public ::testing::Test {
   TempDir folder_;
   int life_[2];
   std::optional<NodeLauncher> launcher_;
-  std::deque<HostReport> reports_;
+  std::deque<LaunchReport> reports_;
 };
 
 TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {

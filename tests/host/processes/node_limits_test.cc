@@ -356,6 +356,18 @@ TEST_F(WatchedLimitsTest, AStoppedProcessShowsItsStacks) {
               HasSubstr(" NodeProgramDeepInside(int)+0x"));
 }
 
+TEST_F(WatchedLimitsTest, SigquitShowsStacksToThoseWhoReachNoController) {
+  Start({}, 1, "deep");
+  Next<NodeStarted>();
+  WaitFor("deep\n");
+  ASSERT_EQ(::kill(testing::Supervisors().at(0), SIGQUIT), 0);
+  EXPECT_THAT(WaitFor("... muster: end of the stacks\n"),
+              HasSubstr(" NodeProgramDeepInside(int)+0x"));
+  // It runs on.
+  Fill(1);
+  WaitFilled(1);
+}
+
 TEST_F(WatchedLimitsTest, ACommandThatCannotEnterItsGroupRunsUnderTheWatch) {
   const OwnedFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   const SuperviseOptions options{.name = "node",

@@ -40,7 +40,7 @@ class ProcessLauncherTest : public ::testing::Test {
   template <typename Report>
   static Report Next(NodeLauncher* launcher) {
     for (int i = 0; i < 100; ++i) {
-      const std::vector<HostReport> reports = launcher->Wait(milliseconds(500), {});
+      const std::vector<LaunchReport> reports = launcher->Wait(milliseconds(500), {});
       if (reports.empty()) continue;
       if (const Report* report = std::get_if<Report>(&reports.front())) return *report;
       break;

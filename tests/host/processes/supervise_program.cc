@@ -19,7 +19,7 @@ int Supervise(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "{}\n", muster::Message(options.status()));
     return 2;
   }
-  return muster::RunSupervise(*options);
+  return muster::ExitCodeOf(muster::Supervise(*options));
 }
 
 int Launch(const std::vector<std::string>& arguments) {
@@ -28,7 +28,7 @@ int Launch(const std::vector<std::string>& arguments) {
       {.name = "node", .command = {arguments.begin() + 1, arguments.end()}, .environment = {}});
   if (!started.ok()) return 1;
   while (true) {
-    for (const muster::HostReport& report : launcher.Wait(std::chrono::hours(1), {})) {
+    for (const muster::LaunchReport& report : launcher.Wait(std::chrono::hours(1), {})) {
       std::visit([](const auto& event) { fmt::print("{}\n", event.pid); }, report);
       std::fflush(stdout);
     }

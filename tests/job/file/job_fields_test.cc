@@ -48,6 +48,21 @@ TEST(FieldsTest, TheExampleInTheDocumentationIsAJob) {
   EXPECT_THAT(ParseJobFile(example, "example", "/jobs"), IsOk());
 }
 
+TEST(FieldsTest, TheExampleForKubernetesIsAJob) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text,
+                              ReadFile(MUSTER_SOURCE_DIR "/docs/kubernetes.md", 1 << 20));
+  const std::string begin = "```yaml\nspec:\n";
+  const size_t from = text.find(begin);
+  ASSERT_NE(from, std::string::npos);
+  const size_t to = text.find("```", from + begin.size());
+  EXPECT_THAT(ParseJobFile("apiVersion: muster/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n"
+                           "  datasets: [{name: train, files: [/data/a]}]\n"
+                           "  replicaSpecs: {worker: {command: [a]}}\n" +
+                               text.substr(from + begin.size(), to - from - begin.size()),
+                           "example", "/jobs"),
+              IsOk());
+}
+
 TEST(FieldsTest, DefaultsAreThoseOfAFreshJob) {
   EXPECT_EQ(DefaultText(Find("spec.partitions")), "256");
   EXPECT_EQ(DefaultText(Find("spec.leases.duration")), "10s");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "job/security.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
@@ -52,6 +53,30 @@ std::string With(const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
+}
+
+TEST(JobFileTest, ABucketIsAPlaceWithItsOptions) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const JobSpec job,
+      Parse(With("snapshots: {interval: 5s}",
+                 "snapshots: {directory: 's3://bucket/a', s3: {endpoint: 'http://localhost:9000', "
+                 "region: eu-1, pathStyle: true, credentialsFile: keys, caFile: /ca.pem}}")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const S3Place place, ParseS3Place(job.snapshot_directory));
+  EXPECT_EQ(place, (S3Place{"bucket",
+                            "a",
+                            {.endpoint = "http://localhost:9000",
+                             .region = "eu-1",
+                             .path_style = true,
+                             .credentials_file = "/jobs/flights/keys",
+                             .ca_file = "/ca.pem"}}));
+  const auto refused = [](const std::string& snapshots, const std::string& words) {
+    EXPECT_THAT(Parse(With("{interval: 5s}", snapshots)),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
+  };
+  refused("{directory: 's3://B'}", "spec.snapshots.directory: 's3://B': 'B' is not the name");
+  refused("{directory: 's3://bucket?region=x'}", "has no '?'");
+  refused("{s3: {endpoint: localhost}}", "spec.snapshots.s3.endpoint: expected an endpoint");
+  refused("{s3: {region: 'a:b'}}", "spec.snapshots.s3.region: expected a region");
 }
 
 TEST(JobFileTest, EveryKindOfFieldIsRead) {
@@ -235,25 +260,80 @@ TEST(JobFileTest, AWrongValueDoesNotBreakRulesBesides) {
               AllOf(HasSubstr("'1x'"), Not(HasSubstr("third"))));
 }
 
-TEST(JobFileTest, OnlyLoopbackAddresses) {
-  const auto with_address = [](const std::string& address) {
-    return Parse(With("drainTimeout: 1h", "master: {address: '" + address + "'}"));
+TEST(JobFileTest, AddressesOfOtherMachinesAreReadAndChecked) {
+  const auto with_address = [](const std::string& address, const std::string& more) {
+    return Parse(With("drainTimeout: 1h", "master: {address: '" + address + "', advertise: m-1}" +
+                                              "\n  security: {insecure: " + more + "}"));
   };
   for (const char* address : {"127.0.0.1:0", "127.9.8.7:7070", "localhost:20000", "[::1]:65535"}) {
-    MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, with_address(address));
+    MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, with_address(address, "false"));
     EXPECT_EQ(job.master_address, address);
+    EXPECT_EQ(job.master_advertise, "m-1");
   }
   for (const char* address : {"0.0.0.0:7070", "10.0.0.1:7070", "[::]:7070", "example.org:80",
                               "128.0.0.1:1", "127.0.0.1.example.org:1", "[::ffff:10.0.0.1]:1"}) {
-    EXPECT_THAT(with_address(address),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("refused until TLS exists")))
-        << address;
+    MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, with_address(address, "false"));
+    EXPECT_TRUE(UsesTls(job)) << address;
+    MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec insecure, with_address(address, "true"));
+    EXPECT_FALSE(UsesTls(insecure)) << address;
   }
-  for (const char* address : {"127.0.0.1", "127.0.0.1:", ":7070", "127.0.0.1:65536", ""}) {
-    EXPECT_THAT(with_address(address),
+  for (const char* address :
+       {"127.0.0.1", "127.0.0.1:", ":7070", "127.0.0.1:65536", "fd00::1:80"}) {
+    EXPECT_THAT(with_address(address, "true"),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not host:port")))
         << address;
   }
+}
+
+TEST(JobFileTest, AWildcardMasterIsReachedByAName) {
+  const auto with_master = [](const std::string& master) {
+    return Parse(
+        With("drainTimeout: 1h", "master: {" + master + "}\n  security: {insecure: true}"));
+  };
+  EXPECT_THAT(with_master("address: '[::]:7070'"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("set spec.master.advertise")));
+  EXPECT_THAT(with_master("address: '0.0.0.0:7070', advertise: 0.0.0.0"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no process can connect")));
+  EXPECT_TRUE(with_master("address: '0.0.0.0:7070', advertise: gpu-1.example").ok());
+}
+
+TEST(JobFileTest, WhereServersListen) {
+  const auto with_servers = [](const std::string& servers) {
+    return Parse(With("ps:     {replicas: 2,", "ps:     {replicas: 2, " + servers + ","));
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const JobSpec job,
+      with_servers("address: '::1', advertise: a.b, ports: 7100-7199, joined: 1"));
+  EXPECT_EQ(job.server_listen.address, "::1");
+  EXPECT_EQ(job.server_listen.advertise, "a.b");
+  EXPECT_EQ(job.server_listen.ports, "7100-7199");
+  EXPECT_EQ(job.servers_joined, 1u);
+  EXPECT_THAT(with_servers("ports: 9-1"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no range of ports")));
+  EXPECT_THAT(with_servers("address: a/b"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a host")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec elsewhere, with_servers("address: 10.0.0.1"));
+  EXPECT_TRUE(UsesTls(elsewhere));
+  EXPECT_THAT(with_servers("joined: 3"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot join a job")));
+}
+
+TEST(JobFileTest, Security) {
+  const auto with_security = [](const std::string& security) {
+    return Parse(With("drainTimeout: 1h", "security: {" + security + "}"));
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec plain, with_security("tls: auto, insecure: true"));
+  EXPECT_EQ(plain.security.tls, TlsUse::kAuto);
+  EXPECT_TRUE(plain.security.insecure);
+  EXPECT_EQ(plain.security.certificates, "");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec own,
+                              with_security("tls: always, certificates: ../keys/"));
+  EXPECT_EQ(own.security.tls, TlsUse::kAlways);
+  EXPECT_EQ(own.security.certificates, "/jobs/keys");
+  EXPECT_THAT(with_security("tls: never"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("expected auto, always")));
+  EXPECT_THAT(with_security("tls: always, insecure: true"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradicts")));
 }
 
 TEST(JobFileTest, PathsAreResolvedAndTheFolderIsNoPattern) {

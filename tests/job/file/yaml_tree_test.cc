@@ -63,7 +63,7 @@ TEST(YamlTreeTest, DepthIsBounded) {
   };
   EXPECT_THAT(ParseYaml(nested(kYamlDepthMax), "job.yaml"), IsOk());
   EXPECT_THAT(ParseYaml(nested(kYamlDepthMax + 1), "job.yaml"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deeper than 16")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deeper than 24")));
   EXPECT_FALSE(ParseYaml(nested(100'000), "job.yaml").ok());
 }
 

@@ -115,7 +115,7 @@ TEST_F(EpochEndsTest, TheWeightsOfTheBestEpochAreKeptAndTheirFilesWithThem) {
   }
   RunEpochs({0.5});
   EXPECT_THAT(Kept(), ElementsAre(4));
-  EXPECT_THAT(core->TakeUnusedFiles(), ::testing::IsSupersetOf(files)) << "nobody needs them";
+  EXPECT_THAT(core->TakeUnusedFiles(), ::testing::IsSupersetOf(files)) << "they are not needed";
   EXPECT_EQ(core->state(), JobState::kSucceeded);
 }
 

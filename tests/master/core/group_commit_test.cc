@@ -57,6 +57,40 @@ TEST_F(GroupCommitTest, ABatchAnswersWithItsOwnStatuses) {
   }
 }
 
+TEST_F(GroupCommitTest, ARequestIsKeptUntilItIsReady) {
+  GroupCommit commit(world_.core.get(), std::chrono::milliseconds(50), world_.now);
+  bool ready = false;
+  const auto run = [&](std::vector<GroupCommit::Item> items) {
+    commit.Step(std::move(items), world_.At());
+    commit.Synced();
+  };
+  std::vector<GroupCommit::Item> items(2, Cancel(absl::OkStatus()));
+  items[0].ready = [&](MasterCore&, StepTime) { return ready; };
+  items[1] = Cancel(absl::AbortedError("it has failed, so it does not wait"));
+  items[1].ready = items[0].ready;
+  run(std::move(items));
+  EXPECT_THAT(answers_, ::testing::ElementsAre(absl::StatusCode::kAborted));
+  run({});
+  EXPECT_EQ(answers_.size(), 1u);
+  ready = true;
+  commit.Step({}, world_.At());
+  EXPECT_EQ(answers_.size(), 1u) << "not before the sync";
+  commit.Synced();
+  EXPECT_EQ(answers_.size(), 2u);
+  run({});
+  EXPECT_EQ(answers_.size(), 2u);
+}
+
+TEST_F(GroupCommitTest, AKeptRequestIsGivenBackAtTheEnd) {
+  GroupCommit commit(world_.core.get(), std::chrono::milliseconds(50), world_.now);
+  std::vector<GroupCommit::Item> items(1, Cancel(absl::OkStatus()));
+  items[0].ready = [](MasterCore&, StepTime) { return false; };
+  commit.Step(std::move(items), world_.At());
+  commit.Synced();
+  EXPECT_EQ(commit.TakeItems().size(), 1u);
+  EXPECT_TRUE(answers_.empty());
+}
+
 TEST_F(GroupCommitTest, WhatCouldNotBeSyncedIsGivenBackUnanswered) {
   GroupCommit commit(world_.core.get(), std::chrono::milliseconds(50), world_.now);
   std::vector<GroupCommit::Item> items;

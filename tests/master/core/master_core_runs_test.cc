@@ -110,6 +110,21 @@ TEST_F(RunsTest, TheJobsTimeGoesOnOverRestartsAndRuns) {
   EXPECT_EQ(found.RunningFor({}), seconds(120));
 }
 
+TEST_F(RunsTest, ADrainedJobStaysDrainedWhenItsMasterRestarts) {
+  Start();
+  const std::vector<ShardGrant> grants = Want(1).grants;
+  core->Drain(At());
+  Fail(grants);
+  ASSERT_EQ(core->state(), JobState::kDrained);
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kDrained);
+  EXPECT_THAT(Want(1).grants, IsEmpty());
+  EXPECT_THAT(core->DrainNode("worker-0", seconds(1), At()).status(),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("drained")));
+  NewRun("run-2");
+  EXPECT_EQ(core->state(), JobState::kRunning) << "`muster run` resumes it";
+}
+
 TEST_F(RunsTest, FailedShardsAreTriedAgainByANewRunThatAsksForIt) {
   options.leases.failures_max = 1;
   Start();
@@ -181,7 +196,7 @@ TEST_F(RunsTest, ARestoreTellsWhatItMeans) {
   Register(6);
   EXPECT_EQ(EventOf("partitions-restored"),
             ": another process took the place of ps-0: 2 partitions are restored from their "
-            "snapshots, 1 DONE shards run again (restore epoch 2)");
+            "snapshots, 1 DONE shard runs again (restore epoch 2)");
 }
 
 TEST_F(RunsTest, AReplayEndsTheEvaluationsOfItsEpochsAndNoEarlierOnes) {
@@ -241,7 +256,7 @@ TEST_F(RunsTest, CommittedRecordsAreCountedForTheWorkerThatTrainedThem) {
   EXPECT_EQ(committed(), 40u) << "an evaluation is final when its training is";
   Snapshot();
   EXPECT_EQ(committed(), 40u) << "only training counts, as in the job's progress";
-  EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'test': 1 shards, 10 records");
+  EXPECT_EQ(EventOf("epoch-committed"), ": epoch 1 of dataset 'test': 1 shard, 10 records");
   EXPECT_EQ(journal.state().nodes.at("worker-0").records_committed, 40u);
   EXPECT_EQ(core->state(), JobState::kSucceeded);
 }

@@ -33,7 +33,7 @@ TEST_F(StreamsTest, WhatATopicHoldsIsCutAndLeasedWithAllThatAWorkerNeeds) {
   EXPECT_EQ(work.minibatch_size, 10u);
   EXPECT_EQ(work.first_step, 2u);
   EXPECT_EQ(grants[1].shard, (ShardId{kClicks, EpochIndex(0), ShardIndex(1)}));
-  EXPECT_THAT(Events("stream-partitions"), ElementsAre(HasSubstr("has 1 partitions; 45 offsets")));
+  EXPECT_THAT(Events("stream-partitions"), ElementsAre(HasSubstr("has 1 partition; 45 offsets")));
 }
 
 TEST_F(StreamsTest, APartialRangeIsCutAfterItsDelayWithoutALook) {
@@ -284,7 +284,7 @@ TEST_F(StreamsTest, ANewTopicPartitionIsReadFromItsBegin) {
   Look({.partitions = {{TopicPartition(0), 0, 20, {}, {}}, {TopicPartition(1), 3, 23, {}, {}}}});
   EXPECT_THAT(Ranges(Want(5).grants), ElementsAre(Offsets{0, 20}, Offsets{3, 23}));
   EXPECT_THAT(Events("stream-partitions"),
-              ElementsAre(HasSubstr("has 1 partitions"), HasSubstr("2 partitions, 1 more")));
+              ElementsAre(HasSubstr("has 1 partition"), HasSubstr("2 partitions, 1 more")));
 }
 
 TEST_F(StreamsTest, LooksAtWhatIsNoStreamAreIgnored) {

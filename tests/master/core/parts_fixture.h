@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "master/core/groups/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_reports.h"
@@ -130,6 +131,7 @@ class PartsFixture {
   Dones& dones() { return parts->dones; }
   JobLife& life() { return parts->life; }
   Snapshots& snapshots() { return parts->snapshots; }
+  GroupJob& group() { return parts->group; }
   Drains& drains() { return parts->drains; }
   Streams& streams() { return parts->streams; }
   WorkerSessions& sessions() { return parts->sessions; }
@@ -151,12 +153,13 @@ class PartsFixture {
           epoch_ends(&books, 0),
           life(&books, &leasing, &epoch_ends),
           snapshots(&books, &leasing, &life),
-          drains(&books, &leasing, &life),
+          group(&books, &failures, &leasing, &dones, &life, &snapshots, state.group, now),
+          drains(&books, &leasing, &life, &group),
           streams(&books, &failures, &leasing, &life),
           sessions(&books, &leasing, &streams),
           tables({}),
           servers(&books, &leasing, &life, &snapshots, &drains, &tables, ServerIncarnation(40)),
-          reports(&books, &failures, &leasing, &life, &drains, &sessions) {}
+          reports(&books, &failures, &leasing, &life, &drains, &sessions, &group) {}
     Books books;
     Failures failures;
     Leasing leasing;
@@ -164,6 +167,7 @@ class PartsFixture {
     EpochEnds epoch_ends;
     JobLife life;
     Snapshots snapshots;
+    GroupJob group;
     Drains drains;
     Streams streams;
     WorkerSessions sessions;

@@ -87,7 +87,9 @@ using Records = ::testing::Types<
     Pair<PartitionRecord, v1::JournalPartition>, Pair<TableSpec, v1::Table>,
     Pair<NodeRecord, v1::JournalNode>, Pair<EventRecord, v1::JournalEvent>,
     Pair<StreamRecord, v1::JournalStream>, Pair<StreamPositionRecord, v1::JournalStreamPosition>,
-    Pair<StreamRangeRecord, v1::JournalStreamRange>, Pair<KeptRecord, v1::JournalKept>>;
+    Pair<StreamRangeRecord, v1::JournalStreamRange>, Pair<KeptRecord, v1::JournalKept>,
+    Pair<GroupModelRecord, v1::JournalGroupModel>, Pair<GroupRecord, v1::JournalGroup>,
+    Pair<StepRecord, v1::JournalStep>, Pair<CheckpointRecord, v1::JournalCheckpoint>>;
 /// What only older journals have.
 const std::set<std::string> kOld = {"restarts"};
 

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "master/journal/record_codec.h"
 #include "rocksdb/db.h"
+#include "rocksdb/file_system.h"
 #include "tests/master/journal/sample_records.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/status_matchers.h"
@@ -252,6 +253,59 @@ TEST_F(RocksdbJournalTest, IsReadWhileAMasterHasItOpenAndLeftAsItIs) {
   EXPECT_EQ(stored.header.job, "flights");
   EXPECT_EQ(Listing(directory_), before);
   ASSERT_THAT(journal->Write(SampleRecords()), IsOk());  // the master was not disturbed
+}
+
+/// From its n-th listing of a folder on, the folder's logs are gone: they became tables after
+/// RocksDB had read the MANIFEST.
+class LogsGo final : public rocksdb::FileSystemWrapper {
+ public:
+  LogsGo(std::string folder, int listings)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()),
+        folder_(std::move(folder)),
+        listings_(listings) {}
+  const char* Name() const override { return "logs-go"; }
+  bool gone() const { return listings_ < 0; }
+  rocksdb::IOStatus GetChildren(const std::string& folder, const rocksdb::IOOptions& options,
+                                std::vector<std::string>* names,
+                                rocksdb::IODebugContext* context) override {
+    const rocksdb::IOStatus status =
+        FileSystemWrapper::GetChildren(folder, options, names, context);
+    if (folder == folder_ && --listings_ < 0) {
+      std::erase_if(*names, [](const std::string& name) { return name.ends_with(".log"); });
+    }
+    return status;
+  }
+
+ private:
+  const std::string folder_;
+  int listings_;
+};
+
+TEST_F(RocksdbJournalTest, ACopyOfWhatChangesMeanwhileIsWholeOrRefused) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
+  ASSERT_THAT(journal->Write(SampleRecords()), IsOk());
+  testing::MemoryJournal memory;
+  ASSERT_THAT(memory.Write(SampleRecords()), IsOk());
+  bool gone = true;
+  int refused = 0;
+  for (int listings = 0; gone; ++listings) {
+    ASSERT_LT(listings, 20);
+    const auto files = std::make_shared<LogsGo>(directory_, listings);
+    const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+    const std::string to = folder_.File(fmt::format("copy-{}", listings));
+    fs::create_directories(to);
+    ASSERT_THAT(WriteFileAtomically(to + "/FENCE", ""), IsOk());  // as a generation
+    const absl::Status copied = CopyRocksdbJournal(directory_, to, {.env = env.get()});
+    gone = files->gone();
+    if (copied.ok()) {
+      MUSTER_ASSERT_OK_AND_ASSIGN(const StoredJournal stored, ReadRocksdbJournal(to));
+      EXPECT_EQ(Stored(stored.state), Stored(memory.state())) << listings;
+    } else {
+      EXPECT_THAT(copied, StatusIs(absl::StatusCode::kDataLoss, HasSubstr(directory_)));
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 2) << "once before the look, and once after it";
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ inline std::vector<Mutation> SampleStreamRecords() {
                             {TopicPartition(3), 7, 9, 40, WallTime(9)}}};
 }
 
+inline std::vector<Mutation> SampleGroupRecords() {
+  return {GroupModelRecord{{{"w", GroupDtype::kFloat32, 10, false, 0},
+                            {"gradient", GroupDtype::kFixedPoint, 10, true, 24}},
+                           7},
+          GroupRecord{LineageNumber(2), StepNumber(3), AttemptNumber(9), {{"worker-\xff", 4}}},
+          StepRecord{LineageNumber(2), StepNumber(5), AttemptNumber(9), 11, SampleShard(4)},
+          CheckpointRecord{{LineageNumber(1), StepNumber(3)}, {{0, 40, 12, "group/r1-s3-a2-0"}}}};
+}
+
 /// One record of every kind, every field set.
 inline std::vector<Mutation> SampleRecords() {
   const LeaseToken token(MasterIncarnation(3), 17);
@@ -90,6 +99,7 @@ inline std::vector<Mutation> SampleRecords() {
       EventRecord{2, WallTime(6), "kind", "node", "text"}};
   records.push_back(KeptRecord{EpochIndex(3), PartitionId(8), partition.manifest});
   for (const Mutation& record : SampleStreamRecords()) records.push_back(record);
+  for (const Mutation& record : SampleGroupRecords()) records.push_back(record);
   return records;
 }
 
@@ -116,6 +126,10 @@ inline std::vector<std::pair<std::string, std::string>> Stored(const DurableStat
   for (const auto& [epoch, manifests] : state.kept) {
     for (const auto& [id, manifest] : manifests) add(KeptRecord{epoch, id, manifest});
   }
+  if (state.group.model.has_value()) add(*state.group.model);
+  if (state.group.group.has_value()) add(*state.group.group);
+  if (state.group.step.has_value()) add(*state.group.step);
+  if (state.group.checkpoint.has_value()) add(*state.group.checkpoint);
   return stored;
 }
 

@@ -118,6 +118,50 @@ TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
       << "none of it harmed the job";
 }
 
+TEST_F(MasterServerTest, ANodeWithoutAPlaceIsWaitingUntilItStarts) {
+  Start();
+  v1::ReportNodeRequest report;
+  v1::ReportNodeResponse reported;
+  report.set_node("worker-7");
+  report.set_role("worker");
+  report.set_start(1);
+  report.set_what("held");
+  report.set_cause("tired");
+  EXPECT_THAT(
+      Call(admin_.get(), &Admin::ReportNode, report, &reported),
+      RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("'tired' is no cause of 'held'")));
+  report.set_cause("unschedulable");
+  report.set_text("0/3 nodes are available");
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ReportNode, report, &reported).ok());
+  const auto worker = [this] {
+    const v1::JobStatus status = Status();
+    const auto found = std::ranges::find(status.nodes(), "worker-7", &v1::NodeStatus::name);
+    return found == status.nodes().end() ? v1::NodeStatus() : *found;
+  };
+  EXPECT_EQ(worker().state(), "waiting");
+  EXPECT_EQ(worker().wait(), "unschedulable");
+  EXPECT_EQ(worker().wait_reason(), "0/3 nodes are available");
+  report.set_what("started");
+  report.set_cause("");
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ReportNode, report, &reported).ok());
+  EXPECT_EQ(worker().state(), "starting");
+  EXPECT_EQ(worker().wait(), "none");
+  report.set_what("resized");
+  report.set_cause("deferred");
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ReportNode, report, &reported).ok());
+  report.set_what("exited");
+  report.set_cause("evicted");
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ReportNode, report, &reported).ok());
+  v1::ListEventsResponse events;
+  EXPECT_TRUE(Call(admin_.get(), &Admin::ListEvents, v1::ListEventsRequest(), &events).ok());
+  std::vector<std::string> kinds;
+  for (const v1::MasterEvent& event : events.events()) {
+    if (event.node() == "worker-7") kinds.push_back(event.kind());
+  }
+  EXPECT_THAT(kinds, ::testing::ElementsAre("node-unschedulable", "node-started",
+                                            "node-resize-deferred", "node-evicted"));
+}
+
 TEST_F(MasterServerTest, WhoLacksTheTokenAsksAndOrdersNothing) {
   Start();
   const auto refused = [](const std::string& why) {

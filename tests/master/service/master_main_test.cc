@@ -57,7 +57,7 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
 
 TEST(RunMaster, RefusesAnAddressThatOthersCanReach) {
   EXPECT_THAT(RunMaster({Job(), "0.0.0.0:1", "run", false, {}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Until TLS exists")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("insecure: true")));
 }
 
 TEST(RunMaster, GoesOnWithTheJobOfItsIdOnly) {
@@ -107,7 +107,8 @@ TEST(RunMaster, AJournalThatIsGoneIsNotReplacedByAnEmptyOne) {
   job.snapshot_directory = folder.File("snapshots");
   job.datasets[0].source = LinesSpec{.files = {folder.File("data.csv")}};
   ASSERT_THAT(WriteFileAtomically(folder.File("data.csv"), "1\n2\n"), testing::IsOk());
-  ASSERT_THAT(ClaimSnapshotDirectory(job.snapshot_directory, {"id-1", job.name, folder.path()}, {}),
+  ASSERT_THAT(ClaimSnapshotDirectory(OpenDirectoryStore(job.snapshot_directory).get(),
+                                     {"id-1", job.name, folder.path()}, {}),
               testing::IsOk());
   EXPECT_THAT(RunMaster({job, "127.0.0.1:0", "run", false, {}, "id-2", folder.File("token")}),
               StatusIs(absl::StatusCode::kFailedPrecondition,

@@ -240,18 +240,20 @@ TEST_F(MasterServerTest, AnotherJobsSnapshotsAreLeftAlone) {
   EXPECT_FALSE(other.state().meta.has_value()) << "nothing was journaled";
 }
 
-TEST(CheckLoopback, RefusesEverythingElse) {
+TEST(CheckListening, OtherMachinesNeedTlsOrTheWord) {
   for (const char* good : {"127.0.0.1:1", "127.9.9.9:0", "localhost:80", "[::1]:65535"}) {
-    EXPECT_THAT(CheckLoopback(good), IsOk()) << good;
+    EXPECT_THAT(CheckListening(good, {}, false), IsOk()) << good;
   }
   for (const char* bad : {"0.0.0.0:1", "10.0.0.1:1", "example.com:1", "[::]:1", "127.0.0.1.x:1"}) {
-    EXPECT_THAT(CheckLoopback(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Until TLS exists")))
+    EXPECT_THAT(CheckListening(bad, {}, false),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be TLS")))
         << bad;
+    EXPECT_THAT(CheckListening(bad, {}, true), IsOk()) << bad;
+    EXPECT_THAT(CheckListening(bad, {.insecure = true}, false), IsOk()) << bad;
   }
   for (const char* bad : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"}) {
-    EXPECT_THAT(CheckLoopback(bad),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not an address")))
+    EXPECT_THAT(CheckListening(bad, {}, true),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not host:port")))
         << bad;
   }
 }

@@ -31,6 +31,12 @@ class CountingJournal final : public Journal {
     }
     return memory.Write(mutations);
   }
+  absl::Status Look() override {
+    ++looks;
+    return owned ? absl::OkStatus() : absl::CancelledError("taken over");
+  }
+  std::atomic<int> looks = 0;
+  std::atomic<bool> owned = true;
   std::atomic<int> writes = 0;
   testing::MemoryJournal memory;
   Gate* gate = nullptr;
@@ -64,6 +70,19 @@ class OwnerLoopTest : public ::testing::Test {
     return result;
   }
 
+  /// Posts a step that changes nothing.
+  absl::Status Ask() {
+    Gate answered;
+    absl::Status result;
+    loop_->Post({[](MasterCore&, StepTime) { return absl::OkStatus(); },
+                 [&](const absl::Status& status) {
+                   result = status;
+                   answered.Open();
+                 }});
+    answered.Wait();
+    return result;
+  }
+
   testing::FakeClock clock_;
   CountingJournal journal_;
   std::unique_ptr<OwnerLoop> loop_;
@@ -75,6 +94,18 @@ TEST_F(OwnerLoopTest, TheStartIsJournaledBeforeAnythingIsServed) {
   EXPECT_EQ(journal_.memory.state().meta->incarnation, MasterIncarnation(1));
   EXPECT_THAT(Drain(), IsOk());
   EXPECT_EQ(journal_.memory.state().meta->state, JobState::kDrained);
+}
+
+TEST_F(OwnerLoopTest, AMasterWithNothingToWriteStillLooks) {
+  ASSERT_THAT(loop_->Start(), IsOk());
+  ASSERT_THAT(Drain(), IsOk());
+  journal_.owned = false;
+  clock_.Advance(std::chrono::milliseconds(999));
+  EXPECT_THAT(Ask(), IsOk()) << "what it says was acknowledged before";
+  EXPECT_EQ(journal_.looks, 0);
+  clock_.Advance(std::chrono::milliseconds(1));
+  EXPECT_THAT(Ask(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("stopping")));
+  EXPECT_THAT(*loop_->failure(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("taken over")));
 }
 
 TEST_F(OwnerLoopTest, RequestsThatComeDuringASyncShareTheNext) {

@@ -23,13 +23,15 @@ std::vector<std::string> Claim(const DiskModel::Faults& faults) {
   return LosePower(
       folder.path(), faults, 10,
       [&](FileRecorder&) {
-        ASSERT_THAT(ClaimSnapshotDirectory(folder.File("snapshots"), ours, {}), IsOk());
+        ASSERT_THAT(
+            ClaimSnapshotDirectory(OpenDirectoryStore(folder.File("snapshots")).get(), ours, {}),
+            IsOk());
       },
       [&](const std::string& found, bool over) -> std::string {
-        const std::string directory = found + "/snapshots";
-        const absl::Status own = CheckSnapshotDirectory(directory, ours, {});
+        const auto store = OpenDirectoryStore(found + "/snapshots");
+        const absl::Status own = CheckSnapshotDirectory(store.get(), ours, {});
         if (!own.ok()) return std::string(Message(own));
-        const bool free = CheckSnapshotDirectory(directory, theirs, {}).ok();
+        const bool free = CheckSnapshotDirectory(store.get(), theirs, {}).ok();
         return over && free ? "the claim is gone" : "";
       });
 }

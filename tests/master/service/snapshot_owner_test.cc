@@ -27,36 +27,37 @@ class SnapshotOwnerTest : public ::testing::Test {
 
   testing::TempDir folder_;
   const std::string directory_ = folder_.File("a/snapshots");
+  const std::unique_ptr<ObjectStore> store_ = OpenDirectoryStore(directory_);
   const SnapshotOwner flights_{"id-1", "flights", "/jobs/flights"};
   const SnapshotOwner trains_{"id-2", "trains", "/jobs/trains"};
 };
 
 TEST_F(SnapshotOwnerTest, TheFirstJobHasItAndTheSecondIsRefused) {
-  EXPECT_THAT(CheckSnapshotDirectory(directory_, trains_, {}), IsOk());
+  EXPECT_THAT(CheckSnapshotDirectory(store_.get(), trains_, {}), IsOk());
   EXPECT_FALSE(std::filesystem::exists(directory_)) << "a check creates nothing";
-  ASSERT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk()) << "again";
+  ASSERT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}), IsOk()) << "again";
   const auto refused = StatusIs(
       absl::StatusCode::kFailedPrecondition,
       AllOf(HasSubstr(directory_), HasSubstr("'flights' with the state directory /jobs/flights"),
             HasSubstr("'trains' with the state directory /jobs/trains"),
             HasSubstr("another spec.snapshots.directory")));
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {}), refused);
-  EXPECT_THAT(CheckSnapshotDirectory(directory_, trains_, {}), refused);
-  SnapshotOwner anew = flights_;
-  anew.job_id = "";
-  anew.state_directory = "/jobs/other";
-  EXPECT_THAT(CheckSnapshotDirectory(directory_, anew, {}),
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), trains_, {}), refused);
+  EXPECT_THAT(CheckSnapshotDirectory(store_.get(), trains_, {}), refused);
+  SnapshotOwner renewed = flights_;
+  renewed.job_id = "";
+  renewed.state_directory = "/jobs/other";
+  EXPECT_THAT(CheckSnapshotDirectory(store_.get(), renewed, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another")))
       << "the same name, but another job";
 }
 
 TEST_F(SnapshotOwnerTest, AJobWhoseJournalIsGoneIsToldSoAndNotToDeleteItsWeights) {
-  ASSERT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
-  SnapshotOwner anew = flights_;
+  ASSERT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}), IsOk());
+  SnapshotOwner renewed = flights_;
   for (const std::string id : {"", "id-9"}) {
-    anew.job_id = id;
-    const absl::Status status = CheckSnapshotDirectory(directory_, anew, {});
+    renewed.job_id = id;
+    const absl::Status status = CheckSnapshotDirectory(store_.get(), renewed, {});
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                  AllOf(HasSubstr("the journal of the job 'flights' is missing"),
                                        HasSubstr("/jobs/flights/journal"), HasSubstr(directory_))));
@@ -67,11 +68,11 @@ TEST_F(SnapshotOwnerTest, AJobWhoseJournalIsGoneIsToldSoAndNotToDeleteItsWeights
 
 TEST_F(SnapshotOwnerTest, FilesWithoutAMarkerBelongToTheJobThatKnowsThem) {
   AddSnapshot("p0/1.sst");
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/2.sst"}),
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), trains_, {"p0/2.sst"}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("does not know the snapshots"), HasSubstr("p0/1.sst"))));
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {"p0/1.sst"}), IsOk());
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, trains_, {"p0/1.sst"}),
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {"p0/1.sst"}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), trains_, {"p0/1.sst"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'flights'")));
 }
 
@@ -79,19 +80,19 @@ TEST_F(SnapshotOwnerTest, WhatLiesInTheStateDirectoryIsItsOwn) {
   AddSnapshot("p0/1.sst");
   SnapshotOwner here = trains_;
   here.state_directory = folder_.File("b");
-  EXPECT_THAT(CheckSnapshotDirectory(directory_, here, {}),
+  EXPECT_THAT(CheckSnapshotDirectory(store_.get(), here, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another")));
   here.state_directory = folder_.File("a");
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, here, {}), IsOk());
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}),
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), here, {}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
 }
 
 TEST_F(SnapshotOwnerTest, OtherFilesAreNobodysSnapshots) {
   AddSnapshot("notes.txt");
-  EXPECT_THAT(ClaimSnapshotDirectory(directory_, flights_, {}), IsOk());
+  EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}), IsOk());
   AddSnapshot("OWNER");  // one "x"
-  EXPECT_THAT(CheckSnapshotDirectory(directory_, flights_, {}),
+  EXPECT_THAT(CheckSnapshotDirectory(store_.get(), flights_, {}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("OWNER")));
 }
 

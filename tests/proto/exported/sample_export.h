@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest/sha256.h"
 #include "base/file.h"
 #include "proto/exported/npy.h"
 #include "proto/exported/sha256.h"

@@ -19,8 +19,6 @@ constexpr char kOfAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410f
 constexpr char kOfNothing[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 TEST(Sha256Test, KnownAnswers) {
-  EXPECT_EQ(Sha256Hex("abc"), kOfAbc);
-  EXPECT_EQ(Sha256Hex(""), kOfNothing);
   TempDir dir;
   ASSERT_THAT(WriteFileAtomically(dir.File("abc"), "abc"), IsOk());
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string sum, Sha256OfFile(dir.File("abc")));

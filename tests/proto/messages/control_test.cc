@@ -23,6 +23,8 @@ using Messages =
                      Pair<RegisterTableResponse, v1::RegisterTableResponse>,
                      Pair<WorkerExchangeRequest, v1::WorkerExchangeRequest>,
                      Pair<WorkerExchangeReply, v1::WorkerExchangeReply>,
+                     Pair<GroupExchangeRequest, v1::GroupExchangeRequest>,
+                     Pair<GroupExchangeReply, v1::GroupExchangeReply>,
                      Pair<RegisterServerRequest, v1::RegisterServerRequest>,
                      Pair<RegisterServerReply, v1::RegisterServerReply>,
                      Pair<ServerExchangeRequest, v1::ServerExchangeRequest>,

@@ -40,6 +40,8 @@ TEST(ControlValuesTest, HelloBothWays) {
   response.set_wire_encoding("float16");
   response.set_lease_duration_ms(10'000);
   response.set_job_id("id-1");
+  response.set_group(true);
+  response.set_group_directory("/snapshots");
   v1::TopicSource* topic = response.add_topics();
   topic->set_dataset("clicks");
   (*topic->mutable_properties())["a"] = "b";
@@ -55,6 +57,8 @@ TEST(ControlValuesTest, HelloBothWays) {
   EXPECT_EQ(hello.wire_encoding, "float16");
   EXPECT_EQ(hello.lease_duration_ms, 10'000u);
   EXPECT_EQ(JobOf(hello), (JobIdentity{"id-1", "flights"}));
+  EXPECT_TRUE(hello.group);
+  EXPECT_EQ(hello.group_directory, "/snapshots");
   EXPECT_EQ(hello.topics.at(0).dataset, "clicks");
   EXPECT_EQ(hello.topics[0].properties.at("a"), "b");
   EXPECT_EQ(hello.topics[0].secrets.at("c"), "env:D");

@@ -25,6 +25,19 @@ TEST(MetricsTest, AucCountsOrderedPairsAndHalfOfTheTies) {
   EXPECT_DOUBLE_EQ(Auc(histogram), 0.375);
 }
 
+TEST(MetricsTest, AMetricIsAMeanOrAnAreaOrAbsent) {
+  ShardMetrics metrics;
+  metrics.means["loss"] = {3, 4};
+  metrics.means["unweighted"] = {0, 0};
+  AddScore(&metrics.aucs["auc"], 0.9, true);
+  EXPECT_EQ(MetricOf(metrics, "loss"), 0.75);
+  EXPECT_EQ(MetricOf(metrics, "unweighted"), std::nullopt) << "and not NaN";
+  EXPECT_EQ(MetricOf(metrics, "other"), std::nullopt);
+  EXPECT_TRUE(std::isnan(MetricOf(metrics, "auc").value())) << "there is no negative yet";
+  AddScore(&metrics.aucs["auc"], 0.1, false);
+  EXPECT_EQ(MetricOf(metrics, "auc"), 1.0);
+}
+
 TEST(MetricsTest, AucEqualsThePairwiseDefinition) {
   Rng rng(5);
   std::vector<std::pair<double, bool>> records;

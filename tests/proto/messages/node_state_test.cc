@@ -8,9 +8,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr NodeState kStates[] = {NodeState::kPlanned, NodeState::kStarting, NodeState::kRunning,
-                                 NodeState::kLost,    NodeState::kDraining, NodeState::kExited,
-                                 NodeState::kFinished};
+constexpr NodeState kStates[] = {NodeState::kPlanned,  NodeState::kStarting, NodeState::kRunning,
+                                 NodeState::kLost,     NodeState::kDraining, NodeState::kExited,
+                                 NodeState::kFinished, NodeState::kWaiting};
 
 TEST(NodeStateTest, WordsAreReadAsTheyAreWritten) {
   for (const NodeState state : kStates) EXPECT_EQ(ParseNodeState(ToString(state)), state);
@@ -33,7 +33,7 @@ TEST(NodeStateTest, DrainsAreReadAsTheyAreWritten) {
 
 // They are on disk in histories.
 TEST(NodeStateTest, NumbersStay) {
-  for (int i = 0; i < 7; ++i) EXPECT_EQ(static_cast<int>(kStates[i]), i);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(static_cast<int>(kStates[i]), i);
 }
 
 TEST(NodeStateTest, WhatTheMasterLearns) {

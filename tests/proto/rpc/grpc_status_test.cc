@@ -42,6 +42,13 @@ TEST(GrpcStatusTest, WordsOfGrpcBecomeASentence) {
   };
   EXPECT_THAT(told(grpc::StatusCode::UNAVAILABLE, "failed to connect to all addresses"),
               StartsWith("the master at 127.0.0.1:1 cannot be reached"));
+  EXPECT_THAT(
+      told(grpc::StatusCode::UNAVAILABLE, "Tls handshake failed: certificate verify failed"),
+      HasSubstr("another authority than the job's"));
+  EXPECT_THAT(told(grpc::StatusCode::UNAVAILABLE, "Hostname Verification Check failed."),
+              HasSubstr("another job or role"));
+  EXPECT_THAT(told(grpc::StatusCode::UNAVAILABLE, "Tls handshake failed: wrong version number"),
+              HasSubstr("speaks plain text"));
   EXPECT_THAT(told(grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"),
               StartsWith("the master at 127.0.0.1:1 has not answered within 5 s"));
   EXPECT_THAT(told(grpc::StatusCode::CANCELLED, "CANCELLED"),

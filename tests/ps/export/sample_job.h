@@ -87,8 +87,9 @@ class SampleJob {
     const SnapshotNumber snapshot(MasterIncarnation(1), number);
     for (uint32_t p = 0; p < kPartitions; ++p) {
       Manifest& manifest = options.manifests[p];
-      const auto file = WriteSnapshot(options.snapshot_directory, PartitionId(p), OwnerEpoch(1),
-                                      snapshot, partitions[p]->Snapshot(snapshot, kind));
+      const auto file =
+          WriteSnapshot(OpenDirectoryStore(options.snapshot_directory).get(), PartitionId(p),
+                        OwnerEpoch(1), snapshot, partitions[p]->Snapshot(snapshot, kind));
       ASSERT_TRUE(file.ok()) << file.status();
       manifest = ExtendChain(manifest, kind, snapshot, DoneSeq(10 + p), *file);
       partitions[p]->Accepted(snapshot);

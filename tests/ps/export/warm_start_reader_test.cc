@@ -1,5 +1,6 @@
 #include <fstream>
 
+#include "base/digest/sha256.h"
 #include "base/file.h"
 #include "proto/exported/sha256.h"
 #include "ps/export/export.h"

@@ -79,18 +79,6 @@ TEST_F(ConnectionTest, LargeFramesArriveWholeHoweverTheyAreCut) {
   EXPECT_THAT(handler_.pushed, ElementsAre(push));
 }
 
-TEST_F(ConnectionTest, PipelinedRequestsAreAnsweredInOrder) {
-  const auto client = Greeted(addresses_[0]);
-  for (uint64_t request = 0; request < 1000; ++request) {
-    SendPull(client.get(), {request}, wire::Encoding::kFloat32, request);
-  }
-  for (uint64_t request = 0; request < 1000; ++request) {
-    const Frame frame = client->Receive().value();
-    ASSERT_EQ(frame.header.request, request);
-    ASSERT_EQ(frame.values[0], static_cast<float>(request));
-  }
-}
-
 TEST_F(ConnectionTest, ChecksumsAreCheckedAndGivenBack) {
   const auto client = Greeted(addresses_[0]);
   const std::vector<uint64_t> keys = {1, 2};

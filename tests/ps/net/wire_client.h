@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "net/ring_memory.h"
+#include "net/tls_engine.h"
 #include "proto/wire/frame.h"
 
 namespace muster::ps::testing {
@@ -33,7 +35,8 @@ class WireClient {
   /// Connects to "unix:/path", to "ring:/path" (the same socket, and shared memory from its hello
   /// on), or to "127.0.0.1:port"; connected() says whether it worked.
   /// `receive_buffer`: bytes that the kernel keeps for it; 0: its default.
-  explicit WireClient(const std::string& address, int receive_buffer = 0)
+  /// `tls`: null for plain text; otherwise it shakes hands at once.
+  explicit WireClient(const std::string& address, int receive_buffer = 0, ssl_ctx_st* tls = nullptr)
       : receive_buffer_(receive_buffer), wants_rings_(address.starts_with("ring:")) {
     if (address.starts_with("unix:") || wants_rings_) {
       sockaddr_un to{.sun_family = AF_UNIX, .sun_path = {}};
@@ -46,6 +49,7 @@ class WireClient {
       to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       Connect(AF_INET, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
     }
+    if (tls != nullptr) ShakeHands(tls);
   }
   ~WireClient() {
     if (fd_ >= 0) ::close(fd_);
@@ -54,9 +58,15 @@ class WireClient {
   WireClient& operator=(const WireClient&) = delete;
 
   bool connected() const { return fd_ >= 0; }
+  net::TlsEngine* tls() { return tls_.get(); }
 
   void SendBytes(std::string_view bytes) {
     if (writer_) return SendToRing(bytes);
+    if (!tls_) return SendPlain(bytes);
+    static_cast<void>(tls_->Write(std::as_bytes(std::span(bytes))));
+    SendOutput();
+  }
+  void SendPlain(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent <= 0) return;
@@ -150,6 +160,39 @@ class WireClient {
       fd_ = -1;
     }
   }
+  void ShakeHands(ssl_ctx_st* context) {
+    tls_ = std::make_unique<net::TlsEngine>(context, net::TlsEngine::Side::kClient);
+    while (tls_->Handshake() == net::TlsEngine::Step::kNeedsBytes) {
+      SendOutput();
+      ReceiveInput();
+    }
+    SendOutput();
+  }
+  void SendOutput() {
+    const std::span<const std::byte> output = tls_->output();
+    SendPlain({reinterpret_cast<const char*>(output.data()), output.size()});
+    tls_->Sent(output.size());
+  }
+  void ReceiveInput() {
+    const std::span<std::byte> room = tls_->Room();
+    const ssize_t got = ::recv(fd_, room.data(), room.size(), 0);
+    if (got <= 0) return tls_->ReceivedEnd();
+    tls_->Received(static_cast<size_t>(got));
+  }
+  bool ReadTls(char* to, size_t bytes) {
+    while (bytes > 0) {
+      size_t got = 0;
+      const auto step = tls_->Read(std::as_writable_bytes(std::span(to, bytes)), &got);
+      if (step == net::TlsEngine::Step::kNeedsBytes) {
+        ReceiveInput();
+      } else if (step != net::TlsEngine::Step::kDone) {
+        return false;
+      }
+      to += got;
+      bytes -= got;
+    }
+    return true;
+  }
   bool EnterRings(const std::string& directory) {
     const auto reply = wire::DecodeHelloReply(directory);
     if (!reply.ok()) return false;
@@ -198,6 +241,7 @@ class WireClient {
   bool ReadAll(void* to, size_t bytes) {
     auto* at = static_cast<char*>(to);
     if (reader_) return ReadRing(at, bytes);
+    if (tls_) return ReadTls(at, bytes);
     while (bytes > 0) {
       const ssize_t got = ::recv(fd_, at, bytes, 0);
       if (got <= 0) return false;
@@ -212,6 +256,7 @@ class WireClient {
   const int receive_buffer_;
   const bool wants_rings_;
   int fd_ = -1;
+  std::unique_ptr<net::TlsEngine> tls_;
   std::optional<net::RingMemory> rings_;
   std::optional<net::RingWriter> writer_;
   std::optional<net::RingReader> reader_;

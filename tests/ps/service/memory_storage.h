@@ -69,8 +69,25 @@ class MemoryFiles {
     files_[name] = image;
     return SnapshotFile{name, 1};
   }
+  /// No read ends before so many have begun.
+  void HoldReadsUntil(int count) {
+    MutexLock lock(&mutex_);
+    held_until_ = count;
+  }
+  bool WaitForReads(int count) {
+    MutexLock lock(&mutex_);
+    while (reads_ < count) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+    }
+    return true;
+  }
   absl::StatusOr<PartitionImage> Read(const std::string& name) {
     MutexLock lock(&mutex_);
+    ++reads_;
+    changed_.SignalAll();
+    while (reads_ < held_until_) {
+      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(90))) break;
+    }
     if (!read_failure_.ok()) {
       ++failed_reads_;
       changed_.SignalAll();
@@ -85,6 +102,8 @@ class MemoryFiles {
   Mutex mutex_;
   CondVar changed_;
   int writer_niceness_ MUSTER_GUARDED_BY(mutex_) = 0;
+  int reads_ MUSTER_GUARDED_BY(mutex_) = 0;
+  int held_until_ MUSTER_GUARDED_BY(mutex_) = 0;
   int failed_reads_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status read_failure_ MUSTER_GUARDED_BY(mutex_);
   int failed_writes_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -107,7 +107,7 @@ class GateClock final : public Clock {
   }
   void Open() {
     MutexLock lock(&mutex_);
-    shut_for_ = "(nobody)";
+    shut_for_ = "(no job)";
     changed_.SignalAll();
   }
 
@@ -115,7 +115,7 @@ class GateClock final : public Clock {
   SystemClock clock_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
-  std::string shut_for_ MUSTER_GUARDED_BY(mutex_) = "(nobody)";
+  std::string shut_for_ MUSTER_GUARDED_BY(mutex_) = "(no job)";
   std::chrono::nanoseconds ahead_ MUSTER_GUARDED_BY(mutex_){0};
 };
 
@@ -140,7 +140,7 @@ class ParameterServerTest : public ::testing::Test {
                                  .lane_silence_max = kSilenceMax,
                                  .warm_start_pause = std::chrono::milliseconds(10),
                                  .leave_timeout = leave_timeout_},
-        MakeGrpcMasterClient(address, job_id_),
+        *MakeGrpcMasterClient({address, job_id_}, clock_),
         [this](const RegisterServerReply& /*registered*/) {
           return std::make_unique<MemoryStorage>(&files_);
         },

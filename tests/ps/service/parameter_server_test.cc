@@ -38,9 +38,9 @@ TEST_F(ParameterServerTest, ServesWhatTheMasterSaysItOwns) {
   EXPECT_THAT(stranger.ReceiveErrorAndEnd(),
               AllOf(HasSubstr("this server belongs to job 'job' (id id-1)"),
                     HasSubstr("worker-0 to job 'job' (id id-2)")));
-  WireClient nobody(lanes_[0][0]);
-  nobody.SendHello("job", "");
-  EXPECT_THAT(nobody.ReceiveErrorAndEnd(), HasSubstr("does not say which job"));
+  WireClient nameless(lanes_[0][0]);
+  nameless.SendHello("job", "");
+  EXPECT_THAT(nameless.ReceiveErrorAndEnd(), HasSubstr("does not say which job"));
   EXPECT_TRUE(master_->WaitFor([](const ServerExchangeRequest& request) {
     return request.counters.parts_applied == 4 && request.counters.parts_wrong_owner == 4 &&
            request.counters.rows == 4;
@@ -190,6 +190,20 @@ TEST_F(ParameterServerTest, AFailedLoadIsTriedAgainWhileTheMasterIsAway) {
   }));
   master_.reset();
   EXPECT_TRUE(files_.WaitForFailedReads(files_.failed_reads() + 3));
+}
+
+TEST_F(ParameterServerTest, PartitionsAreReadAtTheSameTime) {
+  files_.HoldReadsUntil(2);
+  Change([](World* world) {
+    for (const uint32_t partition : {0, 1}) {
+      world->manifests[partition] = {
+          SnapshotNumber(MasterIncarnation(1), 1), DoneSeq(6), {{"file", 1}}};
+    }
+  });
+  master_ = std::make_unique<FakeMaster>();
+  Script();
+  Start(master_->address());
+  EXPECT_TRUE(files_.WaitForReads(2)) << "the first one waits for the second one";
 }
 
 TEST_F(ParameterServerTest, TrafficReachesTheMaster) {

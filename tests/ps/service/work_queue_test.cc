@@ -36,6 +36,18 @@ TEST(WorkQueueTest, LowPriorityIsOfItsThreadAloneAndDoesNotStarve) {
   EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
 }
 
+TEST(WorkQueueTest, SeveralThreadsRunSeveralTasksAtOnce) {
+  WorkQueue queue("test", WorkQueue::Priority::kNormal, 2);
+  std::promise<void> other_began;
+  std::promise<void> ended;
+  queue.Post([&] {
+    other_began.get_future().wait();  // with one thread, for ever
+    ended.set_value();
+  });
+  queue.Post([&] { other_began.set_value(); });
+  EXPECT_EQ(ended.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+}
+
 TEST(WorkQueueTest, StopLetsTheTaskUnderWayEnd) {
   WorkQueue queue("test");
   std::promise<void> begun;

@@ -54,13 +54,13 @@ std::vector<std::string> WriteChain(const DiskModel::Faults& faults) {
           const SnapshotNumber snapshot(MasterIncarnation(1), number);
           MUSTER_ASSERT_OK_AND_ASSIGN(
               const SnapshotFile file,
-              WriteSnapshot(folder.path(), kPartition, OwnerEpoch(12), snapshot,
-                            LargeImage(kind, number), recorder.env()));
+              WriteSnapshot(OpenDirectoryStore(folder.path()).get(), kPartition, OwnerEpoch(12),
+                            snapshot, LargeImage(kind, number), recorder.env()));
           manifest = ExtendChain(manifest, kind, snapshot, DoneSeq(number), file);
         }
       },
       [&](const std::string& found, bool) -> std::string {
-        const auto images = ReadChain(found, kPartition, manifest);
+        const auto images = ReadChain(OpenDirectoryStore(found).get(), kPartition, manifest);
         if (!images.ok()) return std::string(Message(images.status()));
         return images->size() == manifest.files.size() ? "" : "a file of the manifest was left out";
       });
@@ -77,14 +77,15 @@ TEST(SnapshotDamage, IsRefusedAndTheFileNamed) {
   const TempDir folder;
   MUSTER_ASSERT_OK_AND_ASSIGN(
       const SnapshotFile file,
-      WriteSnapshot(folder.path(), kPartition, OwnerEpoch(1), {MasterIncarnation(1), 1},
-                    SampleImage(SnapshotKind::kBase)));
+      WriteSnapshot(OpenDirectoryStore(folder.path()).get(), kPartition, OwnerEpoch(1),
+                    {MasterIncarnation(1), 1}, SampleImage(SnapshotKind::kBase)));
   const Manifest manifest{{MasterIncarnation(1), 1}, DoneSeq(1), {file}};
   const std::string path = folder.File(file.name);
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path, 1 << 20));
   const auto expect_refused = [&](const std::string& damaged, size_t at) {
     std::ofstream(path, std::ios::binary) << damaged;
-    const absl::Status read = ReadChain(folder.path(), kPartition, manifest).status();
+    const absl::Status read =
+        ReadChain(OpenDirectoryStore(folder.path()).get(), kPartition, manifest).status();
     EXPECT_TRUE(absl::IsDataLoss(read)) << at << ": " << read;
     EXPECT_THAT(std::string(Message(read)), ::testing::HasSubstr(path)) << at;
     EXPECT_THAT(std::string(Message(read)), ::testing::HasSubstr("put the file back")) << at;

@@ -35,10 +35,10 @@ SnapshotNumber Number(uint64_t count) {
 class SnapshotTest : public ::testing::Test {
  protected:
   absl::StatusOr<SnapshotFile> Write(uint64_t number, const PartitionImage& image) {
-    return WriteSnapshot(dir_.path(), kPartition, kEpoch, Number(number), image);
+    return WriteSnapshot(store_.get(), kPartition, kEpoch, Number(number), image);
   }
   absl::StatusOr<std::vector<PartitionImage>> Read(std::vector<SnapshotFile> files) {
-    return ReadChain(dir_.path(), kPartition, Manifest{Number(9), DoneSeq(1), std::move(files)});
+    return ReadChain(store_.get(), kPartition, Manifest{Number(9), DoneSeq(1), std::move(files)});
   }
   std::vector<std::string> FilesBelow() {
     std::vector<std::string> files;
@@ -49,6 +49,7 @@ class SnapshotTest : public ::testing::Test {
   }
 
   TempDir dir_;
+  const std::unique_ptr<ObjectStore> store_ = OpenDirectoryStore(dir_.path());
 };
 
 TEST_F(SnapshotTest, AChainComesBackBaseFirst) {
@@ -107,7 +108,7 @@ TEST_F(SnapshotTest, MissingTruncatedAndExchangedFilesAreNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not below")));
   EXPECT_THAT(Read({{dir_.File(one.name), one.bytes}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not below")));
-  EXPECT_THAT(ReadChain(dir_.path(), PartitionId(4), Manifest{Number(1), DoneSeq(1), {one}}),
+  EXPECT_THAT(ReadChain(store_.get(), PartitionId(4), Manifest{Number(1), DoneSeq(1), {one}}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("contains partition 3")));
   fs::copy_file(dir_.File(two.name), path, fs::copy_options::overwrite_existing);
   EXPECT_THAT(Read({{one.name, two.bytes}}),

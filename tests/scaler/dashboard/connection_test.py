@@ -26,7 +26,7 @@ class ConnectionTest(DashboardCase):
         self.browser.until(LIVE)
         self.browser.until("!document.body.classList.contains('stale')")
         self.browser.until(f"{enabled} > 10")
-        # Its log began anew: so does ours.
+        # Its log began again: so does ours.
         self.browser.until("document.getElementById('events-list').childElementCount === 5")
         self.assert_quiet(but=NO_ANSWER)
 

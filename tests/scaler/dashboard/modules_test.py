@@ -38,6 +38,10 @@ class ModulesTest(DashboardCase):
             ("figure", [1500000, "us"], "1.5 s"),
             ("figure", [197, "records/s"], "197 records/s"),
             ("plural", [1, "shard"], "1 shard"),
+            ("amount", ["memory_bytes", 0], "not limited"),
+            ("amount", ["cpus", 0], "not limited"),
+            ("amount", ["memory_bytes", 1024], "1 KiB"),
+            ("amount", ["workers", 0], "0"),
         ):
             with self.subTest(function=function, arguments=arguments):
                 self.assertEqual(self.call("format.js", "return m[args[0]](...args[1]);", function, arguments), text)
@@ -219,7 +223,7 @@ class ModulesTest(DashboardCase):
             "store.takeOlder([event(1), event(2), event(3)], 0); return seen();"
         )
         self.assertEqual(self.call("store.js", store + first), [[1, 2, 3, 4, 5], 0, [4]])
-        # A log that began anew, told by a scaler that was started anew; the same scaler may tell a number that is not the newest.
+        # A log that began again, told by a scaler that was started again; the same scaler may tell a number that is not the newest.
         again = "status({}); store.takeEvent(event(4)); status({}); const same = seen(); status({ scaler_started_wall_us: 2, last_event_id: 1 });"
         self.assertEqual(self.call("store.js", store + again + "return [same, seen()];"), [[[4], 3, []], [[], 1, []]])
 

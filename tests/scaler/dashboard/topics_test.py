@@ -99,11 +99,11 @@ class FewPartitionsTest(TopicsCase):
             "const real = window.fetch; window.fetch = (path, ...more) => String(path).endsWith('/api/v1/datasets')"
             "  ? Promise.resolve(new Response(JSON.stringify({ detail: 'the master is away' }),"
             "    { status: 503, headers: { 'Content-Type': 'application/problem+json' } })) : real(path, ...more);"
-            "window.mend = () => { window.fetch = real; };"
+            "window.repair = () => { window.fetch = real; };"
         )
         self.browser.until("document.getElementById('topics-note').innerText.includes('the master is away')")
         self.assertEqual(len(self.rows(CLICKS)), 3)
-        self.browser.script("window.mend()")
+        self.browser.script("window.repair()")
         self.browser.until("document.getElementById('topics-note').hidden", timeout_s=20)
 
 

@@ -229,6 +229,33 @@ TEST_F(AdoptTest, AnOpenOutcomeIsMeasuredByTheSuccessor) {
   EXPECT_THAT(events_, SizeIs(before)) << "it has its outcome";
 }
 
+TEST_F(AdoptTest, LimitsThatAnEarlierRunGaveAreGivenAgainWithoutAnEvent) {
+  // A later run of the same job: no node has started yet.
+  const auto next_run = [this](uint64_t machine_memory) {
+    job_.view.machine = {.cpus = 4, .memory_bytes = machine_memory};
+    for (NodeView& node : job_.view.nodes) {
+      node.state = NodeState::kPlanned;
+      node.start = 0;
+      node.requested = node.limits = node.max = {};
+    }
+    const std::vector<rest::Event> earlier = events_;
+    Begin();
+    decider_->Adopt(earlier, Wall() + std::chrono::seconds(1), Wall(), job_.view.now);
+    const size_t closed = events_.size();  // outcomes of the last run are closed
+    const std::vector<Ordered> orders = Second();
+    EXPECT_THAT(orders, SizeIs(job_.view.nodes.size()));
+    for (const Ordered& ordered : orders) {
+      EXPECT_EQ(events_.at(ordered.event_id - 1).action, "resize");
+    }
+    return events_.size() - closed;
+  };
+  const size_t nodes = job_.view.nodes.size();
+  EXPECT_EQ(next_run(1'000 * kMiB), nodes);
+  EXPECT_EQ(next_run(1'000 * kMiB), 0u);
+  EXPECT_EQ(PolicyNamed("initial-resources").decisions, nodes);
+  EXPECT_EQ(next_run(2'000 * kMiB), nodes) << "other limits are another decision";
+}
+
 TEST_F(AdoptTest, WhatWasNotDoneIsClosedSoon) {
   Begin();
   Seconds(20);
@@ -293,7 +320,7 @@ TEST_F(AdoptTest, CooldownsAndTheBudgetGoOn) {
   EXPECT_THAT(
       first_told({restart_of(1, std::chrono::minutes(50)), restart_of(2, std::chrono::minutes(40))},
                  2),
-      HasSubstr("2 interventions within an hour"));
+      HasSubstr("2 interventions in the last hour"));
 }
 
 TEST_F(AdoptTest, TheSameEndIsNoSecondEvent) {

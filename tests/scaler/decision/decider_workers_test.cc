@@ -114,5 +114,29 @@ TEST_F(DeciderTest, APauseHoldsAtOnceAndIsForThePlan) {
   for (const rest::Event& event : events_) EXPECT_NE(event.cause_id, paused.event.id);
 }
 
+TEST_F(DeciderTest, TheNewestChangeOfWorkersIsKnownToASuccessor) {
+  Begin();
+  EXPECT_EQ(decider_->adopted_scale(), std::nullopt);
+  const auto scale = [this](const char* kind, const char* policy, double before, double after) {
+    return rest::Event{.id = 1,
+                       .wall_us = static_cast<uint64_t>(Wall().count()) - 7'000'000,
+                       .kind = kind,
+                       .policy = policy,
+                       .target = "workers",
+                       .action = "scale",
+                       .before = {{"workers", before}},
+                       .after = {{"workers", after}}};
+  };
+  decider_->Adopt({scale("action", "", 1, 5), scale("decision", "no-room", 5, 3),
+                   scale("note", "worker-count", 3, 9), scale("outcome", "no-room", 3, 8)},
+                  WallTime(0), Wall(), job_.view.now);
+  const std::optional<ActionTaken>& taken = decider_->adopted_scale();
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->policy, "no-room");
+  EXPECT_EQ(taken->workers_before, 5u);
+  EXPECT_EQ(taken->workers_after, 3u);
+  EXPECT_EQ(taken->at, job_.view.now - std::chrono::seconds(7));
+}
+
 }  // namespace
 }  // namespace muster::scaler

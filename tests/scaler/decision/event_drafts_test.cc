@@ -53,8 +53,9 @@ TEST(EventDraftsTest, AnExitSaysWhoseDoingItWas) {
   const EndText cases[] = {
       {EndCause::kKernelOutOfMemory, 256 * kMiB,
        "by the kernel for its memory, at its memory limit of 256 MiB (peak 300 MiB)"},
-      {EndCause::kKernelOutOfMemory, 0, "the machine ran short"},
-      {EndCause::kOwnOutOfMemory, 256 * kMiB, "the kernel enforces none here"},
+      {EndCause::kKernelOutOfMemory, 0,
+       "although it has no limit: the machine ran out of memory (peak"},
+      {EndCause::kOwnOutOfMemory, 256 * kMiB, "because the kernel enforces no limit here"},
       {EndCause::kProgram, 0, "by its own program (exit 1)"},
       {EndCause::kPlatform, 0, "from outside (exit 1), and not for its memory"},
       {EndCause::kAsked, 0, "as it was asked to (exit 1)"},
@@ -67,11 +68,13 @@ TEST(EventDraftsTest, AnExitSaysWhoseDoingItWas) {
                                          .cause = each.cause,
                                          .exit = "exit 1",
                                          .memory_peak_bytes = 300 * kMiB,
-                                         .memory_limit_bytes = each.limit});
+                                         .memory_limit_bytes = each.limit,
+                                         .pid = 4'711});
     EXPECT_EQ(event.kind, "exit");
     EXPECT_EQ(event.target, "ps-1");
     EXPECT_THAT(event.because, AllOf(StartsWith("ps-1 "), HasSubstr(each.text)));
     EXPECT_EQ(FigureOf(event, kStartFigure), 4);
+    EXPECT_EQ(FigureOf(event, kPidFigure), 4'711);
     EXPECT_EQ(FigureOf(event, "memory peak"), static_cast<double>(300 * kMiB));
   }
 }
@@ -104,6 +107,17 @@ TEST(EventDraftsTest, ADecisionKeepsItsFiguresAndARefusalIsANote) {
   const rest::Event refused = DecisionEvent(decision, 7);
   EXPECT_EQ(refused.kind, "note");
   EXPECT_EQ(refused.because, "not done, because it is paused: it was killed");
+}
+
+TEST(EventDraftsTest, APlaceThatWasTakenAwaySaysByWhom) {
+  const NodeEnd end{.node = "worker-0",
+                    .cause = EndCause::kDisrupted,
+                    .exit = "SIGTERM",
+                    .disruption = Disruption::kPreempted,
+                    .disruption_text = "by pod x"};
+  EXPECT_EQ(ExitEvent(end).because,
+            "worker-0 was taken away: something of a higher priority took its place: by pod x "
+            "(SIGTERM)");
 }
 
 }  // namespace

@@ -65,6 +65,25 @@ TEST_F(HumanOrdersTest, RefusedRestarts) {
   EXPECT_THAT(Ask(RestartNode{.node = "worker-0"}), IsOk());
 }
 
+TEST_F(HumanOrdersTest, ANodeOfAnotherMachineTakesNoOrders) {
+  facts_.joined = {{"far", "gpu-2"}};
+  for (const Order& order :
+       std::vector<Order>{RestartNode{.node = "far"}, ResizeNode::To("far", {.cpus = 1})}) {
+    EXPECT_THAT(Ask(order), StatusIs(StatusCode::kFailedPrecondition,
+                                     HasSubstr("`muster join` runs far on gpu-2")));
+  }
+}
+
+TEST_F(HumanOrdersTest, TheMasterDrainsANodeOfAnotherMachine) {
+  facts_.joined = {{"far", "gpu-2"}};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order, Ask(EndNode{"far"}));
+  EXPECT_EQ(order.event.action, "drain");
+  EXPECT_EQ(order.event.target, "far");
+  EXPECT_EQ(FigureOf(order.event, kJoinedFigure), 1);
+  job_.view.activity = Activity::kOver;
+  EXPECT_THAT(Ask(EndNode{"far"}), StatusIs(StatusCode::kFailedPrecondition, HasSubstr("over")));
+}
+
 TEST_F(HumanOrdersTest, ADrainOfANode) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted order, Ask(EndNode{"worker-1"}));
   EXPECT_EQ(order.event.action, "drain");

@@ -155,8 +155,9 @@ TEST_F(OutcomeWatchTest, ARestartThatEndsAgainHasChangedNothing) {
 TEST_F(OutcomeWatchTest, WhatNeverComesIsUnknown) {
   Decide("hang", "restart", "worker-1");
   Run(119);
-  EXPECT_THAT(Run(2), ElementsAre(Is("unknown", HasSubstr("not seen within 120 s that worker-1 "
-                                                          "trains again"))));
+  EXPECT_THAT(Run(2),
+              ElementsAre(Is("unknown", HasSubstr("within 120 s, it was not seen that worker-1 "
+                                                  "trains again"))));
 }
 
 TEST_F(OutcomeWatchTest, AStragglersRestartIsJudgedByTheRate) {
@@ -168,7 +169,7 @@ TEST_F(OutcomeWatchTest, AStragglersRestartIsJudgedByTheRate) {
   EXPECT_THAT(Run(19), IsEmpty()) << "settled, and a window after that";
   const std::vector<rest::Event> outcomes = Await();
   ASSERT_THAT(outcomes,
-              ElementsAre(Is("helped", HasSubstr("was 3840 records/s and is 6400, +67 %"))));
+              ElementsAre(Is("helped", HasSubstr("was 3,840 records/s and is 6,400, +67 %"))));
   EXPECT_NEAR(FigureOf(outcomes[0], "rate before").value_or(0), 3840, 1);
   EXPECT_NEAR(FigureOf(outcomes[0], "rate after").value_or(0), 6400, 1);
 }
@@ -226,7 +227,7 @@ TEST_F(OutcomeWatchTest, MoreWorkersHaveHelpedWhenMoreIsTrained) {
   EXPECT_THAT(Run(30), IsEmpty());
   job_.Node("worker-2").state = NodeState::kRunning;
   EXPECT_THAT(Await(), ElementsAre(Is("helped", HasSubstr("3 workers run; the job's rate was "
-                                                          "6400 records/s and is 9600"))));
+                                                          "6,400 records/s and is 9,600"))));
 }
 
 TEST_F(OutcomeWatchTest, MoreMemoryHasHelpedWhenItIsUsed) {
@@ -264,8 +265,7 @@ TEST_F(OutcomeWatchTest, AKillForMemoryAllTheSame) {
   SetMemory("ps-0", 768);
   Run(2);
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
-  EXPECT_THAT(Run(1),
-              ElementsAre(Is("no-change", HasSubstr("killed for its memory all the same"))));
+  EXPECT_THAT(Run(1), ElementsAre(Is("no-change", HasSubstr("killed for its memory even so"))));
 }
 
 TEST_F(OutcomeWatchTest, ALimitThatTheKernelDoesNotEnforceIsNotThere) {
@@ -280,6 +280,13 @@ TEST_F(OutcomeWatchTest, ALimitThatTheKernelDoesNotEnforceIsNotThere) {
     return;
   }
   FAIL() << "no outcome";
+}
+
+TEST_F(OutcomeWatchTest, ADrainOfANodeOfAnotherMachineHasNoOutcomeHere) {
+  rest::Event event{.id = 7, .kind = "action", .target = "far", .action = "drain"};
+  event.evidence = {{kJoinedFigure, 1, "", 0}};
+  watch_.Open(event, job_.view.now);
+  EXPECT_THAT(Run(5), IsEmpty()) << "it is not in the view";
 }
 
 TEST_F(OutcomeWatchTest, ADrainHasHelpedWhenTheNodeHasLeft) {

@@ -138,5 +138,37 @@ TEST(HistoryLineTest, WhatCannotBeRead) {
   }
 }
 
+TEST(HistoryLineTest, NodesWithoutAPlaceAndPlacesThatWereTakenAway) {
+  SensedJob job;
+  job.sensor.OnEnd({.node = "worker-1",
+                    .at = job.now,
+                    .cause = EndCause::kDisrupted,
+                    .disruption = Disruption::kDeleted});
+  job.sensor.OnTaken({.action = Action::kScale, .workers_before = 5, .workers_after = 3});
+  JobView view = job.Second();
+  view.nodes[1].state = NodeState::kWaiting;
+  view.nodes[1].wait = NodeWait::kUnreachable;
+  view.nodes[1].waits_since = view.now - seconds(7);
+  view.nodes[2].wait = NodeWait::kQuota;
+  view.nodes[2].placed_limits = Resources{.cpus = 1, .memory_bytes = 5};
+  const WallTime wall = hours(400'000);
+  const auto parsed = ParseHistoryLine(HistoryLine(view, wall, view.now));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const HistoryMoment& read = std::get<HistoryMoment>(*parsed);
+  EXPECT_EQ(read.nodes.at(1).state, NodeState::kWaiting);
+  ASSERT_THAT(read.waits, SizeIs(2));
+  EXPECT_EQ(read.waits[0].node, view.nodes[1].name);
+  EXPECT_EQ(read.waits[0].wait, NodeWait::kUnreachable);
+  EXPECT_EQ(read.waits[0].since, TimePoint(wall) - seconds(7));
+  EXPECT_EQ(read.waits[0].placed_limits, std::nullopt);
+  EXPECT_EQ(read.waits[1].placed_limits, view.nodes[2].placed_limits);
+  ASSERT_THAT(read.ends, SizeIs(1));
+  EXPECT_EQ(read.ends[0].cause, EndCause::kDisrupted);
+  EXPECT_EQ(read.ends[0].disruption, Disruption::kDeleted);
+  ASSERT_THAT(read.taken, SizeIs(1));
+  EXPECT_EQ(read.taken[0].workers_before, 5u);
+  EXPECT_EQ(read.taken[0].workers_after, 3u);
+}
+
 }  // namespace
 }  // namespace muster::scaler

@@ -81,7 +81,8 @@ class FakeJob {
   void Tick() {
     view.now += std::chrono::seconds(1);
     for (NodeView& node : view.nodes) {
-      const bool runs = node.state != NodeState::kPlanned && node.state != NodeState::kExited;
+      const bool runs = node.state != NodeState::kPlanned && node.state != NodeState::kExited &&
+                        node.state != NodeState::kWaiting;
       if (!runs) continue;
       Grow(&node, loads.at(node.name), &totals_[node.name]);
       if (node.samples.size() > 600) node.samples.erase(node.samples.begin());
@@ -145,10 +146,16 @@ class FakeJob {
 
   /// Policies will hear that it was done.
   void NoteTaken(const Proposal& proposal) {
+    const auto workers = [](const Amount& amount) {
+      const uint32_t* const count = std::get_if<uint32_t>(&amount);
+      return count == nullptr ? 0 : *count;
+    };
     view.taken.push_back({.policy = proposal.policy,
                           .target = proposal.target,
                           .action = proposal.action,
-                          .at = view.now});
+                          .at = view.now,
+                          .workers_before = workers(proposal.before),
+                          .workers_after = workers(proposal.after)});
   }
   /// Does what was proposed at once.
   void CarryOut(const Proposal& proposal) {

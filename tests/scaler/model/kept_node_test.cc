@@ -90,6 +90,18 @@ TEST(NodeStateOfTest, PeopleSeePartitionsBesideTheStateForPoliciesAServerThatRes
          {"a worker has none", Worker(Kept::kRunning), some, kRunning, kRunning}});
 }
 
+TEST(NodeStateOfTest, WithoutAProcessItWaitsAndNoPolicyJudgesHowLong) {
+  KeptNode on_its_way = Worker(Kept::kRunning);
+  on_its_way.no_process = true;
+  KeptNode held = on_its_way;
+  held.wait = NodeWait::kUnschedulable;
+  KeptNode leaves = held;
+  leaves.told_to_end = true;
+  Check({{"on its way", on_its_way, {}, kStarting, kWaiting},
+         {"held", held, {}, kWaiting, kWaiting},
+         {"and told to end", leaves, {}, kStarting, kDraining}});
+}
+
 TEST(KeptNodeTest, WhoRunsAndWhoHasALife) {
   for (const auto& [state, runs, has_life] : {std::tuple(Kept::kWaiting, false, false),
                                               {Kept::kRunning, true, true},

@@ -56,6 +56,8 @@ class NodeKeeperFixture : public ::testing::Test {
         did_.push_back("limit " + limits->node + " to " + ToString(limits->limits));
       } else if (const auto* drain = std::get_if<AskDrainNode>(&effect)) {
         did_.push_back("drain " + drain->node);
+      } else if (std::holds_alternative<AskDrainJob>(effect)) {
+        did_.emplace_back("drain job");
       } else if (const auto* tell = std::get_if<TellMaster>(&effect)) {
         told_.push_back(*tell);
         if (tell->exited && !deaf_) heard.push_back(tell->node);
@@ -75,6 +77,10 @@ class NodeKeeperFixture : public ::testing::Test {
                         .exit = {.signal = 0, .code = 126},
                         .last_words = "cannot create a pipe: Too many open files\n",
                         .not_started = true});
+        continue;
+      }
+      if (const auto held = held_.find(node); held != held_.end()) {
+        Step(NodeHeld{node, held->second, "0/3 nodes are available"});
         continue;
       }
       pids_[node] = ++last_pid_;
@@ -151,7 +157,8 @@ class NodeKeeperFixture : public ::testing::Test {
   TimePoint now_{std::chrono::seconds(100)};
   MasterView view_;
   bool deaf_ = false;
-  bool short_ = false;  // the machine, of what a start needs
+  bool short_ = false;                    // the machine, of what a start needs
+  std::map<std::string, NodeWait> held_;  // nodes for which the cluster has no place
   std::map<std::string, uint64_t> pids_;
   std::map<std::string, uint32_t> starts_;
   std::map<std::string, std::chrono::milliseconds> stop_timeouts_;

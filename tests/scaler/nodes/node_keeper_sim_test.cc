@@ -271,6 +271,7 @@ class KeeperSim {
     // Some do not leave by themselves.
     if (RoleOf(effect.node) == NodeRole::kWorker && Chance(80)) process.ends_in = 10;
   }
+  void Do(const AskDrainJob&, std::vector<std::string>*) { ADD_FAILURE() << "somebody is there"; }
   void Do(const ReleaseNode& effect, std::vector<std::string>*) {
     EXPECT_FALSE(processes_.at(effect.node).alive) << effect.node;
     processes_.erase(effect.node);

@@ -32,6 +32,23 @@ TEST_F(NodeKeeperTest, ServersThenWorkersWhenTheMasterAnswers) {
   EXPECT_EQ(told_[0].start, StartNumber(1));
 }
 
+TEST_F(NodeKeeperTest, ARunThatNobodyWouldContinueIsDrainedUntilTheMasterShowsIt) {
+  RunToTraining();
+  Step(RunAbandoned{"nobody is there"});
+  EXPECT_THAT(Did(), ElementsAre("drain job"));
+  Step(RunAbandoned{"nobody is there"});
+  EXPECT_THAT(Did(), IsEmpty()) << "it is asked already";
+  After(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("drain job"));
+  Exit("worker-0", kKilled);
+  EXPECT_THAT(Did(), ElementsAre("start worker-0")) << "until it drains, the job goes on";
+  view_.state = JobState::kDraining;
+  Answer();
+  Step(RunAbandoned{"nobody is there"});
+  After(seconds(5));
+  EXPECT_THAT(Did(), IsEmpty());
+}
+
 TEST_F(NodeKeeperTest, RestartsAtOnceThenWithBackOffAndTellsTheMasterTheShard) {
   RunToTraining();
   Exit("worker-0", kCrashed,

@@ -93,7 +93,7 @@ TEST_F(ArbiterTest, OneOpenActionPerNodeAndRepeatsArePassedOver) {
   EXPECT_THAT(Decide({Restart("worker-0")}), IsEmpty());
   const Decision other = One(Limits("worker-0", {.cpus = 2, .memory_bytes = 2048 * kMiB}));
   EXPECT_EQ(other.verdict, Verdict::kRefused);
-  EXPECT_THAT(other.remark, HasSubstr("in the middle of a restart by worker-straggler"));
+  EXPECT_THAT(other.remark, HasSubstr("by worker-straggler is still in progress"));
   Restarted("worker-0");
   EXPECT_EQ(One(Limits("worker-0", {.cpus = 2, .memory_bytes = 2048 * kMiB})).verdict,
             Verdict::kAct);
@@ -120,7 +120,7 @@ TEST_F(ArbiterTest, InterventionsPerHourRepairsAside) {
   EXPECT_EQ(One(Restart("worker-1")).verdict, Verdict::kAct);
   const Decision third = One(Restart("worker-2"));
   EXPECT_EQ(third.verdict, Verdict::kRefused);
-  EXPECT_THAT(third.remark, HasSubstr("2 interventions within an hour"));
+  EXPECT_THAT(third.remark, HasSubstr("2 interventions in the last hour"));
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(One(Restart("worker-2", Kind::kRepair, "crash-loop")).verdict, Verdict::kAct);
   }
@@ -163,11 +163,11 @@ TEST_F(ArbiterTest, LimitsAreCutToTheBudgetOrRefused) {
   const Decision cut = One(Limits("ps-0", {.cpus = 1, .memory_bytes = 4096 * kMiB}));
   EXPECT_EQ(cut.verdict, Verdict::kAct);
   EXPECT_EQ(std::get<Resources>(cut.proposal.after).memory_bytes, 1536 * kMiB);
-  EXPECT_THAT(cut.remark, HasSubstr("the job's budget allows 1 core, 1.5 GiB"));
+  EXPECT_THAT(cut.remark, HasSubstr("the job's budget allows only 1 core, 1.5 GiB"));
   job_.Node("ps-0").limits.memory_bytes = 1536 * kMiB;
   const Decision refused = One(Limits("ps-1", {.cpus = 1, .memory_bytes = 4096 * kMiB}));
   EXPECT_EQ(refused.verdict, Verdict::kRefused);
-  EXPECT_THAT(refused.remark, HasSubstr("as much as there is now"));
+  EXPECT_THAT(refused.remark, HasSubstr("which the node has already"));
 }
 
 TEST_F(ArbiterTest, WhatIsGrantedInTheSameStepCounts) {
@@ -215,7 +215,7 @@ TEST_F(ArbiterTest, WorkersAreCutToRangeAndBudget) {
   job_.view.budget.memory_bytes = 5 * 1024 * kMiB;
   const Decision refused = One(Workers(6), 200);
   EXPECT_EQ(refused.verdict, Verdict::kRefused);
-  EXPECT_THAT(refused.remark, HasSubstr("as many as there are"));
+  EXPECT_THAT(refused.remark, HasSubstr("which is the number already"));
   EXPECT_EQ(One(Workers(2), 200).verdict, Verdict::kAct) << "fewer always fit";
 }
 
@@ -327,7 +327,7 @@ TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
     arbiter_.Adopt(Restart(node, Kind::kRepair), before);
   EXPECT_THAT(One(Restart("worker-0")).remark, HasSubstr("less than 60 s ago"));
   EXPECT_EQ(One(Restart("worker-2")).verdict, Verdict::kAct) << "repairs are not counted";
-  EXPECT_THAT(One(Restart("worker-1"), 60).remark, HasSubstr("2 interventions within an hour"));
+  EXPECT_THAT(One(Restart("worker-1"), 60).remark, HasSubstr("2 interventions in the last hour"));
   // The adopted one is an hour old, the other is not.
   EXPECT_EQ(One(Restart("worker-1"), 3600 - 30 - 62).verdict, Verdict::kAct);
   EXPECT_EQ(One(Restart("worker-2")).verdict, Verdict::kRefused);
@@ -397,7 +397,7 @@ TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
        {.cpus = 3},
        {},
        {3, 2 * kG},
-       "of the 4 cores, 2 GiB that are wanted, the job file's maximum for ps nodes allows 3 cores, "
+       "4 cores, 2 GiB are wanted, but the job file's maximum for ps nodes allows only 3 cores, "
        "2 GiB"},
       {"cores above the budget",
        {4, 2 * kG},
@@ -405,15 +405,15 @@ TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
        {},
        {.cpus = 6},
        {2, 2 * kG},
-       "of the 4 cores, 2 GiB that are wanted, what the other nodes leave of the job's budget "
-       "allows 2 cores, 2 GiB"},
+       "4 cores, 2 GiB are wanted, but what the other nodes leave of the job's budget "
+       "allows only 2 cores, 2 GiB"},
       {"memory above its own maximum",
        {2, 4 * kG},
        {},
        {.memory_bytes = 3 * kG},
        {},
        {2, 3 * kG},
-       "of the 2 cores, 4 GiB that are wanted, the job file's maximum for ps nodes allows 2 cores, "
+       "2 cores, 4 GiB are wanted, but the job file's maximum for ps nodes allows only 2 cores, "
        "3 GiB"},
   };
   for (const Case& c : cases) {
@@ -433,7 +433,7 @@ TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
 TEST_F(ArbiterTest, ACutThatChangesNothingIsRefusedButForARepair) {
   job_.Node("ps-0").max = {.cpus = 1};
   const Resources more{.cpus = 2, .memory_bytes = 1024 * kMiB};
-  EXPECT_THAT(One(Limits("ps-0", more)).remark, HasSubstr("as much as there is now"));
+  EXPECT_THAT(One(Limits("ps-0", more)).remark, HasSubstr("which the node has already"));
   Proposal restart = Restart("ps-0", Kind::kRepair);
   restart.after = more;
   const Decision decision = One(restart);
@@ -446,10 +446,11 @@ TEST_F(ArbiterTest, WorkersAreFittedIntoTheirRange) {
   job_.view.workers_max = 4;
   const Decision up = One(Workers(1));
   EXPECT_EQ(std::get<uint32_t>(up.proposal.after), 2u);
-  EXPECT_EQ(up.remark, "of 1 workers, the job file's range of worker counts allows 2");
+  EXPECT_EQ(up.remark, "1 worker is wanted, but the job file's range of worker counts allows 2");
   job_.view.workers_max = 3;
   EXPECT_EQ(One(Workers(5), 200).remark,
-            "of 5 workers, the job file's range of worker counts allows 3, as many as there are");
+            "5 workers are wanted, but the job file's range of worker counts allows 3, which is "
+            "the number already");
   // A file that contradicts itself: the minimum counts.
   job_.view.workers_min = 5;
   EXPECT_EQ(std::get<uint32_t>(One(Workers(1), 200).proposal.after), 5u);

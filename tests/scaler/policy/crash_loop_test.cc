@@ -62,8 +62,9 @@ TEST_F(CrashLoopTest, TheKeepersCountIsWhatCounts) {
 }
 
 TEST_F(CrashLoopTest, ThePlatformsKillsAndKillsAtALimitAreNotCounted) {
-  for (EndCause cause : {EndCause::kPlatform, EndCause::kKernelOutOfMemory,
-                         EndCause::kOwnOutOfMemory, EndCause::kAsked, EndCause::kNotStarted}) {
+  for (EndCause cause :
+       {EndCause::kPlatform, EndCause::kKernelOutOfMemory, EndCause::kOwnOutOfMemory,
+        EndCause::kAsked, EndCause::kNotStarted, EndCause::kDisrupted}) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(EndOnce(cause, false).action, Action::kDrain);
   }
   EXPECT_EQ(EndOnce(EndCause::kProgram, false).action, Action::kRestart);
@@ -113,6 +114,12 @@ TEST(PlatformKillTest, SameSizeAndNothingElse) {
   EXPECT_EQ(proposals[0].kind, Proposal::Kind::kRepair);
   EXPECT_EQ(std::get<Resources>(proposals[0].after), limits);
   EXPECT_THAT(proposals[0].because, HasSubstr("killed from outside"));
+  job.Start("ps-0");
+  job.End("ps-0", EndCause::kDisrupted).disruption = Disruption::kPreempted;
+  const std::vector<Proposal> again = job.Step(&policy);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(std::get<Resources>(again[0].after), limits);
+  EXPECT_THAT(again[0].because, HasSubstr("something of a higher priority took its place"));
 }
 
 }  // namespace

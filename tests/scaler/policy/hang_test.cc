@@ -61,7 +61,7 @@ TEST_F(HangTest, FirstTheStacksThenARestart) {
   EXPECT_NEAR(Figure(proposals_[0], "time without a minibatch"), 60, 1);
   EXPECT_EQ(Act(100, &proposals_), 5);
   ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
-  EXPECT_THAT(proposals_[0].because, HasSubstr("its stacks were asked for"));
+  EXPECT_THAT(proposals_[0].because, HasSubstr("its stacks were requested before"));
   job_.loads["worker-1"] = {};
   EXPECT_EQ(Act(300, &proposals_), 0);
 }
@@ -399,6 +399,22 @@ TEST_F(HangTest, ALostNodeIsTheKeepersBusiness) {
   Freeze("worker-1", 0);
   job_.Node("worker-1").state = NodeState::kLost;
   EXPECT_EQ(Act(500, &proposals_), 0);
+}
+
+TEST_F(HangTest, ANodeWithoutAPlaceIsNoHangAndWhoWaitsForItIsNoneEither) {
+  job_.Run(&policy_, 60);
+  const auto hold = [&](const std::string& name) {
+    NodeView& node = job_.Node(name);
+    ++node.start;
+    node.state = NodeState::kWaiting;
+    node.wait = NodeWait::kUnschedulable;
+    node.samples.clear();
+  };
+  hold("worker-1");
+  EXPECT_EQ(Act(3'000, &proposals_), 0);
+  hold("ps-0");
+  Freeze("worker-0", 0);
+  EXPECT_EQ(Act(3'000, &proposals_), 0) << "it waits for the server";
 }
 
 }  // namespace

@@ -49,6 +49,35 @@ TEST_F(OutOfMemoryTest, AnOwnKillCountsFromThePeakWhichMayLieAboveTheLimit) {
   EXPECT_THAT(proposal.because, HasSubstr("the watch over its memory"));
 }
 
+TEST_F(OutOfMemoryTest, WhereTheClusterHadNoRoomForAsMuchItIsHalfOfTheWay) {
+  NodeView& node = job_.Node("ps-0");
+  const auto refuse = [&] {
+    node.limits.memory_bytes = 768 * kMiB;
+    node.state = NodeState::kWaiting;
+    node.wait = NodeWait::kUnschedulable;
+    job_.Step(&policy_);
+    node.limits = kLimits;
+    job_.Start("ps-0");
+    job_.view.taken = {{.policy = "no-room", .target = "ps-0", .action = Action::kRestart}};
+    job_.view.taken[0].at = job_.view.now;
+    job_.Step(&policy_);
+  };
+  refuse();
+  job_.End("ps-0", EndCause::kKernelOutOfMemory);
+  const Proposal proposal = Only();
+  EXPECT_EQ(MemoryAfter(proposal), 640 * kMiB);
+  EXPECT_THAT(proposal.because, HasSubstr("640 MiB, because there was no room for more"));
+  // Too little to be worth it: it asks for more again, and waits.
+  job_.Start("ps-0");
+  node.limits.memory_bytes = 736 * kMiB;
+  job_.End("ps-0", EndCause::kKernelOutOfMemory);
+  EXPECT_EQ(MemoryAfter(Only()), 1'104 * kMiB);
+  refuse();
+  job_.view.now += std::chrono::hours(1);
+  job_.End("ps-0", EndCause::kKernelOutOfMemory);
+  EXPECT_EQ(MemoryAfter(Only()), 768 * kMiB) << "by now there may be room";
+}
+
 TEST_F(OutOfMemoryTest, NothingElseIsItsBusiness) {
   for (EndCause cause :
        {EndCause::kProgram, EndCause::kPlatform, EndCause::kAsked, EndCause::kClean}) {

@@ -88,7 +88,8 @@ TEST_F(WorkerCountTest, LinearGrowthGoesToTheMostInSteps) {
   Workers(2, 8);
   EXPECT_THAT(Follow(1000, Linear, 0.02), ElementsAre(3, 5, 7, 8));
   EXPECT_GT(Figure(last_, "predicted rate"), 75'000);
-  EXPECT_THAT(last_.because, HasSubstr("another worker brings 100 % of what one brings now"));
+  EXPECT_THAT(last_.because,
+              HasSubstr("another worker would add 100 % of what a worker achieves now"));
   EXPECT_NEAR(Figure(last_, "CPU of a worker"), 0.5, 1e-6);
   EXPECT_NEAR(Figure(last_, "CPU to spare"), 8 - 7 * 0.5, 1e-6);
 }
@@ -97,7 +98,7 @@ TEST_F(WorkerCountTest, AWorkerThatBringsNothingGoes) {
   Workers(2, 8);
   const auto saturated = [](double n) { return n <= 2 ? 20'000.0 : 20'000.0 - 500 * (n - 2); };
   EXPECT_THAT(Follow(1000, saturated, 0.02), ElementsAre(3, 2));
-  EXPECT_THAT(last_.because, HasSubstr("the last worker brings"));
+  EXPECT_THAT(last_.because, HasSubstr("the last worker adds"));
 }
 
 TEST_F(WorkerCountTest, WithoutCoresToSpareNothingIsTried) {
@@ -130,7 +131,7 @@ TEST_F(WorkerCountTest, NoMoreThanTwoGoAtOnceAndNoneBelowTheFewest) {
   job_.view.workers_min = 3;
   EXPECT_THAT(Follow(300, flat), ElementsAre(4, 3));
   EXPECT_THAT(last_.because,
-              HasSubstr("the last worker brings 0 % of what one brings on the average"));
+              HasSubstr("the last worker adds 0 % of what a worker achieves on average"));
 }
 
 TEST_F(WorkerCountTest, AFixedCountIsLeftAlone) {
@@ -144,7 +145,7 @@ TEST_F(WorkerCountTest, WhoOnlyWaitsForShardsIsRemoved) {
   job_.loads["worker-2"].waiting_shards = 0.9;
   job_.loads["worker-3"].waiting_shards = 0.95;
   EXPECT_THAT(Follow(60, Linear), ElementsAre(2));
-  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers only wait for shards"));
+  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers do nothing but wait for shards"));
   EXPECT_EQ(Figure(last_, "workers that only wait"), 2);
 }
 
@@ -267,7 +268,7 @@ TEST_F(TopicWorkerCountTest, WhoHasNoneOfItsPartitionsGoes) {
   Workers(4, 8);
   job_.loads["worker-2"].waiting_shards = job_.loads["worker-3"].waiting_shards = 0.95;
   EXPECT_THAT(Lag(60, Linear, 0), ElementsAre(2));
-  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers only wait for shards"));
+  EXPECT_THAT(last_.because, HasSubstr("2 of 4 workers do nothing but wait for shards"));
 }
 
 TEST_F(WorkerCountTest, TowardsTheEndNothingIsChanged) {
@@ -301,6 +302,28 @@ TEST_F(WorkerCountTest, AFitThatErrsIsNotFollowed) {
   Workers(4, 8);
   const auto wild = [](double n) { return static_cast<int>(n) % 2 == 0 ? 9'000.0 : 40'000.0; };
   EXPECT_THAT(Follow(1000, wild), ElementsAre(5));
+}
+
+TEST_F(WorkerCountTest, NoMoreWhileTheClusterHadNoRoomForMore) {
+  Workers(2, 8);
+  NoRoomPolicy no_room;
+  // The third one waits for a place until it is given up.
+  Resize(3);
+  NodeView& held = job_.Node("worker-2");
+  held.state = NodeState::kWaiting;
+  held.wait = NodeWait::kUnschedulable;
+  held.waits_since = job_.view.now;
+  EXPECT_THAT(Follow(299, Linear, 0, [&](int) { no_room.Step(job_.view); }), IsEmpty());
+  job_.Tick();
+  const std::vector<Proposal> fewer = no_room.Step(job_.view);
+  ASSERT_EQ(fewer.size(), 1u);
+  EXPECT_THAT(job_.Step(&policy_), IsEmpty());
+  job_.NoteTaken(fewer[0]);
+  Resize(2);
+  EXPECT_THAT(Follow(290, Linear), IsEmpty());
+  NodeView& tried = job_.Node("worker-0");  // any change of the number ends that
+  job_.view.taken.push_back({.policy = "", .target = tried.name, .action = Action::kScale});
+  EXPECT_THAT(Follow(200, Linear), ::testing::Not(IsEmpty()));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_F(WorkerStragglerTest, SlowAgainstItsPeersIsRestarted) {
   EXPECT_NEAR(Figure(proposals[0], "waiting for pulls"), 0.2, 0.01);
   EXPECT_NEAR(Figure(proposals[0], "waiting for pushes"), 0.1, 0.01);
   EXPECT_EQ(Figure(proposals[0], "CPU pressure"), 40);
-  EXPECT_THAT(proposals[0].because, HasSubstr("not for want of CPU quota"));
+  EXPECT_THAT(proposals[0].because, HasSubstr("its CPU quota is not the reason"));
 }
 
 TEST_F(WorkerStragglerTest, OneOfThreeThatWasSlowFromTheStartIsSeen) {
@@ -98,7 +98,7 @@ TEST_F(WorkerStragglerTest, AQuotaThatIsNotOursIsWrittenOver) {
   const std::vector<Proposal> proposals = Act(30);
   ASSERT_THAT(Actions(proposals), ElementsAre(Action::kResize));
   EXPECT_EQ(proposals[0].after, proposals[0].before);
-  EXPECT_THAT(proposals[0].because, HasSubstr("not ours"));
+  EXPECT_THAT(proposals[0].because, HasSubstr("not the one that Muster set"));
 }
 
 TEST_F(WorkerStragglerTest, WithoutMoreCpuToGiveItIsRestarted) {

@@ -5,6 +5,10 @@
 namespace muster::scaler::rest {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 constexpr char kToken[] = "0123456789abcdef";
 
 AccessControl Control() {
@@ -37,6 +41,48 @@ TEST(AccessTest, OnlyOurOwnNamesAreTakenForHost) {
       400);
 }
 
+TEST(AccessTest, AdvertisedHostsAreOurs) {
+  const AccessControl control(8080, {"GPU-1.example", "fd00::1", "0.0.0.0"});
+  for (const std::string host : {"gpu-1.example:8080", "[fd00::1]:8080", "localhost:8080"}) {
+    EXPECT_FALSE(control.CheckHost(With({{"host", host}}))) << host;
+  }
+  for (const std::string host : {"gpu-2.example:8080", "gpu-1.example:80", "0.0.0.0:8080"}) {
+    EXPECT_EQ(StatusOf(control.CheckHost(With({{"host", host}}))), 421) << host;
+  }
+}
+
+TEST(AccessTest, WhoComesThroughAWrongTunnelLearnsWhichOneIsRight) {
+  const auto words = [](bool tls) {
+    return AccessControl(8080, {}, tls).CheckHost(With({{"host", "tunnel:9"}}))->detail;
+  };
+  EXPECT_THAT(words(false), HasSubstr("the same port on both ends"));
+  EXPECT_THAT(words(true), AllOf(HasSubstr("localhost"), Not(HasSubstr("same port"))));
+}
+
+TEST(AccessTest, UnderTlsATunnelMayHaveAnyPort) {
+  AccessControl control(8080, {}, true);
+  control.SetToken(kToken);
+  for (const std::string host : {"127.0.0.1:9", "localhost:65535", "[::1]:1"}) {
+    EXPECT_FALSE(control.CheckHost(With({{"host", host}}))) << host;
+  }
+  for (const std::string host : {"127.0.0.1", "127.0.0.1:", "evil:9", "127.0.0.1:9@evil", ":9"}) {
+    EXPECT_EQ(StatusOf(control.CheckHost(With({{"host", host}}))), 421) << host;
+  }
+  const auto act = [&](const std::string& host, const std::string& origin) {
+    return StatusOf(control.CheckAccess(With({{"authorization", std::string("Bearer ") + kToken},
+                                              {"host", host},
+                                              {"origin", origin}}),
+                                        RouteKind::kAct));
+  };
+  EXPECT_EQ(act("127.0.0.1:9", "https://127.0.0.1:9"), 200);
+  // Another program of this machine may have another port.
+  EXPECT_EQ(act("127.0.0.1:9", "https://127.0.0.1:10"), 403);
+  EXPECT_EQ(act("127.0.0.1:9", "https://127.0.0.1:8080"), 403);
+  EXPECT_EQ(act("127.0.0.1:9", "https://localhost:9"), 403);
+  EXPECT_EQ(act("LOCALHOST:9", "https://localhost:9"), 200);
+  EXPECT_EQ(act("127.0.0.1:9", "http://127.0.0.1:9"), 403);
+}
+
 TEST(AccessTest, TheTokenIsNeededForReadsAndActions) {
   const Request good = With({{"authorization", std::string("Bearer ") + kToken}});
   const Request lower = With({{"authorization", std::string("bearer ") + kToken}});
@@ -64,6 +110,7 @@ TEST(AccessTest, WithoutATokenNobodyIsLetIn) {
 TEST(AccessTest, ActionsThatOtherSitesAskForAreRefused) {
   const auto act = [](std::vector<std::pair<std::string, std::string>> headers) {
     headers.emplace_back("authorization", std::string("Bearer ") + kToken);
+    headers.emplace_back("host", "127.0.0.1:8080");
     return StatusOf(Control().CheckAccess(With(std::move(headers)), RouteKind::kAct));
   };
   EXPECT_EQ(act({}), 200);
@@ -77,6 +124,19 @@ TEST(AccessTest, ActionsThatOtherSitesAskForAreRefused) {
                                    "http://evil.example", "http://localhost:8081"}) {
     EXPECT_EQ(act({{"origin", origin}}), 403) << origin;
   }
+}
+
+TEST(AccessTest, UnderTlsOurOwnPagesAreAtHttps) {
+  AccessControl control(8080, {}, /*tls=*/true);
+  control.SetToken(kToken);
+  const auto act = [&control](const std::string& origin) {
+    return StatusOf(control.CheckAccess(With({{"authorization", std::string("Bearer ") + kToken},
+                                              {"host", "127.0.0.1:8080"},
+                                              {"origin", origin}}),
+                                        RouteKind::kAct));
+  };
+  EXPECT_EQ(act("https://localhost:8080"), 200);
+  EXPECT_EQ(act("http://localhost:8080"), 403);
 }
 
 }  // namespace

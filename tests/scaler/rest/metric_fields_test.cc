@@ -29,7 +29,7 @@ struct Figures {
   std::vector<uint64_t> each = {1, 2};
   static void Fields(auto& f, auto& s) {
     f(1, "pulled_rows", s.pulled_rows);
-    f(2, "wait_us", s.wait_us, {"Until somebody came"});
+    f(2, "wait_us", s.wait_us, {"Until a person came"});
     f(3, "held_us", s.held, {.says = "Now", .gauge = true});
     f(4, "pressure_percent", s.pressure_percent, {.says = "Of the time", .gauge = true});
     f(5, "open", s.open);
@@ -51,7 +51,7 @@ TEST(MetricFieldsTest, EveryNumberOfTheListAndNothingElse) {
   EXPECT_EQ(metrics[0].help, "Pulled rows.");
   EXPECT_FALSE(metrics[0].gauge);
   EXPECT_EQ(metrics[1].value, 1.5);
-  EXPECT_EQ(metrics[1].help, "Wait: Until somebody came.");
+  EXPECT_EQ(metrics[1].help, "Wait: Until a person came.");
   EXPECT_EQ(metrics[2].value, 0.25);
   EXPECT_TRUE(metrics[2].gauge);
   EXPECT_EQ(metrics[3].value, std::nullopt) << "not known is not 0";

@@ -190,6 +190,19 @@ TEST(MetricsTest, OnlyANodeThatWasHeardOfHasAnAge) {
   EXPECT_EQ(parser.Value(family, R"(node="worker-1",role="worker")"), 0);
 }
 
+TEST(MetricsTest, ANodeWithoutAPlaceSaysWhy) {
+  Picture picture;
+  picture.nodes.nodes.resize(2);
+  picture.nodes.nodes[0].name = "worker-0";
+  EXPECT_FALSE(Parser(TextOf(picture)).families.contains("muster_node_waiting"));
+  picture.nodes.nodes[1].name = "worker-1";
+  picture.nodes.nodes[1].wait = NodeWait::kQuota;
+  const Parser parser(TextOf(picture));
+  EXPECT_TRUE(parser.errors.empty());
+  EXPECT_EQ(parser.families.at("muster_node_waiting").samples.size(), 1u);
+  EXPECT_EQ(parser.Value("muster_node_waiting", R"(node="worker-1",role="worker",why="quota")"), 1);
+}
+
 TEST(MetricsTest, LabelsAreEscapedAndUndefinedNumbersAreWritten) {
   Picture input;
   input.job.name = "a \"b\" \\ c\nd";

@@ -46,7 +46,7 @@ TEST(RestServiceTest, WhoMayHaveWhat) {
   EXPECT_EQ(Admitted(&service, MakeRequest("GET", "/", /*token=*/false)), "200");
   EXPECT_EQ(Admitted(&service, MakeRequest("GET", "/?a=b", /*token=*/false)), "200");
   EXPECT_EQ(Admitted(&service, MakeRequest("POST", "/", /*token=*/false)), "405");
-  // What there is is nobody's business either.
+  // What there is is not told either.
   EXPECT_EQ(Admitted(&service, MakeRequest("GET", "/nothing", /*token=*/false)), "401");
   EXPECT_EQ(Admitted(&service, MakeRequest("GET", "/nothing")), "404");
   EXPECT_EQ(Admitted(&service, MakeRequest("POST", "/api/v1/job")), "405");

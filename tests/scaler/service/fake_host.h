@@ -34,9 +34,11 @@ class FakeHost final : public NodeHost {
   };
   // The test's.
   std::string remark;
+  std::string abandoned;  // why
   Resources capacity;
   std::vector<FoundNode> found;
   absl::Status start_error, limits_error;
+  std::map<std::string, NodeHeld> held;  // nodes for which there is no place
   std::map<std::string, std::vector<std::string>> logs;
   /// Called once in a turn of the loop, which never waits.
   std::function<void()> on_turn = [] {};
@@ -57,6 +59,7 @@ class FakeHost final : public NodeHost {
   }
 
   const std::string& limits_remark() const override { return remark; }
+  std::string WhyAbandoned() const override { return abandoned; }
   Resources Capacity() const override { return capacity; }
   std::optional<std::chrono::microseconds> Idle() const override { return std::nullopt; }
 
@@ -72,6 +75,11 @@ class FakeHost final : public NodeHost {
     EXPECT_FALSE(Has(start.node)) << start.node;
     Life& life = nodes[start.node];
     life = {.start = start.start, .pid = ++pids_, .limits = start.limits, .usage = {}};
+    if (const auto hold = held.find(start.node); hold != held.end()) {
+      life.pid = 0;
+      reports_.push_back(hold->second);
+      return absl::OkStatus();
+    }
     reports_.push_back(NodeStarted{start.node, life.pid});
     return absl::OkStatus();
   }

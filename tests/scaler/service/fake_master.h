@@ -1,6 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,6 +30,10 @@ class FakeMaster {
     MutexLock lock(&mutex_);
     NodeOf(node)->state = state;
   }
+  void Edit(const std::string& node, const std::function<void(NodeStatus*)>& edit) {
+    MutexLock lock(&mutex_);
+    edit(NodeOf(node));
+  }
   /// The reports about nodes that it got, oldest first.
   std::vector<v1::ReportNodeRequest> Told(const std::string& node, const std::string& what) {
     MutexLock lock(&mutex_);
@@ -39,6 +46,12 @@ class FakeMaster {
   JobStatus status() {
     MutexLock lock(&mutex_);
     return status_;
+  }
+
+  /// How often it was told to drain the job, which it does not do.
+  int drains() {
+    MutexLock lock(&mutex_);
+    return drains_;
   }
 
   class Client;
@@ -58,6 +71,10 @@ class FakeMaster {
     told_.push_back(report);
     NodeStatus* const node = NodeOf(report.node());
     node->role = report.role();
+    if (report.what() == "held") {
+      EXPECT_TRUE(FromWord(report.cause(), &node->wait));
+      return;
+    }
     node->start = report.start();
     node->pid = report.pid();
     node->state = report.what() == "exited" ? NodeState::kExited : NodeState::kRunning;
@@ -70,6 +87,7 @@ class FakeMaster {
 
   Mutex mutex_;
   JobStatus status_ MUSTER_GUARDED_BY(mutex_);
+  int drains_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<v1::ReportNodeRequest> told_ MUSTER_GUARDED_BY(mutex_);
 };
 
@@ -85,7 +103,14 @@ class FakeMaster::Client : public AdminClient {
     master_->Fail(request.reason());
     return absl::OkStatus();
   }
-  absl::Status Drain() override { return No(); }
+  absl::StatusOr<v1::JoinNodeResponse> JoinNode(const v1::JoinNodeRequest&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::Status Drain() override {
+    const MutexLock lock(&master_->mutex_);
+    ++master_->drains_;
+    return absl::OkStatus();
+  }
   absl::Status ResumeNode(const v1::ResumeNodeRequest&) override { return No(); }
   absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest&) override { return No(); }
   absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest&) override { return No(); }

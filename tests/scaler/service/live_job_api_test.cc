@@ -228,6 +228,22 @@ TEST_F(LiveJobApiTest, ADrainOfTheJobIsTheMasters) {
   EXPECT_NE(master_->GetStatus()->state, JobState::kRunning);
 }
 
+TEST_F(LiveJobApiTest, OnlyTheMasterDrainsANodeOfAnotherMachine) {
+  Picture picture = *board_.Look();
+  picture.nodes.nodes.resize(3);
+  picture.nodes.nodes[2].name = "far";
+  picture.nodes.nodes[2].host = "gpu-2";
+  board_.Hang(picture);
+  // It is told first; this master knows no such node.
+  EXPECT_THAT(api_->Give({EndNode{"far"}, ""}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("far")));
+  EXPECT_THAT(taker_->taken, ElementsAre("drain far", HasSubstr("failed 1: ")));
+  // In a cluster, the job's own processes name their machine, too.
+  picture.nodes.nodes[2].role = "scaler";
+  board_.Hang(picture);
+  EXPECT_THAT(api_->Give({EndNode{"far"}, ""}), IsOk());
+}
+
 TEST_F(LiveJobApiTest, ARetryIsToldBeforeTheMasterPutsShardsBack) {
   EXPECT_THAT(api_->Give({RetryShards{}, ""}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no shard is FAILED")));

@@ -119,6 +119,17 @@ TEST_F(PictureTest, StatesOfTheKeeper) {
   EXPECT_EQ(state_of(KeptNode::State::kWaiting), NodeState::kStarting);
 }
 
+TEST_F(PictureTest, ANodeWithoutAPlaceSaysWhy) {
+  kept_.starts = 2;
+  kept_.no_process = true;
+  kept_.wait = NodeWait::kForbidden;
+  kept_.wait_reason = "cannot create pods";
+  const rest::Node node = Draw();
+  EXPECT_EQ(node.state, NodeState::kWaiting);
+  EXPECT_EQ(node.wait, NodeWait::kForbidden);
+  EXPECT_EQ(node.wait_reason, "cannot create pods");
+}
+
 TEST_F(PictureTest, TheJobFilesRangeOfWorkersIsShown) {
   shape_.workers_min = 2;
   shape_.workers_max = 6;

@@ -24,6 +24,7 @@ Plan SomePlan() {
                         .leaves = 1,
                         .pid = 4711};
   plan.nodes["ps-0"].limits = {.cpus = 1.5, .memory_bytes = uint64_t{768} << 20};
+  plan.nodes["ps-0"].placed_limits = Resources{.cpus = 1.25, .memory_bytes = 77};
   plan.nodes["ps-0"].former_limits = Resources{.cpus = 2.5, .memory_bytes = uint64_t{512} << 20};
   plan.nodes["worker-0"].state = State::kFinished;
   plan.nodes["worker-1"].ending = NodePlan::Ending::kDrain;

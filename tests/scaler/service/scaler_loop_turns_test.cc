@@ -110,6 +110,21 @@ TEST_F(ScalerLoopTurnsTest, FromTheFirstStartToTheLastExit) {
   EXPECT_EQ(board_.Look()->job.limits_remark, "no limits here");
 }
 
+TEST_F(ScalerLoopTurnsTest, ARunThatNobodyWouldContinueIsDrainedAndAnEventSaysWhy) {
+  Run({[&] { return Runs("worker-0", 1); },
+       [&] {
+         EXPECT_EQ(master_.drains(), 0);
+         host_.abandoned = "nobody is there";
+         return true;
+       },
+       [&] { return master_.drains() > 1; }});
+  std::vector<std::string> drains;
+  for (const rest::Event& event : events_->Events(0, 100).events) {
+    if (event.kind == "decision") drains.push_back(event.target + ": " + event.because);
+  }
+  EXPECT_THAT(drains, ElementsAre("job: nobody is there"));
+}
+
 TEST_F(ScalerLoopTurnsTest, AnEndOfTheMasterIsAnEventThatShowsInItsAnswers) {
   const auto started = [&](uint32_t start) {
     v1::ReportNodeRequest report;
@@ -126,6 +141,58 @@ TEST_F(ScalerLoopTurnsTest, AnEndOfTheMasterIsAnEventThatShowsInItsAnswers) {
            return event.kind == "exit" && event.target == "master";
          });
        }});
+}
+
+TEST_F(ScalerLoopTurnsTest, WhatAJoinedNodeMeasuresOfItselfIsItsUsage) {
+  uint64_t cpu_us = 0;
+  rest::Node seen;
+  Run({[&] { return Runs("worker-0", 1); },
+       [&] {
+         cpu_us += 50'000;  // in a turn of 100 ms
+         master_.Edit("worker-9", [&](NodeStatus* node) {
+           node->host = "m2";
+           node->pid = 17;
+           node->state = NodeState::kRunning;
+           node->own_usage = ProcessUsage{.cpu_us = cpu_us, .memory_bytes = 123};
+         });
+         for (const rest::Node& node : board_.Look()->nodes.nodes) {
+           if (node.name == "worker-9") seen = node;
+         }
+         return seen.usage.has_value() && seen.usage->cpus > 0;
+       }});
+  EXPECT_EQ(seen.usage->memory_bytes, 123u);
+  EXPECT_NEAR(seen.usage->cpus, 0.5, 0.1);
+}
+
+TEST_F(ScalerLoopTurnsTest, AWorkerWithoutAPlaceIsShownToldAndGivenUpForAWhile) {
+  plan_ = NewPlan("run-1", 1, 2);
+  options_.shape.workers_min = 1;
+  options_.shape.workers_max = 3;
+  options_.decider.policies.no_room.hold = seconds(5);
+  host_.held["worker-1"] = {"worker-1", NodeWait::kUnschedulable, "0/3 nodes are available"};
+  const auto shown = [&](const std::string& name) {
+    const auto& nodes = board_.Look()->nodes.nodes;
+    const auto node = std::ranges::find(nodes, name, &rest::Node::name);
+    return node == nodes.end() ? rest::Node() : *node;
+  };
+  rest::Node waiting;
+  Run({[&] { return Runs("worker-0", 1) && board_.Look() != nullptr; },
+       [&] {
+         waiting = shown("worker-1");
+         return waiting.state == NodeState::kWaiting;
+       },
+       [&] { return host_.Count("stop worker-1") == 1; },
+       [&] { return shown("worker-1").state == NodeState::kFinished; }});
+  EXPECT_EQ(waiting.wait_reason, "0/3 nodes are available");
+  ASSERT_EQ(master_.Told("worker-1", "held").size(), 1u);
+  EXPECT_EQ(master_.Told("worker-1", "held")[0].cause(), "unschedulable");
+  EXPECT_EQ(Written().workers, 1u);
+  EXPECT_EQ(Written().nodes.at("worker-1").exits, 0u);
+  const std::vector<rest::Event> told = events_->Events(0, 100).events;
+  EXPECT_TRUE(std::ranges::any_of(told, [](const rest::Event& event) {
+    return event.kind == "decision" && event.policy == "no-room" && event.action == "scale" &&
+           event.because.find("0/3 nodes are available") != std::string::npos;
+  }));
 }
 
 TEST_F(ScalerLoopTurnsTest, AnExitIsHeardByTheMasterThenReleasedThenFollowed) {

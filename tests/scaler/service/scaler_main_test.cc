@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -123,6 +125,46 @@ TEST_F(ScalerMainTest, ASecondScalerIsRefused) {
   EXPECT_THAT(RunScaler(options_, &clock_),
               StatusIs(absl::StatusCode::kUnavailable,
                        ::testing::AllOf(HasSubstr(path), HasSubstr("another scaler"))));
+  ::close(fd);
+}
+
+TEST_F(ScalerMainTest, AScalerThatLeavesLeavesTheNodesToTheNext) {
+  int signals[2];
+  ASSERT_EQ(::pipe2(signals, O_CLOEXEC | O_NONBLOCK), 0);
+  options_.signal_fd = signals[0];
+  options_.leaves_at_signal = true;
+  std::thread leaver([&] {
+    const auto up = [&] { return Log("worker-0").find("start 1") != std::string::npos; };
+    for (int i = 0; i < 2'000 && !up(); ++i) ::poll(nullptr, 0, 10);
+    signalfd_siginfo info{};
+    info.ssi_signo = SIGTERM;
+    EXPECT_EQ(::write(signals[1], &info, sizeof(info)), static_cast<ssize_t>(sizeof(info)));
+  });
+  MUSTER_ASSERT_OK_AND_ASSIGN(const KeeperOutcome left, RunScaler(options_, &clock_));
+  leaver.join();
+  EXPECT_EQ(left.state, KeeperOutcome::State::kStopped);
+  EXPECT_EQ(ExitOf("worker-0"), "none");
+  const absl::StatusOr<KeeperOutcome> outcome = RunUntil([&] {
+    const JobStatus job = Status();
+    return std::any_of(job.nodes.begin(), job.nodes.end(), [](const NodeStatus& node) {
+      return node.name == "worker-0" && node.state != NodeState::kExited;
+    });
+  });
+  ASSERT_THAT(outcome.status(), IsOk());
+  EXPECT_THAT(Log("worker-0"), Not(HasSubstr("start 2")));
+  EXPECT_THAT(Log("ps-0"), Not(HasSubstr("start 2")));
+  for (const int fd : signals) ::close(fd);
+}
+
+TEST_F(ScalerMainTest, TheLockOfALostMachineIsPassedOver) {
+  ASSERT_THAT(MakeDirectories(options_.directory), IsOk());
+  const std::string path = options_.directory + "/lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  options_.passes_lost_locks = true;
+  const absl::StatusOr<KeeperOutcome> outcome =
+      RunUntil([&] { return Log("worker-0").find("start 1") != std::string::npos; });
+  EXPECT_THAT(outcome.status(), IsOk());
   ::close(fd);
 }
 

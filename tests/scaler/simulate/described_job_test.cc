@@ -202,6 +202,35 @@ TEST_F(DescribedJobTest, AHang) {
   EXPECT_LT(span.cpus(), 0.01);
 }
 
+TEST_F(DescribedJobTest, APreemptionTakesThePlaceForAWhile) {
+  Happens(20, "worker-1", Happening::Preempted{seconds(30)});
+  Begin();
+  const std::vector<NodeEnd> ends = Seconds(25);
+  ASSERT_THAT(ends, SizeIs(1));
+  EXPECT_EQ(ends[0].cause, EndCause::kDisrupted);
+  EXPECT_EQ(ends[0].disruption, Disruption::kPreempted);
+  EXPECT_EQ(Node("worker-1").state, NodeState::kWaiting);
+  EXPECT_EQ(Node("worker-1").wait, NodeWait::kUnschedulable);
+  EXPECT_EQ(Node("worker-1").start, 2u);
+  EXPECT_EQ(Node("worker-1").placed_limits, Node("worker-1").limits);
+  Seconds(40);
+  EXPECT_EQ(Node("worker-1").state, NodeState::kRunning);
+  EXPECT_EQ(Node("worker-1").wait, NodeWait::kNone);
+  EXPECT_EQ(Node("worker-1").start, 2u) << "the same start";
+}
+
+TEST_F(DescribedJobTest, FewerWorkersAreThoseWithoutAPlaceFirst) {
+  Happens(20, "worker-0", Happening::Preempted{seconds(300)});
+  Begin();
+  Seconds(25);
+  job_->CarryOut(ScaleWorkers{1});
+  EXPECT_EQ(FindNode(job_->view(), "worker-0"), nullptr);
+  EXPECT_EQ(Node("worker-1").state, NodeState::kRunning);
+  job_->CarryOut(ScaleWorkers{2});
+  Seconds(5);
+  EXPECT_EQ(Node("worker-0").state, NodeState::kWaiting) << "there is still no room";
+}
+
 TEST_F(DescribedJobTest, WorkersComeAndGoAndShareTheMachine) {
   spec_.worker.cpus = 1;
   spec_.machine.cpus = 4;

@@ -91,14 +91,14 @@ TEST(SimulateTest, AnUndisturbedJobIsLeftAlone) {
   EXPECT_THAT(Decisions(simulation), IsEmpty());
   EXPECT_EQ(simulation.steps, 1'800u);
   ASSERT_THAT(simulation.policies, Not(IsEmpty()));
-  SimulationOptions nobody;
+  SimulationOptions idle;
   for (const rest::Policy& policy : simulation.policies) {
     EXPECT_FALSE(policy.paused) << policy.name;
     EXPECT_EQ(policy.decisions + policy.refused, 0u) << policy.name;
-    nobody.paused.insert(policy.name);
+    idle.paused.insert(policy.name);
   }
   EXPECT_GT(simulation.records_trained, 0u);
-  EXPECT_EQ(simulation.records_trained, Play(spec, nobody).records_trained);
+  EXPECT_EQ(simulation.records_trained, Play(spec, idle).records_trained);
 }
 
 TEST(SimulateTest, TheSameJobIsNotLeftAloneWhenAnythingIsAmiss) {
@@ -164,6 +164,19 @@ TEST(SimulateTest, AHangIsDumpedThenRestarted) {
   std::vector<std::string> decisions = Decisions(Play(spec));
   std::erase_if(decisions, [](const std::string& text) { return !text.starts_with("hang"); });
   EXPECT_THAT(decisions, ElementsAre("hang dump-stacks worker-1", "hang restart worker-1"));
+}
+
+TEST(SimulateTest, WorkersWithoutAPlaceAreGivenUpAndTriedAgain) {
+  DescribedSpec spec;
+  spec.duration = minutes(25);
+  spec.worker.replicas = 3;
+  spec.workers_min = 2;
+  spec.workers_max = 4;
+  spec.happenings = {
+      {.at = seconds(60), .node = "worker-2", .what = Happening::Preempted{.no_room = minutes(9)}}};
+  std::vector<std::string> decisions = Decisions(Play(spec, Without("worker-count")));
+  EXPECT_THAT(decisions, ElementsAre("platform-kill restart worker-2", "no-room scale workers",
+                                     "no-room scale workers"));
 }
 
 TEST(SimulateTest, ThresholdsCount) {

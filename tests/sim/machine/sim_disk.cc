@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "base/status.h"
+#include "master/core/orphans.h"
 #include "ps/snapshot/image_codec.h"
 
 namespace muster::sim {
@@ -114,11 +115,11 @@ void SimDisk::Delete(const std::vector<std::string>& names) {
   }
 }
 
-void SimDisk::DeleteOrphans(const std::set<std::string>& named) {
+void SimDisk::DeleteOrphans(const std::set<std::string>& named, MasterIncarnation own) {
   const size_t before = files_.size() + temporary_.size();
-  std::erase_if(files_, [&](const auto& file) { return !named.contains(file.first); });
-  temporary_.clear();
-  probes_->Hit(Probe::kOrphanFile, before - files_.size());
+  std::erase_if(files_, [&](const auto& file) { return MaySweep(file.first, named, own); });
+  std::erase_if(temporary_, [&](const auto& name) { return MaySweep(name, named, own); });
+  probes_->Hit(Probe::kOrphanFile, before - files_.size() - temporary_.size());
 }
 
 size_t SimDisk::PowerLoss() {

@@ -44,8 +44,9 @@ class SimDisk final : public ps::Storage {
       const TableSpec& table, uint32_t partition_count) override;
 
   void Delete(const std::vector<std::string>& names);
-  /// What a new run of the master does: it deletes all files that are not named.
-  void DeleteOrphans(const std::set<std::string>& named);
+  /// What a new run of the master does: it deletes the files that are not named, and are not of its
+  /// own or a newer incarnation.
+  void DeleteOrphans(const std::set<std::string>& named, MasterIncarnation own);
   /// Returns how many files were lost.
   size_t PowerLoss();
 

@@ -12,6 +12,8 @@
 #include "base/version.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/fields/generated.h"
+#include "security/rpc/grpc_credentials.h"
+#include "tests/net/tls_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::sdk {
@@ -19,6 +21,7 @@ namespace {
 
 using muster::testing::IsOk;
 using muster::testing::StatusIs;
+using net::tls_test::Certificates;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
@@ -74,7 +77,7 @@ class ControlClientTest : public ::testing::Test {
   ~ControlClientTest() override { Stop(); }
   void Start(const std::string& address) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, credentials_, &port_);
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
@@ -84,6 +87,7 @@ class ControlClientTest : public ::testing::Test {
     server_.reset();
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::shared_ptr<grpc::ServerCredentials> credentials_ = grpc::InsecureServerCredentials();
   Service service_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
@@ -165,7 +169,7 @@ TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
 
 TEST_F(ControlClientTest, BadAddressesAreNamed) {
   EXPECT_THAT(ControlClient("nonsense", "w", {}).Hello(1, 3, kLong),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"nonsense\"")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'nonsense'")));
 }
 
 TEST_F(ControlClientTest, SomethingElseListeningIsNoMaster) {
@@ -191,6 +195,79 @@ TEST_F(ControlClientTest, SomethingElseListeningIsNoMaster) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("HTTP/2")));
   peer.join();
   ::close(fd);
+}
+
+class TlsControlClientTest : public ControlClientTest {
+ protected:
+  TlsControlClientTest() {
+    Stop();
+    credentials_ = MakeGrpcServerCredentials({.files = certificates_.Files(Role::kMaster),
+                                              .ours = {"id-1", Role::kMaster}},
+                                             SystemClock().Wall())
+                       .value();
+    Start("127.0.0.1:0");
+  }
+  net::TlsContextSource Tls(Role role = Role::kWorker) {
+    return [this, role] {
+      ++connections_;
+      return net::SourceOf(certificates_.ClientContext(role, Role::kMaster))();
+    };
+  }
+
+  Certificates certificates_;
+  int connections_ = 0;
+};
+
+TEST_F(TlsControlClientTest, CallsOverOneConnection) {
+  ControlClient client(address(), "worker-0", {}, Tls());
+  MUSTER_ASSERT_OK_AND_ASSIGN(HelloResponse answer, client.Hello(1, 3, kLong));
+  EXPECT_EQ(answer.job, "worker-0's job");
+  for (uint64_t i = 1; i <= 100; ++i) {
+    WorkerExchangeRequest request;
+    request.sequence = i;
+    MUSTER_ASSERT_OK_AND_ASSIGN(WorkerExchangeReply reply, client.Exchange(request, kLong));
+    EXPECT_EQ(reply.master_incarnation.value(), i);
+  }
+  EXPECT_EQ(connections_, 1);
+}
+
+TEST_F(TlsControlClientTest, LargeMessagesGoBothWays) {
+  ControlClient client(address(), "worker-0", {}, Tls());
+  WorkerExchangeRequest request;
+  request.held.resize(40'000);
+  for (size_t i = 0; i < request.held.size(); ++i) {
+    request.held[i].token = LeaseToken::FromValue(~0ull - i);
+  }
+  service_.lost = 100'000;
+  MUSTER_ASSERT_OK_AND_ASSIGN(WorkerExchangeReply reply, client.Exchange(request, kLong));
+  EXPECT_EQ(reply.lost.size(), 100'000u);
+}
+
+TEST_F(TlsControlClientTest, ARestartedServerIsFoundAgainWithANewContext) {
+  ControlClient client(address(), "worker-0", {}, Tls());
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
+  const std::string same = address();
+  Stop();
+  Start(same);
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
+  EXPECT_EQ(connections_, 2);
+}
+
+TEST_F(TlsControlClientTest, PlainTextOnOneSideIsUnavailableAndSaysSo) {
+  EXPECT_THAT(ControlClient(address(), "w", {}).Hello(1, 3, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address())));
+  Stop();
+  credentials_ = grpc::InsecureServerCredentials();
+  Start("127.0.0.1:0");
+  EXPECT_THAT(ControlClient(address(), "w", {}, Tls()).Hello(1, 3, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("plain text")));
+}
+
+TEST_F(TlsControlClientTest, TheMasterOfAnotherJobIsRefused) {
+  const Certificates others("id-2");
+  const auto tls = net::SourceOf(others.ClientContext(Role::kWorker, Role::kMaster));
+  EXPECT_THAT(ControlClient(address(), "w", {}, tls).Hello(1, 3, kLong),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another authority")));
 }
 
 }  // namespace

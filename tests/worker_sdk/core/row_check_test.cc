@@ -54,7 +54,7 @@ TEST_F(RowCheckTest, ABitAnywhereIsFound) {
 TEST_F(RowCheckTest, RowsAreCheckedWhileTheyAreCopiedAndThoseThatNobodyWantsToo) {
   std::vector<float> out(rows_.size());
   const std::vector<uint32_t> ids = {1, 0};
-  // Rows 3 and 4, and rows 10 and 11; nobody wants the others.
+  // Rows 3 and 4, and rows 10 and 11; the others are not wanted.
   const std::vector<RowMove> moves = {
       {.from = rows_.data() + 3 * kDim, .to = out.data(), .dim = kDim, .ids = ids},
       {.from = rows_.data() + 10 * kDim, .to = out.data() + 2 * kDim, .dim = kDim, .ids = ids}};

@@ -23,6 +23,9 @@ grep -q '^muster::Session::Connect(' <<< "$exported" || fail "Session::Connect i
 # A trainer may bring its own Protobuf and gRPC, of any version.
 needed=$(ldd "$library")
 if grep -E 'protobuf|grpc' <<< "$needed"; then fail "the library needs Protobuf or gRPC"; fi
+# A security fix of OpenSSL reaches trainers without a new build.
+grep -q 'libssl\.so' <<< "$needed" || fail "the library does not need libssl"
+if grep spdlog <<< "$needed"; then fail "the library needs spdlog"; fi
 
 # No third-party header behind the public ones.
 strange=$(grep -rhE '^#include' "$prefix/include" | grep -vE '^#include ("muster/[a-z]+\.h"|<[a-z_]+>)$' || true)

@@ -11,14 +11,6 @@ using ::testing::HasSubstr;
 
 using ConnectionTest = ClientFixture;
 
-TEST_F(ConnectionTest, FallsBackToTcpWhereTheUnixPathIsNot) {
-  FakeDataServer server({});
-  Start();
-  client_->SetServers(Servers({"unix:/nowhere/at/all", server.address()}));
-  client_->Send({Request(1, true)});
-  EXPECT_EQ(collector_.Wait(1).why, "");
-}
-
 TEST_F(ConnectionTest, RefusedPartsBringNoRows) {
   FakeDataServer server({});
   server.refuse = [](uint32_t partition) {

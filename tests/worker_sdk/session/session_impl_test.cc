@@ -240,10 +240,10 @@ TEST_F(SessionImplTest, ConnectSaysWhatIsWrong) {
                   .message(),
               HasSubstr("which job it has"));
   master_.Kill();
-  Result<Session> nobody = Session::Connect(
+  Result<Session> unreached = Session::Connect(
       {.master_address = master_.address(), .worker_name = "worker-0", .connect_timeout_ms = 1});
-  EXPECT_EQ(nobody.status().code(), Status::Code::kUnavailable);
-  EXPECT_THAT(nobody.status().message(), HasSubstr(master_.address()));
+  EXPECT_EQ(unreached.status().code(), Status::Code::kUnavailable);
+  EXPECT_THAT(unreached.status().message(), HasSubstr(master_.address()));
 }
 
 }  // namespace

@@ -14,7 +14,10 @@
 ///     }
 ///   }
 ///   return session.Finish();
+///
+/// A job with `spec.group` trains synchronously, with another loop: muster/group.h.
 
+#include "muster/group.h"
 #include "muster/minibatch.h"
 #include "muster/session.h"
 #include "muster/status.h"

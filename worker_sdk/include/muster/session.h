@@ -21,6 +21,8 @@ class SessionImpl;
 class ShardImpl;
 }  // namespace internal
 
+class Group;
+
 /// How to reach the job. FromEnvironment reads it from the environment variables on the right;
 /// `muster run` sets them. A value; thread-compatible.
 struct MUSTER_EXPORT SessionOptions {
@@ -33,6 +35,16 @@ struct MUSTER_EXPORT SessionOptions {
   /// The id in the job's journal. The session then ignores the masters of other jobs. If it is
   /// empty, the session joins the job of the first master that answers. MUSTER_JOB_ID
   std::string job_id;
+  /// Files in PEM, for a job whose connections are encrypted: the certificate of the job's
+  /// authority, this worker's certificate, and its key. Give all of them, or none for plain text.
+  /// Each new connection uses the files as they are then; connections that exist stay.
+  /// `muster run` gives them if spec.security asks for TLS.
+  std::string ca_file;           // MUSTER_CA_FILE
+  std::string certificate_file;  // MUSTER_CERTIFICATE_FILE
+  std::string key_file;          // MUSTER_KEY_FILE
+  /// "THERE=HERE": files that the master names below the folder THERE lie below HERE on this
+  /// machine. Empty: under the same paths. MUSTER_DATA_ROOT
+  std::string data_root;
   static SessionOptions FromEnvironment();
 };
 
@@ -111,7 +123,8 @@ class MUSTER_EXPORT Session {
  public:
   /// Waits for the master for at most connect_timeout_ms, with a line on stderr every 2 s, and
   /// starts the background threads. kInvalidArgument: an option is missing or wrong. kUnavailable:
-  /// no master answered in time. kFailedPrecondition: the master has another version.
+  /// no master answered in time. kFailedPrecondition: the master has another version, or a
+  /// certificate file cannot be used. kNotFound: such a file is missing.
   static Result<Session> Connect(SessionOptions options);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -133,6 +146,11 @@ class MUSTER_EXPORT Session {
   /// without counting a failure, and tries again after a pause of 0.1 to 5 s, with a line on
   /// stderr. The session keeps up to 64 source files open.
   std::optional<Shard> NextShard();
+
+  /// This process's part in the group of a job with `spec.group` (muster/group.h), where NextShard
+  /// and tables are not for use. Call it once. kFailedPrecondition: the job has no group, or the
+  /// process has the object already.
+  Result<muster::Group> Group();
 
   /// Ends this worker's part in the job, for example after SIGTERM (the SDK handles no signals).
   /// From now on, NextShard returns nullopt, and waiting shards are handed back. Loops may finish

@@ -2,12 +2,14 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,8 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   /// not requested again.
   struct Sharing {
     bool wanted = true;
+    /// Lanes whose UNIX socket is another server's here.
+    std::set<LaneAddress> tcp_only;
   };
 
   /// `closed` is called once, when the connection has ended; what was outstanding has been reported
@@ -63,7 +67,13 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
 
  private:
   void TryAddress(size_t index);
+  /// After `error` with the address in use.
+  void NextAddress(const boost::system::error_code& error);
+  /// Connects to the first that answers, from `next` on.
+  void TryEndpoints(std::vector<Stream::endpoint> endpoints, size_t next);
   void OnConnected();
+  /// The peer is the server that it claims to be.
+  void SendHello();
   void WriteQueued();
   /// Builds the frame of the oldest queued request, which is outstanding from then on.
   std::unique_ptr<RequestFrame> BuildNext();
@@ -105,9 +115,11 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   Sharing* sharing_;
   const Clock* clock_;
   std::function<void(LaneConnection*)> closed_handler_;
-  Stream::socket socket_;                    // until it is connected
+  size_t address_ = 0;     // of target_.addresses: the one in use
+  Stream::socket socket_;  // until it is connected
+  boost::asio::ip::tcp::resolver resolver_;
   std::unique_ptr<net::ByteStream> stream_;  // from then on
-  net::SocketStream* plain_ = nullptr;       // stream_, as long as it is a socket
+  net::SocketStream* plain_ = nullptr;       // stream_, as long as it is a UNIX socket
   size_t ring_bytes_ = 0;                    // of the memory that the server shares
   boost::asio::steady_timer timer_;
   std::string last_error_;

@@ -13,6 +13,7 @@
 #include "scaler/rest/http_message.h"
 #include "scaler/rest/rate_limit.h"
 #include "scaler/rest/server/http_server.h"
+#include "scaler/rest/server/internal/peer_stream.h"
 
 namespace muster::scaler::rest {
 
@@ -40,21 +41,22 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   using Socket = boost::asio::ip::tcp::socket;
 
   /// `limits` and `host` outlive the connection.
-  HttpConnection(Socket socket, RateLimiter limiter, const HttpLimits* limits,
-                 ConnectionHost* host);
+  /// `context`: of TLS; null: plain text.
+  HttpConnection(Socket socket, TlsContext::Context context, RateLimiter limiter,
+                 const HttpLimits* limits, ConnectionHost* host);
 
-  void Start() { AwaitRequest(); }
+  void Start();
+  /// Instead of Start(): answers without reading a request, and closes.
+  void TurnAway(const Response& response);
   /// Answers the request that OnRequest() brought; a no-op once closed.
   void Respond(const Response& response);
-  /// Answers without having read a request, and closes.
-  void Refuse(const Response& response);
   /// Begins a stream: the head, then `text`; `on_written` after each write. Afterwards Write().
   void Stream(const Response& response, std::string text, std::function<void()> on_written);
   void Write(std::string text);
   /// Forgets the peer at once. Idempotent.
   void Close();
 
-  bool open() const { return socket_.is_open(); }
+  bool open() const { return stream_.open(); }
   /// It is the peer's turn: a request has not come, or not to its end; since which turn of all.
   bool waiting() const { return waiting_; }
   uint64_t waiting_since() const { return waiting_since_; }
@@ -63,6 +65,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
+  /// Calls `then` when bytes can be exchanged.
+  void Begin(std::function<void()> then);
+  void OnHandshakeError(const boost::system::error_code& error);
   void AwaitRequest();
   void ReadHead();
   void OnHead();
@@ -70,6 +75,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnBody();
   /// The request could not be read: says why, if the peer may still be there, and closes.
   void OnReadError(const boost::system::error_code& error);
+  /// Answers a request that was not read, and closes.
+  void Refuse(const Response& response);
   void WriteResponse(const Response& response, bool keep);
   /// Takes what the peer still sends, a little and briefly, before the socket is closed: a reset
   /// would take the answer away from under its eyes.
@@ -81,7 +88,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void AwaitDeadline(std::chrono::milliseconds time, uint64_t number);
   void ClearDeadline();
 
-  Socket socket_;
+  PeerStream stream_;
   boost::asio::steady_timer timer_;
   uint64_t deadline_number_ = 0;
   bool timed_out_ = false;

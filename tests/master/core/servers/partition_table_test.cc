@@ -121,10 +121,10 @@ TEST_F(PartitionTableTest, SnapshotsAreAskedForAgainAfterTheTimeout) {
   ASSERT_THAT(same, SizeIs(3));
   EXPECT_EQ(same[0].number, first[0].number) << "one at a time";
   EXPECT_EQ(same[0].cut, DoneSeq(1));
-  const std::vector<SnapshotCommand> anew = Ask(42, 2);
-  ASSERT_THAT(anew, SizeIs(3));
-  EXPECT_GT(anew[0].number, first[2].number);
-  EXPECT_EQ(anew[0].cut, DoneSeq(2)) << "with a newer cut";
+  const std::vector<SnapshotCommand> renewed = Ask(42, 2);
+  ASSERT_THAT(renewed, SizeIs(3));
+  EXPECT_GT(renewed[0].number, first[2].number);
+  EXPECT_EQ(renewed[0].cut, DoneSeq(2)) << "with a newer cut";
 }
 
 TEST_F(PartitionTableTest, AHurryAsksForWhatIsBehindAlone) {

@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kCheckSet;
 using testing::kWorker;
@@ -123,6 +124,21 @@ TEST_F(SnapshotsTest, WhatNobodyLostIsNoEvent) {
   snapshots().Replay({}, "nothing happened", At());
   EXPECT_THAT(Events("partitions-restored"), IsEmpty());
   EXPECT_THAT(books().ledger.queue().done(), SizeIs(1));
+}
+
+TEST_F(SnapshotsTest, OnePartitionIsRestoredAndTwoAre) {
+  Serve();
+  const auto restored = [&](uint32_t partitions) {
+    snapshots().Replay({.partitions = partitions, .replay_after = books().ledger.done_seq()},
+                       "a death", At());
+    return Events("partitions-restored").back();
+  };
+  EXPECT_THAT(restored(1), HasSubstr(": 1 partition starts without a snapshot, 0 DONE"));
+  EXPECT_THAT(restored(2), HasSubstr(": 2 partitions start without a snapshot, 0 DONE"));
+  TrainOne();
+  Take(Ask());
+  EXPECT_THAT(restored(1), HasSubstr(": 1 partition is restored from its snapshot, 0 DONE"));
+  EXPECT_THAT(restored(2), HasSubstr(": 2 partitions are restored from their snapshots, 0 DONE"));
 }
 
 TEST_F(SnapshotsTest, AReplayCountsTheShardsTheirMinibatchesAndTheEvaluationsThatEnd) {

@@ -70,6 +70,17 @@ TEST_F(FailuresTest, AShardThatIsTriedAgainHasNoHandBacks) {
   EXPECT_THAT(Events("shard-failed"), SizeIs(2));
 }
 
+TEST_F(FailuresTest, ACrashBeforeTheRetryIsNotKnownAfterIt) {
+  options.leases.failures_max = 1;
+  Start();
+  failures().Remember(RunToken(1), {TrainShard(0), kWorker});
+  failures().Remember(RunToken(2), {TrainShard(1), kWorker});
+  failures().Charge(RunToken(3), {TrainShard(0), kWorker}, "bad record", At());
+  ASSERT_THAT(failures().Retry({TrainShard(0)}, At()), testing::IsOk());
+  EXPECT_EQ(failures().Find(RunToken(1)), nullptr);
+  EXPECT_NE(failures().Find(RunToken(2)), nullptr);
+}
+
 TEST_F(FailuresTest, NothingToTryAgainIsNoEvent) {
   Start();
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint64_t retried, failures().Retry({}, At()));

@@ -52,6 +52,48 @@ TEST_F(WorkerSessionsTest, AnOvertakenCallIsKnownAndItsFiguresAreNotTaken) {
   EXPECT_EQ(books().nodes.Find(kFirst.name)->times.total_us, 2u);
 }
 
+TEST_F(WorkerSessionsTest, AServerThatWorkersCannotReachIsToldOnceAndUntilTheyCan) {
+  const WorkerKey kOther{"worker-2", 13};
+  Start();
+  Hello(kOther);
+  Hello(kFirst);
+  Node* const server = books().nodes.FindOrAdd("ps-0", NodeRole::kServer, leasing().table());
+  server->record.incarnation = 5;
+  const auto hear = [&](const WorkerKey& worker, uint64_t sequence, const std::string& why) {
+    WorkerExchangeRequest request;
+    request.worker = worker.name;
+    request.incarnation = worker.incarnation;
+    request.sequence = sequence;
+    if (!why.empty()) request.unreachable = {{ServerId(0), ServerIncarnation(5), why}};
+    EXPECT_THAT(sessions().Hear(request, At()), testing::IsOk());
+  };
+  hear(kOther, 1, "10.0.0.9:1: refused");
+  hear(kFirst, 1, "10.0.0.9:1: no route");
+  EXPECT_EQ(Events("server-unreachable").size(), 1u);
+  EXPECT_EQ(server->unreachable_from.size(), 2u);
+  hear(kOther, 2, "");
+  EXPECT_EQ(server->unreachable_from.size(), 1u);
+  EXPECT_THAT(Events("server-reachable"), IsEmpty());
+  hear(kFirst, 2, "");
+  EXPECT_THAT(server->unreachable_from, IsEmpty());
+  EXPECT_EQ(Events("server-reachable").size(), 1u);
+}
+
+TEST_F(WorkerSessionsTest, WhatAFormerProcessOfAServerAdvertisedIsNoTrouble) {
+  Start();
+  Hello(kFirst);
+  Node* const server = books().nodes.FindOrAdd("ps-0", NodeRole::kServer, leasing().table());
+  server->record.incarnation = 6;
+  WorkerExchangeRequest request;
+  request.worker = kFirst.name;
+  request.incarnation = kFirst.incarnation;
+  request.sequence = 1;
+  request.unreachable = {{ServerId(0), ServerIncarnation(5), "refused"},
+                         {ServerId(9), ServerIncarnation(5), "refused"}};
+  EXPECT_THAT(sessions().Hear(request, At()), testing::IsOk());
+  EXPECT_THAT(server->unreachable_from, IsEmpty());
+}
+
 TEST_F(WorkerSessionsTest, AReportIsOfTheProcessThatItNamesElseOfThoseUpToItsStart) {
   Start();
   Hello(kFirst, 1);
@@ -80,8 +122,8 @@ TEST_F(WorkerSessionsTest, WhoIsSilentForLongIsForgottenAndMayComeAgain) {
   Pass(9 * options.leases.duration);
   sessions().Tick(At());
   EXPECT_THAT(ProcessesOf(0, 1), IsEmpty());
-  MUSTER_ASSERT_OK_AND_ASSIGN(const Call anew, Hear(kFirst, 1));
-  EXPECT_EQ(anew, Call::kNewest) << "what it said before is forgotten";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Call restarted, Hear(kFirst, 1));
+  EXPECT_EQ(restarted, Call::kNewest) << "what it said before is forgotten";
 }
 
 TEST_F(WorkerSessionsTest, WhatEndsBySilenceIsCountedForItsNode) {

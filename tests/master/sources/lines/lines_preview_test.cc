@@ -37,7 +37,7 @@ TEST_F(LinesPreviewTest, AFileThatTwoPatternsMatchIsPlannedOnce) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const SourcePreview preview, Preview());
   EXPECT_THAT(preview.parts, ElementsAre(folder_.File("a.csv")));
   EXPECT_EQ(preview.how, "train, 1 epoch");
-  EXPECT_EQ(preview.what, "1 file, 6 bytes, about 3 records in 1 shards");
+  EXPECT_EQ(preview.what, "1 file, 6 bytes, about 3 records in 1 shard");
   EXPECT_EQ(std::get<std::string>(preview.facts.at("mode")), "train");
   EXPECT_EQ(Number(preview, "epochs"), 1);
   EXPECT_EQ(Number(preview, "bytes"), 6);

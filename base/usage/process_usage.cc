@@ -1,0 +1,138 @@
+#include "base/usage/process_usage.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+constexpr uint64_t kFileMax = 1 << 20;
+/// No process has as many parents.
+constexpr int kParentsMax = 64;
+
+std::string Contents(const std::string& path) {
+  return ReadFile(path, kFileMax).value_or("");
+}
+
+/// Of the first digits in `text`; 0 without any ("max").
+uint64_t NumberIn(std::string_view text) {
+  const size_t begin = std::min(text.find_first_of("0123456789"), text.size());
+  uint64_t number = 0;
+  std::from_chars(text.data() + begin, text.data() + text.size(), number);
+  return number;
+}
+
+/// Of the line that begins with `key`, up to its end; "" if there is none.
+std::string_view LineOf(std::string_view text, std::string_view key) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (line.starts_with(key)) return line.substr(key.size());
+    begin = end + 1;
+  }
+  return "";
+}
+
+std::vector<uint64_t> NumbersIn(const std::string& lines) {
+  std::vector<uint64_t> numbers;
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = std::min(lines.find('\n', begin), lines.size());
+    numbers.push_back(NumberIn(std::string_view(lines).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+uint64_t Micros(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+}
+
+}  // namespace
+
+ProcessUsageMeter::ProcessUsageMeter(std::string proc, std::string groups)
+    : proc_(std::move(proc)), groups_(std::move(groups)) {}
+
+const ProcessUsage& ProcessUsageMeter::Read(TimePoint now) {
+  if (read_at_.has_value() && now - *read_at_ < kInterval) return usage_;
+  read_at_ = now;
+  if (!own_group_.has_value()) own_group_ = HasOwnGroup();
+  const uint64_t peak = usage_.memory_peak_bytes;
+  usage_ = *own_group_ ? OfGroup() : OfProcess();
+  usage_.memory_peak_bytes = std::max({usage_.memory_peak_bytes, usage_.memory_bytes, peak});
+  return usage_;
+}
+
+bool ProcessUsageMeter::HasOwnGroup() const {
+  // A container sees its own group as the root of all. The root of a machine counts no memory.
+  if (LineOf(Contents(proc_ + "/self/cgroup"), "0::") != "/") return false;
+  if (Contents(groups_ + "/memory.current").empty()) return false;
+  const auto self = static_cast<uint64_t>(::getpid());
+  std::set<uint64_t> line = {self};  // this process and its parents
+  std::optional<uint64_t> parent = ParentOf(self);
+  for (int i = 0; i < kParentsMax && parent.value_or(0) > 0; ++i) {
+    line.insert(*parent);
+    parent = ParentOf(*parent);
+  }
+  const auto is_child = [&](uint64_t pid) {
+    for (int i = 0; i < kParentsMax; ++i) {
+      if (pid == self) return true;
+      if (pid == 0) return false;  // it cannot be seen from here
+      const std::optional<uint64_t> above = ParentOf(pid);
+      // One that has ended meanwhile is nobody else's either.
+      if (!above.has_value()) return i == 0;
+      pid = *above;
+    }
+    return false;
+  };
+  const std::vector<uint64_t> members = NumbersIn(Contents(groups_ + "/cgroup.procs"));
+  return std::ranges::all_of(members,
+                             [&](uint64_t pid) { return line.contains(pid) || is_child(pid); });
+}
+
+std::optional<uint64_t> ProcessUsageMeter::ParentOf(uint64_t pid) const {
+  const std::string stat = Contents(proc_ + "/" + std::to_string(pid) + "/stat");
+  // "17 (a name) S 16 ...": the name may have any characters.
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  return NumberIn(std::string_view(stat).substr(name_end));
+}
+
+ProcessUsage ProcessUsageMeter::OfGroup() const {
+  const std::string cpu = Contents(groups_ + "/cpu.stat");
+  const std::string stat = Contents(groups_ + "/memory.stat");
+  const uint64_t used = NumberIn(Contents(groups_ + "/memory.current"));
+  // As the host counts it for its own groups (host/processes/cgroup.cc).
+  const uint64_t cache = NumberIn(LineOf(stat, "inactive_file ")) +
+                         NumberIn(LineOf(stat, "active_file ")) +
+                         NumberIn(LineOf(stat, "slab_reclaimable "));
+  return {.cpu_us = NumberIn(LineOf(cpu, "usage_usec ")),
+          .throttled_us = NumberIn(LineOf(cpu, "throttled_usec ")),
+          .memory_bytes = used - std::min(cache, used),
+          .memory_peak_bytes = NumberIn(Contents(groups_ + "/memory.peak")),
+          .memory_limit_bytes = NumberIn(Contents(groups_ + "/memory.max"))};
+}
+
+ProcessUsage ProcessUsageMeter::OfProcess() const {
+  constexpr uint64_t kKiB = 1'024;
+  const std::string status = Contents(proc_ + "/self/status");
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return {.cpu_us = Micros(used.ru_utime) + Micros(used.ru_stime),
+          // Files that are mapped can be dropped; memory that is shared with a peer cannot.
+          .memory_bytes =
+              kKiB * (NumberIn(LineOf(status, "RssAnon:")) + NumberIn(LineOf(status, "RssShmem:"))),
+          .memory_peak_bytes = kKiB * NumberIn(LineOf(status, "VmHWM:"))};
+}
+
+}  // namespace muster

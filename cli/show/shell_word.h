@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+/// `text` in single quotes, as one word of a POSIX shell: 'it'\''s'. Pure.
+std::string ShellQuoted(std::string_view text);
+
+/// As above, without quotes where a shell needs none: for lines that people read.
+std::string ShellWord(std::string_view text);
+
+}  // namespace muster

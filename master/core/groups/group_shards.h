@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "master/core/books.h"
+#include "master/core/job_life.h"
+#include "master/core/servers/snapshots.h"
+#include "master/core/workers/dones.h"
+#include "master/core/workers/failures.h"
+#include "master/core/workers/leasing.h"
+#include "master/groups/group_data.h"
+
+namespace muster {
+
+/// The shards of the job as steps of a synchronous group. A step takes its shard from TODO to DONE
+/// at once, so nothing is ever leased; a checkpoint makes DONE shards COMMITTED, as snapshots do in
+/// other jobs. Pure; not thread-safe.
+class GroupShards final : public GroupData {
+ public:
+  /// All of them outlive it.
+  GroupShards(Books* books, Failures* failures, Leasing* leasing, Dones* dones, JobLife* life,
+              Snapshots* snapshots)
+      : books_(books),
+        failures_(failures),
+        leasing_(leasing),
+        dones_(dones),
+        life_(life),
+        snapshots_(snapshots) {}
+
+  /// The time of the step of the core that begins.
+  void SetTime(StepTime at) { at_ = at; }
+
+  std::optional<StepData> Next() override;
+  bool IsTodo(const ShardId& shard) const override;
+  LeaseToken NewToken() override { return leasing_->NewToken(); }
+  void Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
+              const std::string& worker) override;
+  void CommitAllBut(uint64_t kept) override;
+  void Undo(uint64_t count) override;
+  bool NeedsCheckpoint() const override { return life_->NeedsSnapshots(); }
+  void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
+              uint64_t incarnation, std::string_view reason) override;
+  bool Over() const override { return life_->over(); }
+  void FailJob(std::string_view reason) override;
+  void Say(MasterEventKind kind, const std::string& worker, std::string_view text) override {
+    books_->Say(at_, kind, worker, text);
+  }
+
+ private:
+  /// The seq of the newest DONE shard but `count`.
+  DoneSeq SeqBefore(uint64_t count) const;
+
+  Books* const books_;
+  Failures* const failures_;
+  Leasing* const leasing_;
+  Dones* const dones_;
+  JobLife* const life_;
+  Snapshots* const snapshots_;
+  StepTime at_;
+};
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#include "master/core/nodes/joining.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace muster {
+namespace {
+
+absl::StatusOr<std::string> NameOfServer(const std::string& wanted, const CoreOptions& options) {
+  if (options.servers_joined == 0) {
+    return absl::FailedPreconditionError(fmt::format(
+        "the job runs all of its {} servers itself; set spec.replicaSpecs.ps.joined to the number "
+        "of servers that join, and run the job again",
+        options.servers));
+  }
+  const uint32_t first = options.servers - options.servers_joined;
+  if (wanted.empty() && options.servers_joined == 1) return fmt::format("ps-{}", first);
+  const std::optional<ServerId> id = NodeTable::ServerIdOf(wanted);
+  if (id.has_value() && id->value() >= first && id->value() < options.servers) return wanted;
+  return absl::InvalidArgumentError(
+      fmt::format("a server that joins this job must be called ps-{} to ps-{} (--name), not '{}'",
+                  first, options.servers - 1, wanted));
+}
+
+absl::StatusOr<std::string> NameOfWorker(const std::string& wanted) {
+  // The scaler counts its own workers.
+  constexpr std::string_view kPrefix = "worker-";
+  const std::string_view rest =
+      wanted.starts_with(kPrefix) ? std::string_view(wanted).substr(kPrefix.size()) : "";
+  const bool counted =
+      !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
+  const bool server = NodeTable::ServerIdOf(wanted).has_value();
+  if (!wanted.empty() && !counted && !server && wanted != "master" && wanted != "scaler") {
+    return wanted;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("a worker that joins needs a name of its own (--name), such as worker-gpu2, not "
+                  "'{}'",
+                  wanted));
+}
+
+}  // namespace
+
+absl::StatusOr<Joining> JudgeJoin(const JoinWish& wish, const NodeTable& nodes,
+                                  const CoreOptions& options) {
+  if (wish.role != NodeRole::kServer && wish.role != NodeRole::kWorker) {
+    return absl::InvalidArgumentError(
+        fmt::format("only a worker or a ps can join, not a {}", ToString(wish.role)));
+  }
+  MUSTER_ASSIGN_OR_RETURN(const std::string name, wish.role == NodeRole::kServer
+                                                      ? NameOfServer(wish.name, options)
+                                                      : NameOfWorker(wish.name));
+  const auto found = nodes.nodes().find(name);
+  if (found == nodes.nodes().end()) return Joining{name, StartNumber(1)};
+  const NodeRecord& record = found->second.record;
+  const bool lives = record.state == NodeState::kRunning || record.state == NodeState::kStarting;
+  if (lives && !record.host.empty() && record.host != wish.host) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} runs on {} already; choose another name", name, record.host));
+  }
+  return Joining{name, StartNumber(std::max(record.told_start, record.start).value() + 1)};
+}
+
+}  // namespace muster

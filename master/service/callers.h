@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "security/identity.h"
+
+namespace muster {
+
+/// The master's gRPC services.
+enum class MasterService : uint8_t { kWorkers, kServers, kAdmin };
+
+/// Whether a certificate of this role may call the service. A caller of kAdmin also needs the job's
+/// token.
+bool MayCall(Role role, MasterService service);
+
+/// PermissionDenied, with the caller and what it may not do, unless the certificate's owner is of
+/// the job and may call the service.
+absl::Status CheckRole(const Identity& caller, std::string_view job_id, MasterService service);
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+#include "net/endpoints.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/ip/address.hpp>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/status.h"
+
+namespace muster::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using asio::local::stream_protocol;
+using boost::system::error_code;
+
+constexpr std::string_view kUnix = "unix:";
+
+absl::Status ListenError(const std::string& address, const error_code& error) {
+  return absl::UnavailableError(fmt::format("cannot listen on {}: {}", address, error.message()));
+}
+
+}  // namespace
+
+bool IsUnixAddress(std::string_view address) {
+  return address.starts_with(kUnix);
+}
+
+std::optional<asio::generic::stream_protocol::endpoint> UnixEndpoint(std::string_view address) {
+  const std::string path(address.substr(kUnix.size()));
+  std::error_code ignored;
+  if (path.size() > kUnixPathMax || !std::filesystem::exists(path, ignored)) return std::nullopt;
+  return stream_protocol::endpoint(path);
+}
+
+bool IsOfOurUser(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == ::geteuid();
+}
+
+absl::StatusOr<std::string> ListenUnix(const std::string& path,
+                                       stream_protocol::acceptor* acceptor) {
+  const std::string address = std::string(kUnix) + path;
+  ::unlink(path.c_str());
+  error_code error;
+  acceptor->open(stream_protocol(), error);
+  if (!error) acceptor->bind(stream_protocol::endpoint(path), error);
+  if (error) return ListenError(address, error);
+  // No peer can connect before listen(), so none can connect before the mode is set.
+  if (::chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", path));
+  }
+  acceptor->listen(asio::socket_base::max_listen_connections, error);
+  if (error) return ListenError(address, error);
+  return address;
+}
+
+absl::StatusOr<std::string> ListenTcp(const TcpPlace& place, tcp::acceptor* acceptor) {
+  error_code error;
+  const asio::ip::address host = asio::ip::make_address(place.host, error);
+  if (error) return ListenError(place.host, error);
+  // A later incarnation of the server may take the port of an earlier one at once. A free port is
+  // the kernel's choice, and nothing waits for it.
+  const bool fixed = place.ports.first != 0;
+  for (uint32_t port = place.ports.first; port <= place.ports.last; ++port) {
+    const tcp::endpoint endpoint(host, static_cast<uint16_t>(port));
+    acceptor->open(endpoint.protocol(), error);
+    if (!error && fixed) acceptor->set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor->bind(endpoint, error);
+    if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
+    if (!error) return JoinHostPort(place.advertise, acceptor->local_endpoint().port());
+    error_code ignored;
+    acceptor->close(ignored);
+    if (error != asio::error::address_in_use) break;
+  }
+  return ListenError(
+      fixed ? fmt::format("{}, ports {}-{}", place.host, place.ports.first, place.ports.last)
+            : JoinHostPort(place.host, 0),
+      error);
+}
+
+}  // namespace muster::net

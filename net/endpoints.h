@@ -1,0 +1,47 @@
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/address.h"
+
+/// Addresses at which processes of a job listen: "unix:/path" or "host:port".
+namespace muster::net {
+
+/// Longest path of a UNIX socket that is used.
+inline constexpr size_t kUnixPathMax = 100;
+
+/// True for "unix:/path".
+bool IsUnixAddress(std::string_view address);
+
+/// The endpoint of "unix:/path"; nothing if there is no such path here: the server runs on another
+/// machine, or in another container. Requires: IsUnixAddress(address).
+std::optional<boost::asio::generic::stream_protocol::endpoint> UnixEndpoint(
+    std::string_view address);
+
+/// True if a process of our own user listens at the other end of this UNIX socket. Another user may
+/// have made a socket at a path that a server has on its own machine.
+bool IsOfOurUser(int socket);
+
+/// Binds and listens at `path`, of at most kUnixPathMax bytes, and returns the address "unix:/path"
+/// (mode 0600; an old socket there is replaced). Errors name the address.
+absl::StatusOr<std::string> ListenUnix(const std::string& path,
+                                       boost::asio::local::stream_protocol::acceptor* acceptor);
+
+/// Where TCP listens: `host` is a number, `advertise` what others are told.
+struct TcpPlace {
+  std::string host;
+  std::string advertise;
+  PortRange ports;
+};
+/// Binds and listens at the first free port, and returns "advertise:port". Errors name the place.
+absl::StatusOr<std::string> ListenTcp(const TcpPlace& place,
+                                      boost::asio::ip::tcp::acceptor* acceptor);
+
+}  // namespace muster::net

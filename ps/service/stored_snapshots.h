@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ps/service/storage.h"
+
+namespace muster::ps {
+
+/// Snapshots in a place that every server of the job sees (store/names/place.h), warm starts in the
+/// folders that their tables name (ps/export). An error: there cannot be such a place.
+absl::StatusOr<std::unique_ptr<Storage>> OpenStorage(const std::string& snapshot_place);
+
+}  // namespace muster::ps

@@ -1,0 +1,106 @@
+"""A synchronous group of real processes: members and master are killed and paused while it trains. Afterwards every record of
+every epoch is committed once, and the weights of all members equal those of an undisturbed run, bit for bit."""
+
+import glob
+import os
+import random
+import signal
+import struct
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import counter_job  # noqa: E402
+import processes  # noqa: E402
+
+WEIGHTS = 257
+MINIBATCH, MINIBATCHES = 32, 8
+
+
+class GroupJob(counter_job.CounterJob):
+    """The counter job's data, trained by a group."""
+
+    def __init__(self, arguments, *, members=3, fail_every=0, **more):
+        super().__init__(arguments, **more)
+        self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}}
+        self.ps = {"replicas": 1}
+        self.worker = {"replicas": members}
+        self.command = [self.trainer, "--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW),
+                        "--output", self.path("weights"), "--fail-every", str(fail_every)]
+
+    def write_job(self):
+        super().write_job()
+        with open(self.path("job.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
+            file.write(text.replace(", minibatchesPerShard: 4", ""))
+
+    def weights(self):
+        """{worker: (bytes of the weights, updates)}."""
+        seen = {}
+        for path in glob.glob(self.path("weights-*.bin")):
+            with open(path, "rb") as file:
+                data = file.read()
+            seen[os.path.basename(path)] = (data[: 4 * WEIGHTS], struct.unpack("<q", data[4 * WEIGHTS :])[0])
+        return seen
+
+    def pids(self, role):
+        """{node: pid} of the role's processes; empty while the master cannot be asked."""
+        status = self.status() or {"nodes": []}
+        return {node["name"]: node["pid"] for node in status["nodes"] if node["role"] == role and node["state"] == "running"}
+
+
+def train(seed, disturb=None, **more):
+    """The weights after a run; `disturb(job, run)` does what it likes meanwhile."""
+    with GroupJob(options, seed=seed, records=6000, epochs=2, **more) as job:
+        job.write_data(random.Random(seed))
+        job.write_job()
+        run = job.start()
+        if disturb is not None:
+            disturb(job, run)
+        job.hurry()
+        job.wait(run, 0)
+        summary = job.summary()
+        for dataset in summary["datasets"]:
+            for epoch in dataset["epochs"]:
+                if epoch["records_committed"] != epoch["records_expected"]:
+                    raise AssertionError(f"{epoch['records_committed']} of {epoch['records_expected']} records are committed")
+        weights = job.weights()
+        if len({pair for pair in weights.values()}) != 1:
+            raise AssertionError(f"members differ: {[(name, pair[1]) for name, pair in weights.items()]}")
+        return next(iter(weights.values()))
+
+
+class GroupTest(unittest.TestCase):
+    def test_kills_of_members_and_master_leave_no_trace(self):
+        undisturbed = train(7)
+
+        def disturb(job, run):
+            rng = random.Random(7)
+            for number in range(8):
+                job.wait_progress(run, 0.05 + 0.1 * number)
+                role = "master" if number % 4 == 3 else "worker"
+                if pids := job.pids(role):
+                    name = rng.choice(sorted(pids))
+                    if rng.random() < 0.3:
+                        processes.send(pids[name], signal.SIGSTOP)
+                        time.sleep(rng.random() * 3)
+                        processes.send(pids[name], signal.SIGCONT)
+                    else:
+                        processes.send(pids[name], signal.SIGKILL)
+                    print(f"disturbed {name}", flush=True)
+
+        self.assertEqual(train(7, disturb, slow_us=20000), undisturbed)
+
+    def test_failed_steps_leave_no_trace(self):
+        failing = train(9, fail_every=97)
+        self.assertEqual(failing, train(9))
+
+    def test_the_number_of_members_does_not_matter(self):
+        self.assertEqual(train(8, members=1), train(8, members=4))
+
+
+if __name__ == "__main__":
+    options, rest = counter_job.arguments(__doc__, "group_test.py")
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -1,0 +1,121 @@
+// A member of a synchronous group for tests: fits weights to numbers by floating-point arithmetic
+// whose result shows every minibatch, its order apart. At its end it writes the weights, bit by
+// bit.
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "muster/muster.h"
+
+namespace {
+
+constexpr size_t kWeights = 257;
+
+struct Options {
+  uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
+  std::string slow_while;
+  std::string output;  // the weights are written to OUTPUT-WORKER.bin
+  float initial = 0.5F;
+  /// Every such minibatch of the process fails its step: by Fail, by NaN, by leaving the loop, in
+  /// turn. 0: none.
+  uint64_t fail_every = 0;
+};
+
+/// What a record wants of a weight: a number that differs for all pairs.
+float Target(uint64_t number, size_t weight) {
+  const uint64_t mixed =
+      (number + 1) * 0x9E3779B97F4A7C15ULL ^ (weight + 1) * 0xC2B2AE3D27D4EB4FULL;
+  return static_cast<float>(mixed >> 40) / static_cast<float>(1 << 24);
+}
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const std::string value = argv[i + 1];
+    if (name == "--slow-us") options.slow_us = std::stoull(value);
+    if (name == "--slow-while") options.slow_while = value;
+    if (name == "--output") options.output = value;
+    if (name == "--fail-every") options.fail_every = std::stoull(value);
+    if (name == "--initial") options.initial = std::stof(value);
+  }
+  return options;
+}
+
+int Train(const Options& options) {
+  muster::Result<muster::Session> session =
+      muster::Session::Connect(muster::SessionOptions::FromEnvironment());
+  if (!session.ok()) {
+    std::fprintf(stderr, "%s\n", session.status().message().c_str());
+    return 1;
+  }
+  std::vector<float> weights(kWeights, options.initial);
+  std::array<int64_t, 1> updates{};
+  muster::Result<muster::Group> group = session->Group();
+  if (!group.ok()) {
+    std::fprintf(stderr, "%s\n", group.status().message().c_str());
+    return 1;
+  }
+  group->AddState("weights", std::span<float>(weights));
+  group->AddState("updates", std::span<int64_t>(updates));
+  const muster::SumBucket bucket = group->AddBucket("gradients", kWeights);
+  std::vector<float> gradient(kWeights);
+  uint64_t seen = 0;
+  while (auto step = group->NextStep()) {
+    for (muster::Minibatch& minibatch : step->Minibatches()) {
+      std::ranges::fill(gradient, 0.0F);
+      double loss = 0;
+      for (const std::string_view record : minibatch.records()) {
+        const uint64_t number = std::strtoull(std::string(record).c_str(), nullptr, 10);
+        for (size_t i = 0; i < kWeights; ++i) {
+          const float error = weights[i] - Target(number, i);
+          gradient[i] += std::tanh(error);
+          loss += std::abs(error);
+        }
+      }
+      if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
+        muster::SleepFor(std::chrono::microseconds(options.slow_us));
+      }
+      minibatch.Metric("loss", loss / kWeights, static_cast<double>(minibatch.records().size()));
+      const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
+      const uint64_t way = fails ? seen / options.fail_every % 3 : 0;
+      if (fails && way == 0) step->Fail("the test fails it");
+      if (fails && way == 1) gradient[7] = std::nanf("");
+      if (!minibatch.evaluate()) step->Add(bucket, gradient);
+      if (fails && way == 2) break;
+    }
+    const auto records = static_cast<float>(step->records());
+    step->Commit([&] {
+      const std::span<const float> sum = step->Sum(bucket);
+      for (size_t i = 0; i < kWeights; ++i) weights[i] -= 0.25F * sum[i] / records;
+      ++updates[0];
+    });
+  }
+  const int code = session->Finish();
+  if (code == 0) {
+    const char* name = std::getenv("MUSTER_NODE");
+    std::ofstream file(options.output + "-" + (name == nullptr ? "worker" : name) + ".bin",
+                       std::ios::binary);
+    file.write(reinterpret_cast<const char*>(weights.data()), kWeights * sizeof(float));
+    file.write(reinterpret_cast<const char*>(updates.data()), sizeof(int64_t));
+  }
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return Train(Parse(argc, argv));
+}

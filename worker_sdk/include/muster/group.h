@@ -1,0 +1,204 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "muster/export.h"
+#include "muster/minibatch.h"
+#include "muster/session.h"
+#include "muster/status.h"
+
+namespace muster {
+
+namespace internal {
+class GroupImpl;
+class GroupStepImpl;
+}  // namespace internal
+
+/// Synchronous training: a job with `spec.group`. All members of the group have the same state, and
+/// change it together, step by step. A step is a shard: its minibatches are divided among the
+/// members, their gradients are summed, and every member applies the same sums to its state.
+/// Members may die and join at any time. Every minibatch is in exactly one step that was applied.
+///
+///   muster::Group group = session.Group().value();
+///   muster::SumBucket bucket = group.AddBucket("gradients", weights.size());
+///   group.AddState("weights", std::span(weights));
+///   while (auto step = group.NextStep()) {
+///     for (muster::Minibatch& batch : step->Minibatches()) {
+///       ...
+///       step->Add(bucket, gradient);
+///       batch.Metric("loss", loss, records);
+///     }
+///     step->Commit([&] {
+///       std::span<const float> sum = step->Sum(bucket);
+///       for (size_t i = 0; i < weights.size(); ++i) {
+///         weights[i] -= learning_rate * sum[i] / step->records();
+///       }
+///     });
+///   }
+///   return session.Finish();
+///
+/// "The session fails" means the same as in muster/minibatch.h: the call cannot work, whatever the
+/// data. Group::status() says why, NextStep() returns nullopt, and Session::Finish() returns 1.
+
+/// How the elements of a bucket are added. A value; thread-compatible.
+enum class SumType : uint8_t {
+  /// Each minibatch's gradient is rounded to a multiple of 2^-fraction_bits, and these are added as
+  /// integers. So the sum has the same bits whoever computes which minibatch, and in which order: a
+  /// run in which members die ends with the same weights as a run without. 8 bytes per element.
+  kFixedPoint,
+  /// float32 additions. Two runs with other members differ in the last bits. 4 bytes per element.
+  kFloat32,
+  /// A member adds its minibatches in float32. Between members, sums are bfloat16 with 8 bits of
+  /// precision. 2 bytes per element.
+  kBfloat16,
+};
+struct SumOptions {
+  SumType type = SumType::kFixedPoint;
+  /// Of kFixedPoint, 0 to 40. Rounding changes an element by at most 2^-(fraction_bits + 1) per
+  /// minibatch, and a minibatch's gradient must be below 2^(50 - fraction_bits): with 24 bits,
+  /// 3e-8 and 6.7e7.
+  uint32_t fraction_bits = 24;
+};
+
+/// A handle of a bucket; small and cheap to copy. Use it only with the group that made it.
+/// Thread-safe (immutable).
+class MUSTER_EXPORT SumBucket {
+ public:
+  uint64_t elements() const { return elements_; }
+
+ private:
+  friend class Group;
+  friend class GroupStep;
+  SumBucket(uint32_t index, uint64_t elements) : index_(index), elements_(elements) {}
+  uint32_t index_;
+  uint64_t elements_;
+};
+
+/// One step. Not thread-safe: it belongs to the thread that called NextStep, except for Add. At
+/// most one step exists at a time, and it must not outlive its group.
+class MUSTER_EXPORT GroupStep {
+ public:
+  /// The number of the step in the job, counted from 1 over all steps, evaluations included.
+  uint64_t step() const;
+  /// The epoch of the step's data, counted from 0.
+  uint32_t epoch() const;
+  /// True for data of a dataset of mode `evaluate`. Such a step has no sums: if you call Add, the
+  /// session fails, and Commit does not call `apply`. Only the metrics of its minibatches count.
+  bool evaluate() const;
+  /// The records of the whole step, over all members: divide by it to get the mean gradient.
+  uint64_t records() const;
+  /// The minibatches of this member, for a loop; see Shard::Minibatches. There may be none: the
+  /// member replays a step that happened before it joined, or there are more members than
+  /// minibatches. The loop ends early if its gradients are of no use any more. Inside the loop,
+  /// Minibatch::Need, Pull and Push fail the session, and Minibatch::Commit does nothing.
+  MinibatchRange Minibatches(Prepare prepare = nullptr);
+
+  /// Adds the gradient of the loop's current minibatch to a bucket, `[elements] float32`: the sum
+  /// over the minibatch's records, not the mean. Copies it, and never blocks for other members.
+  /// Call it at most once per minibatch and bucket; a minibatch without a call adds zeros.
+  ///
+  /// A bucket is summed among the members as soon as it has the last minibatch of this member. So
+  /// call Add for the last layers of a model while the backward pass still computes the first ones,
+  /// and give each group of layers a bucket of some MiB.
+  ///
+  /// If an element is NaN, infinite, or too large for the bucket's type, the step fails like with
+  /// Fail; the reason names the bucket and the element. If the size is wrong, if the bucket has the
+  /// minibatch already, or outside of the loop, the session fails. Several threads may call Add for
+  /// different buckets at once.
+  void Add(const SumBucket& bucket, std::span<const float> gradient);
+
+  /// Ends the step: waits until every member has the sums and the master has written the step to
+  /// its journal. Then calls `apply` on this thread, once, and returns true: the step has happened.
+  ///
+  /// Returns false without calling `apply` if it has not happened yet, because a member joined or
+  /// died, or a step failed. NextStep then returns the same step again, with those minibatches that
+  /// this member has not computed yet. The library keeps the gradients of the others, and their
+  /// metrics. It also returns false if the group is over for this process: NextStep then returns
+  /// nullopt.
+  ///
+  /// `apply` changes the registered state. It may depend on nothing but the registered state,
+  /// Sum(), records(), step() and epoch(), because a member that joins calls it for steps whose
+  /// data it has never seen, and must come to the same bits. So no random numbers without a seed
+  /// from step(), no threads whose order matters, and no counters outside of the state. The state
+  /// must not change anywhere else. `apply` must not throw.
+  ///
+  /// Blocks, with a line on stderr after 2 s that says what it waits for. A second call returns
+  /// what the first one did.
+  bool Commit(const std::function<void()>& apply);
+  /// The sum of a bucket over all minibatches of the step, `[elements] float32`. Only in `apply`,
+  /// and valid until it returns; anywhere else, the session fails, and the span is empty.
+  std::span<const float> Sum(const SumBucket& bucket) const;
+  /// Reports that the trainer failed on this step. Its gradients of the step are dropped, and all
+  /// members try the step again. After spec.leases.failuresMax failures, the shard is FAILED, and
+  /// the step goes on with the next one. The loop ends, and Commit returns false. Idempotent. A
+  /// step that is destroyed without Commit has failed, too.
+  void Fail(std::string_view reason);
+
+  explicit GroupStep(std::unique_ptr<internal::GroupStepImpl> impl);
+  GroupStep(GroupStep&&) noexcept;
+  GroupStep& operator=(GroupStep&&) noexcept;
+  ~GroupStep();
+
+ private:
+  std::unique_ptr<internal::GroupStepImpl> impl_;
+};
+
+/// This process's part in the group of its job: Session::Group makes it. Not thread-safe, except
+/// for status(). It must not outlive its session.
+///
+/// First register all buckets and all state, in the same order in every member, with the same
+/// names, types and sizes. A process whose registrations differ from those of the group is refused:
+/// the session fails with the first difference.
+class MUSTER_EXPORT Group {
+ public:
+  /// Registers a bucket of `elements` float32 gradients. `name` has 1 to 256 bytes;
+  /// buckets and state share the names. The session fails if the name is not valid or taken, if
+  /// there are no elements or more than 2^34, if an option is invalid, if it is the 65537th bucket
+  /// or piece of state, or after the first NextStep. You may still use the handle; its calls do
+  /// nothing.
+  SumBucket AddBucket(std::string_view name, uint64_t elements, SumOptions options = {});
+  /// Registers a piece of the state: weights, the optimizer's moments, counters. Everything that
+  /// `apply` reads and changes must be registered, because this is what joining members copy and
+  /// what checkpoints contain. The memory stays the caller's. It must stay where it is as long as
+  /// the group exists, and the library reads and writes it only inside NextStep and Commit, or
+  /// while the state does not change. An empty span is allowed. Names and errors are those of
+  /// AddBucket.
+  void AddState(std::string_view name, std::span<float> values);
+  void AddState(std::string_view name, std::span<double> values);
+  void AddState(std::string_view name, std::span<int64_t> values);
+  void AddState(std::string_view name, std::span<std::byte> values);
+
+  /// The next step. The first call takes the state as it is then for the initial state; make it
+  /// from the job's seed, so that it is the same in every process. A process whose initial state
+  /// differs from that of the group copies the group's. The first call also connects to the other
+  /// members. A process that joins later copies the state in here, and then gets the steps that it
+  /// has missed since, without minibatches.
+  ///
+  /// Blocks while there is no step, for example while the group has fewer members than it needs,
+  /// with a line on stderr after 2 s that says why. Returns nullopt if the job is over or drains,
+  /// if this worker leaves (Session::Leave, at the end of a step), or if the session failed.
+  ///
+  /// The step before must have been committed, or Commit must have returned false; otherwise it
+  /// fails as with GroupStep::Fail.
+  std::optional<GroupStep> NextStep();
+
+  /// Why the group or its session failed; OK if it did not. Thread-safe.
+  Status status() const;
+
+  explicit Group(std::unique_ptr<internal::GroupImpl> impl);
+  Group(Group&&) noexcept;
+  Group& operator=(Group&&) noexcept;
+  /// Leaves the group. Its members go on without this process.
+  ~Group();
+
+ private:
+  std::unique_ptr<internal::GroupImpl> impl_;
+};
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+namespace muster::sdk {
+
+/// Where a file lies on this machine that the master calls `path`. `rule`: "THERE=HERE", or empty.
+/// Only paths below the folder THERE change. Pure.
+inline std::string PathHere(const std::string& rule, const std::string& path) {
+  const size_t equals = rule.find('=');
+  if (equals == std::string::npos || equals == 0) return path;
+  const std::string there = rule.substr(0, equals);
+  const bool below = path.starts_with(there) &&
+                     (there.back() == '/' || path.substr(there.size()).starts_with('/'));
+  return below ? rule.substr(equals + 1) + path.substr(there.size()) : path;
+}
+
+}  // namespace muster::sdk

@@ -1,0 +1,299 @@
+// The thread of a group that copies: its own state for others and for checkpoints, and what others
+// have into its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/checksum/crc32c.h"
+#include "base/status.h"
+#include "worker_sdk/readers/data_root.h"
+#include "worker_sdk/session/group_impl.h"
+#include "worker_sdk/session/stripe_files.h"
+
+namespace muster::internal {
+namespace {
+
+constexpr std::chrono::seconds kStoreAgain{1};
+constexpr std::chrono::milliseconds kLookIfWanted{100};
+constexpr size_t kPieceBytes = size_t{4} << 20;
+
+}  // namespace
+
+/// Guarded by the group's mutex, apart from `clients`.
+struct GroupImpl::Fetches {
+  uint32_t pending = 0;
+  absl::Status failed;  // the first error
+  std::vector<std::unique_ptr<collectives::StateClient>> clients;
+};
+
+std::string GroupImpl::Directory() const {
+  return sdk::PathHere(session_->options().data_root, session_->job().group_directory);
+}
+
+void GroupImpl::RunCopies() {
+  uint64_t seen = 0;
+  std::optional<TimePoint> again;
+  while (AwaitNews(&seen, again)) {
+    again.reset();
+    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead()) {
+    }
+    MutexLock lock(&mutex_);
+    if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
+  }
+}
+
+bool GroupImpl::ReadAhead() {
+  ShardWork work;
+  {
+    MutexLock lock(&mutex_);
+    const std::optional<ShardWork>& ahead = core_->view().ahead;
+    // To wait for records of a topic would hold up the copies.
+    if (OverLocked() || !ahead.has_value() || ahead->stream.has_value() || *ahead == ahead_work_) {
+      return false;
+    }
+    work = ahead_work_ = *ahead;
+    ahead_.reset();
+  }
+  // The trainer's thread says what is wrong, if it needs the shard.
+  const absl::StatusOr<SessionImpl::StepRecords> read = session_->ReadStep(work);
+  MutexLock lock(&mutex_);
+  if (read.ok()) ahead_ = *read;
+  return true;
+}
+
+// ---- captures ----
+
+bool GroupImpl::TakeCapture() {
+  std::optional<sdk::CaptureOrder> order;
+  {
+    MutexLock lock(&mutex_);
+    if (!OverLocked()) order = core_->TakeCapture();
+  }
+  if (!order.has_value()) return false;
+  auto capture = std::make_shared<Capture>();
+  capture->order = *order;
+  capture->bytes = memory_.Copy(order->stripe, order->stripes);
+  capture->crc = Crc32c(capture->bytes);
+  MutexLock lock(&mutex_);
+  capture_ = capture;
+  to_store_ = !order->object_prefix.empty();
+  no_store_before_ = clock_.Now();
+  core_->OnCaptured({order->stripe, capture->bytes.size(), capture->crc, ""});
+  Signal();
+  return true;
+}
+
+bool GroupImpl::StoreCapture() {
+  std::shared_ptr<const Capture> capture;
+  {
+    MutexLock lock(&mutex_);
+    if (OverLocked() || !to_store_ || clock_.Now() < no_store_before_) return false;
+    capture = capture_;
+  }
+  const std::string object =
+      fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
+  const absl::Status stored = StoreStripe(Directory(), object, capture->bytes);
+  MutexLock lock(&mutex_);
+  to_store_ = !stored.ok() && core_->view().capture.has_value();
+  if (stored.ok()) {
+    core_->OnStored(capture->order.label, object);
+  } else {
+    std::fprintf(stderr, "muster: a piece of the group's state cannot be stored: %s\n",
+                 std::string(Message(stored)).c_str());
+    no_store_before_ = clock_.Now() + kStoreAgain;
+  }
+  Signal();
+  return true;
+}
+
+absl::StatusOr<collectives::LentBytes> GroupImpl::Stripe(StateLabel label, uint32_t stripe) {
+  MutexLock lock(&mutex_);
+  if (capture_ != nullptr && capture_->order.label == label && capture_->order.stripe == stripe) {
+    return collectives::LentBytes{capture_, capture_->bytes};
+  }
+  return absl::NotFoundError("this member does not hold that piece of the state");
+}
+
+absl::StatusOr<collectives::LentBytes> GroupImpl::KeptSum(LineageNumber lineage, StepNumber step,
+                                                          uint32_t bucket) {
+  MutexLock lock(&mutex_);
+  for (const std::shared_ptr<SummedStep>& sums : kept_) {
+    if (sums->after != StateLabel{lineage, step}) continue;
+    // After the buckets come the facts.
+    if (bucket == gradients_->size()) return collectives::LentBytes{sums, sums->facts.bytes()};
+    if (bucket < sums->size()) return collectives::LentBytes{sums, sums->encoded(bucket)};
+  }
+  return absl::NotFoundError("this member does not keep that sum");
+}
+
+void GroupImpl::PruneKept() {
+  const std::optional<StepNumber> after = core_->SumsKeptAfter();
+  const LineageNumber lineage = core_->view().lineage;
+  std::erase_if(kept_, [&](const std::shared_ptr<SummedStep>& sums) {
+    return !after.has_value() || sums->after.step <= *after || sums->after.lineage != lineage;
+  });
+}
+
+// ---- transfers ----
+
+bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
+  std::optional<sdk::GroupTransfer> transfer;
+  {
+    MutexLock lock(&mutex_);
+    // The trainer may read its state whenever it is not in the library.
+    if (OverLocked() || !trainer_waits_) return false;
+    transfer = core_->TakeTransfer(clock_.Now());
+    *again = core_->NextTransfer();
+  }
+  if (!transfer.has_value()) return false;
+  absl::Status status;
+  std::shared_ptr<SummedStep> sums;
+  if (transfer->kind == sdk::GroupTransfer::Kind::kCopyState) {
+    status = CopyState(transfer->source);
+  } else {
+    absl::StatusOr<std::shared_ptr<SummedStep>> fetched = FetchSums(*transfer);
+    status = fetched.status();
+    if (fetched.ok()) sums = *std::move(fetched);
+  }
+  MutexLock lock(&mutex_);
+  if (sums != nullptr) {
+    fetched_ = sums;
+    core_->OnSumFetched(transfer->step);
+  } else if (status.ok()) {
+    core_->OnStateCopied(transfer->source.label);
+  } else if (sums == nullptr && absl::IsNotFound(status) &&
+             transfer->kind == sdk::GroupTransfer::Kind::kFetchSum) {
+    core_->OnSumMissing(transfer->step);
+  } else {
+    if (!absl::IsAborted(status)) trouble_ = Message(status);
+    core_->OnTransferFailed(clock_.Now());
+  }
+  *again = core_->NextTransfer();
+  Signal();
+  return true;
+}
+
+collectives::StateClient::Done GroupImpl::Counted(Fetches* fetches) {
+  {
+    MutexLock lock(&mutex_);
+    ++fetches->pending;
+  }
+  return [this, fetches](const absl::Status& status) {
+    MutexLock lock(&mutex_);
+    --fetches->pending;
+    if (fetches->failed.ok()) fetches->failed = status;
+    Signal();
+  };
+}
+
+absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    while (fetches->pending > 0 && fetches->failed.ok() && !OverLocked() &&
+           core_->transfer_wanted()) {
+      changed_.WaitFor(&mutex_, kLookIfWanted);
+    }
+    status = fetches->failed;
+    if (status.ok() && fetches->pending > 0) {
+      status = absl::AbortedError("the transfer is not wanted any more");
+    }
+  }
+  // Waits for callbacks, which take the mutex.
+  fetches->clients.clear();
+  return status;
+}
+
+absl::Status GroupImpl::CopyState(const StateSource& source) {
+  const auto count = static_cast<uint32_t>(source.stripes.size());
+  if (count == 0 || source.holders.size() != count) {
+    return absl::InvalidArgumentError(
+        "the master names a state without pieces, or without holders");
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t bytes = memory_.StripeAt(i, count).second;
+    if (source.stripes[i].bytes == bytes && source.stripes[i].stripe == i) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("piece {} of {} of the state has {} bytes here, not {}", i, count, bytes,
+                    source.stripes[i].bytes));
+  }
+  Fetches fetches;
+  const absl::Status begun = FetchStripes(source, &fetches);
+  const absl::Status fetched = AwaitFetches(&fetches);
+  MUSTER_RETURN_IF_ERROR(begun);
+  MUSTER_RETURN_IF_ERROR(fetched);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (memory_.StripeDigest(i, count) == source.stripes[i].crc) continue;
+    return absl::DataLossError(
+        fmt::format("piece {} of {} of the state after step {} has come damaged", i, count,
+                    source.label.step.value()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches) {
+  const auto count = static_cast<uint32_t>(source.stripes.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    const StateStripe& stripe = source.stripes[i];
+    if (source.holders[i].worker.empty()) {
+      MUSTER_ASSIGN_OR_RETURN(const std::string stored,
+                              LoadStripe(Directory(), stripe.object, stripe.bytes));
+      memory_.Fill(i, count, std::as_bytes(std::span(stored)));
+      continue;
+    }
+    std::unique_ptr<collectives::StateClient>& client =
+        fetches->clients.emplace_back(collectives::StateClient::Start(
+            {.holder = source.holders[i], .listener = listener_.get()}));
+    uint64_t offset = 0;
+    for (const std::span<std::byte> piece : memory_.Pieces(i, count, kPieceBytes)) {
+      client->FetchStripe(source.label, i, offset, piece, Counted(fetches));
+      offset += piece.size();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSums(
+    const sdk::GroupTransfer& transfer) {
+  absl::Status other_trouble;
+  for (const GroupMember& holder : transfer.holders) {
+    absl::StatusOr<std::shared_ptr<SummedStep>> sums = FetchSumsFrom(transfer, holder);
+    if (sums.ok() || absl::IsAborted(sums.status())) return sums;
+    if (!absl::IsNotFound(sums.status())) other_trouble = sums.status();
+  }
+  MUSTER_RETURN_IF_ERROR(other_trouble);
+  return absl::NotFoundError(
+      fmt::format("no member keeps the sums of step {}", transfer.step.value()));
+}
+
+absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
+    const sdk::GroupTransfer& transfer, const GroupMember& holder) {
+  Fetches asked, fetched;
+  StepFacts facts;
+  const auto connect = [&](Fetches* fetches) {
+    return fetches->clients
+        .emplace_back(
+            collectives::StateClient::Start({.holder = holder, .listener = listener_.get()}))
+        .get();
+  };
+  const auto buckets = static_cast<uint32_t>(layout().size());
+  connect(&asked)->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(),
+                            Counted(&asked));
+  MUSTER_RETURN_IF_ERROR(AwaitFetches(&asked));
+  auto sums = std::make_shared<SummedStep>(&layout(), facts.evaluate != 0);
+  sums->after = {transfer.lineage, transfer.step};
+  sums->facts = facts;
+  if (sums->size() == 0) return sums;
+  collectives::StateClient* const client = connect(&fetched);
+  for (uint32_t bucket = 0; bucket < buckets; ++bucket) {
+    client->FetchSum(transfer.lineage, transfer.step, bucket, sums->encoded(bucket),
+                     Counted(&fetched));
+  }
+  MUSTER_RETURN_IF_ERROR(AwaitFetches(&fetched));
+  MUSTER_RETURN_IF_ERROR(sums->Decode(layout()));
+  return sums;
+}
+
+}  // namespace muster::internal

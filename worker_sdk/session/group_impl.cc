@@ -1,0 +1,316 @@
+#include "worker_sdk/session/group_impl.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/address.h"
+#include "base/status.h"
+#include "worker_sdk/session/group_step.h"
+#include "worker_sdk/session/waiting.h"
+
+namespace muster::internal {
+namespace {
+
+using Kind = sdk::TrainerTask::Kind;
+
+constexpr std::chrono::milliseconds kLookEvery{250};
+constexpr std::chrono::seconds kReadPause{1};
+
+GroupDtype DtypeOf(SumType type) {
+  switch (type) {
+    case SumType::kFixedPoint:
+      return GroupDtype::kFixedPoint;
+    case SumType::kFloat32:
+      return GroupDtype::kFloat32;
+    case SumType::kBfloat16:
+      return GroupDtype::kBfloat16;
+  }
+  // No enumerator; GroupTensors refuses it.
+  return GroupDtype::kBytes;
+}
+
+}  // namespace
+
+uint32_t GroupImpl::AddBucket(std::string_view name, uint64_t elements, const SumOptions& options) {
+  MutexLock lock(&mutex_);
+  absl::StatusOr<uint32_t> bucket =
+      tensors_.AddBucket(name, elements, DtypeOf(options.type), options.fraction_bits);
+  FailLocked(bucket.status());
+  return bucket.ok() ? *bucket : 0;
+}
+
+void GroupImpl::AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
+                         std::span<std::byte> memory) {
+  MutexLock lock(&mutex_);
+  FailLocked(tensors_.AddState(name, dtype, elements, memory));
+}
+
+void GroupImpl::FailLocked(absl::Status status) {
+  if (status.ok() || !failure_.ok()) return;
+  failure_ = std::move(status);
+  if (session_ != nullptr) session_->ProgramError(std::string(Message(failure_)));
+  Signal();
+}
+
+void GroupImpl::Signal() {
+  ++events_;
+  changed_.SignalAll();
+}
+
+void GroupImpl::ProgramError(std::string message) {
+  MutexLock lock(&mutex_);
+  FailLocked(absl::InvalidArgumentError(message));
+}
+
+absl::Status GroupImpl::status() const {
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+  }
+  return session_ == nullptr ? absl::OkStatus() : session_->status();
+}
+
+sdk::GroupTensors GroupImpl::tensors() const {
+  MutexLock lock(&mutex_);
+  return tensors_;
+}
+
+GroupImpl::~GroupImpl() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    Signal();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  reducer_.reset();
+  listener_.reset();
+}
+
+collectives::ListenerOptions GroupImpl::ListenerOptionsHere() const {
+  const SessionOptions& own = session_->options();
+  collectives::ListenerOptions options;
+  options.job_id = session_->job().job_id;
+  options.worker = own.worker_name;
+  options.incarnation = session_->incarnation();
+  // Beside the slot file, where only this worker's processes write.
+  if (!own.slot_file.empty()) options.unix_path = own.slot_file + ".group";
+  const absl::StatusOr<std::string> host = LocalAddressTowards(own.master_address);
+  if (host.ok()) options.host = options.advertise = *host;
+  options.tls_server = session_->tls().members_accept;
+  options.tls_client = session_->tls().members_connect;
+  return options;
+}
+
+absl::Status GroupImpl::Begin() {
+  collectives::ListenerOptions options = ListenerOptionsHere();
+  options.provider = this;
+  MUSTER_ASSIGN_OR_RETURN(listener_, collectives::Listener::Start(std::move(options)));
+  MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  tensors_.Close();
+  MUSTER_ASSIGN_OR_RETURN(gradients_, sdk::GradientSums::Create(tensors_.tensors()));
+  if (gradients_->size() == 0) {
+    return absl::InvalidArgumentError(
+        "the group has no bucket: call Group::AddBucket before the first NextStep");
+  }
+  memory_ = GroupMemory(tensors_.memory());
+  core_.emplace(sdk::MemberCore::Options{
+      .worker = session_->options().worker_name,
+      .incarnation = session_->incarnation(),
+      .introduction = {tensors_.tensors(), memory_.Digest(), listener_->addresses()}});
+  return absl::OkStatus();
+}
+
+std::unique_ptr<GroupStepImpl> GroupImpl::NextStep() {
+  if (session_ == nullptr) return nullptr;
+  if (listener_ == nullptr) {
+    const absl::Status begun = Begin();
+    if (!begun.ok()) {
+      MutexLock lock(&mutex_);
+      FailLocked(begun);
+      return nullptr;
+    }
+    StartThreads();
+  }
+  while (true) {
+    sdk::TrainerTask task = AwaitTask();
+    if (task.kind == Kind::kCompute) {
+      std::unique_ptr<GroupStepImpl> step = BeginStep(task);
+      if (step != nullptr) return step;
+    } else if (task.kind == Kind::kEnd) {
+      session_->EndGroup();
+      return nullptr;
+    } else if (task.kind == Kind::kRestart) {
+      ProgramError(
+          "the state of this process was overwritten, and no other process has it: the process "
+          "must begin again");
+      return nullptr;
+    } else {
+      std::shared_ptr<SummedStep> sums = SumsOf(task);
+      if (sums->facts.evaluate == 0) {
+        return std::make_unique<GroupStepImpl>(this, std::move(task), std::move(sums));
+      }
+      Applied(sums);
+    }
+  }
+}
+
+sdk::TrainerTask GroupImpl::AwaitTask() {
+  if (put_back_.has_value()) return *std::exchange(put_back_, std::nullopt);
+  sdk::TrainerTask task{.kind = Kind::kEnd};
+  session_->WaitsForGroup(true);
+  MutexLock lock(&mutex_);
+  trainer_waits_ = true;
+  sdk::WaitingLines lines(clock_.Now());
+  bool said = false;
+  while (true) {
+    task.kind = Kind::kEnd;
+    if (OverLocked() || !session_->status().ok()) break;
+    if (session_->leaving()) core_->Leave();
+    task = core_->NextTask();
+    if (task.kind != Kind::kWait) break;
+    // Copies of the state may begin now.
+    if (!std::exchange(said, true)) Signal();
+    const uint64_t seen = events_;
+    while (events_ == seen && changed_.WaitFor(&mutex_, kLookEvery)) {
+    }
+    const TimePoint now = clock_.Now();
+    if (!lines.Due(now)) continue;
+    const std::string& waits = trouble_.empty() ? core_->view().waits : trouble_;
+    std::fprintf(stderr, "muster: waiting for the group (%lld s)%s%s\n", lines.seconds(now),
+                 waits.empty() ? "" : ": ", waits.c_str());
+  }
+  if (task.kind == Kind::kEnd && core_.has_value() && !core_->refused().empty()) {
+    FailLocked(absl::FailedPreconditionError(std::string(core_->refused())));
+  }
+  trainer_waits_ = false;
+  Signal();
+  session_->WaitsForGroup(false);
+  return task;
+}
+
+std::unique_ptr<GroupStepImpl> GroupImpl::BeginStep(const sdk::TrainerTask& task) {
+  const absl::StatusOr<SessionImpl::StepRecords> read = Read(task.work.work);
+  if (!read.ok()) {
+    ReadFailed(task, read.status());
+    return nullptr;
+  }
+  BeginRun(task);
+  return std::make_unique<GroupStepImpl>(this, task, *read, metrics_);
+}
+
+absl::StatusOr<SessionImpl::StepRecords> GroupImpl::Read(const ShardWork& work) {
+  if (read_.has_value() && read_work_ == work) return *read_;
+  read_.reset();
+  {
+    MutexLock lock(&mutex_);
+    if (ahead_.has_value() && ahead_work_ == work) read_ = std::exchange(ahead_, std::nullopt);
+  }
+  read_work_ = work;
+  if (read_.has_value()) return *read_;
+  MUSTER_ASSIGN_OR_RETURN(read_, session_->ReadStep(work));
+  return *read_;
+}
+
+void GroupImpl::ReadFailed(const sdk::TrainerTask& task, const absl::Status& why) {
+  if (absl::IsCancelled(why)) return;
+  std::string reason(Message(why));
+  std::fprintf(stderr, "muster: %s\n", reason.c_str());
+  if (absl::IsResourceExhausted(why)) {
+    // Not the shard's fault, and it may pass.
+    MutexLock lock(&mutex_);
+    const TimePoint until = clock_.Now() + kReadPause;
+    while (!OverLocked() && clock_.Now() < until) {
+      changed_.WaitFor(&mutex_, until - clock_.Now());
+    }
+    return;
+  }
+  // A file that differs from the indexed one does so at every member.
+  const bool fatal = absl::IsFailedPrecondition(why) || absl::IsNotFound(why);
+  FailStep(task, std::move(reason), fatal);
+}
+
+void GroupImpl::BeginRun(const sdk::TrainerTask& task) {
+  if (metrics_run_ != task.run) metrics_ = ShardMetrics();
+  metrics_run_ = task.run;
+  MutexLock lock(&mutex_);
+  // A sum of an earlier run may still be read. Its attempt is over, so it soon ends.
+  while (gradients_->run() != task.run && pending_ > 0 && !OverLocked()) {
+    changed_.WaitFor(&mutex_, kLookEvery);
+  }
+  if (pending_ == 0) gradients_->Begin(task.run);
+}
+
+bool GroupImpl::StartMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch) {
+  if (!session_->StartStepMinibatch(task.work.token)) return false;
+  MutexLock lock(&mutex_);
+  if (OverLocked() || !core_->StartMinibatch(task.run, minibatch)) return false;
+  minibatch_began_ = clock_.Now();
+  return true;
+}
+
+void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch,
+                             const ShardMetrics& metrics) {
+  if (metrics_run_ == task.run) metrics_ = metrics;
+  MutexLock lock(&mutex_);
+  gradients_->End(task.run, minibatch);
+  const auto took = clock_.Now() - minibatch_began_;
+  core_->OnMinibatch(task.run, minibatch,
+                     std::chrono::duration_cast<std::chrono::microseconds>(took));
+  Signal();
+}
+
+void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
+  MutexLock lock(&mutex_);
+  core_->OnComputed(task.run, metrics_);
+  Signal();
+}
+
+void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal) {
+  MutexLock lock(&mutex_);
+  core_->OnTrainerFailed(task.run, std::move(reason), fatal);
+  Signal();
+}
+
+absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
+                            std::span<const float> gradient) {
+  MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(gradients_->Add(task.run, minibatch, bucket, gradient));
+  Signal();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
+  std::shared_ptr<SummedStep> sums;
+  {
+    MutexLock lock(&mutex_);
+    const StateLabel after{core_->state()->lineage, task.step};
+    if (task.kind == Kind::kReplay) {
+      sums = fetched_;
+    } else if (task.evaluation) {
+      sums = std::make_shared<SummedStep>(&*gradients_, /*evaluate=*/true);
+    } else {
+      sums = sums_;
+    }
+    sums->after = after;
+  }
+  // A member without minibatches has not read the shard, and only a topic's has to be read.
+  if (sums->work.has_value() && sums->work->work.stream.has_value()) {
+    const absl::StatusOr<SessionImpl::StepRecords> read = Read(sums->work->work);
+    if (!read.ok()) ProgramError(std::string(Message(read.status())));
+    sums->facts.records = read.ok() ? read->records->records.size() : 0;
+  }
+  return sums;
+}
+
+void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {
+  MutexLock lock(&mutex_);
+  core_->OnApplied();
+  if (core_->SumsKeptAfter().has_value()) kept_.push_back(sums);
+  PruneKept();
+  Signal();
+}
+
+}  // namespace muster::internal

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "collectives/listener.h"
+#include "collectives/reducer.h"
+#include "collectives/state_client.h"
+#include "collectives/state_provider.h"
+#include "muster/group.h"
+#include "worker_sdk/groups/gradient_sums.h"
+#include "worker_sdk/groups/group_tensors.h"
+#include "worker_sdk/groups/member_core.h"
+#include "worker_sdk/groups/step_sums.h"
+#include "worker_sdk/session/group_memory.h"
+#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/summed_step.h"
+
+namespace muster::internal {
+
+class GroupStepImpl;
+
+/// A process's part in the group of its job: what the trainer has registered, and the shell of the
+/// MemberCore.
+///
+/// Threads: the trainer's; two that make exchanges, so that a call with news does not wait for the
+/// one that the master keeps; one that gives buckets to the Reducer; one that copies the state, its
+/// own for others and others' into it, and reads the next shard; the Listener's. One mutex guards
+/// the core and the sums. Nothing is sent, read or copied under it, apart from gradients that are
+/// added.
+///
+/// Registering and status() are thread-safe; NextStep and what a step calls belong to the trainer's
+/// thread, apart from Add.
+class GroupImpl final : private collectives::StateProvider {
+ public:
+  /// `session` outlives it. Without one, it only registers.
+  explicit GroupImpl(SessionImpl* session = nullptr) : session_(session) {}
+  /// Joins the threads.
+  ~GroupImpl() override;
+  GroupImpl(const GroupImpl&) = delete;
+  GroupImpl& operator=(const GroupImpl&) = delete;
+
+  /// The number of the bucket; 0 if the group has failed.
+  uint32_t AddBucket(std::string_view name, uint64_t elements, const SumOptions& options);
+  void AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
+                std::span<std::byte> memory);
+  absl::Status status() const;
+  /// A copy of what is registered.
+  sdk::GroupTensors tensors() const;
+
+  /// See Group::NextStep.
+  std::unique_ptr<GroupStepImpl> NextStep();
+
+  // ---- for the step in the trainer's hands ----
+
+  SessionImpl& session() const { return *session_; }
+  /// What the trainer's thread does next, never kWait: blocks, and says on stderr for what.
+  sdk::TrainerTask AwaitTask();
+  /// AwaitTask returns it again.
+  void PutBack(sdk::TrainerTask task) { put_back_ = std::move(task); }
+  /// False: the loop ends.
+  bool StartMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch);
+  /// `metrics`: of all minibatches of the run.
+  void EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch,
+                    const ShardMetrics& metrics);
+  /// The loop is over.
+  void EndLoop(const sdk::TrainerTask& task);
+  void FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal);
+  /// Errors as of GradientSums::Add.
+  absl::Status Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
+                   std::span<const float> gradient);
+  /// The sums of a kApply or kReplay; facts included.
+  std::shared_ptr<SummedStep> SumsOf(const sdk::TrainerTask& task);
+  /// The step of a kApply or kReplay is in the state.
+  void Applied(const std::shared_ptr<SummedStep>& sums);
+  /// A call that can never work: group and session fail with it.
+  void ProgramError(std::string message);
+
+ private:
+  // ---- group_impl.cc: the trainer's thread ----
+  absl::Status Begin();
+  collectives::ListenerOptions ListenerOptionsHere() const;
+  std::unique_ptr<GroupStepImpl> BeginStep(const sdk::TrainerTask& task);
+  /// The records of a step's shard, which are kept over its attempts.
+  absl::StatusOr<SessionImpl::StepRecords> Read(const ShardWork& work);
+  void ReadFailed(const sdk::TrainerTask& task, const absl::Status& why);
+  /// Room for the gradients of this run.
+  void BeginRun(const sdk::TrainerTask& task);
+  void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
+  bool OverLocked() const MUSTER_REQUIRES(mutex_) { return stopping_ || !failure_.ok(); }
+  /// For the types and sizes of the buckets, which never change.
+  const sdk::GradientSums& layout() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return *gradients_; }
+  /// Something has happened, and every thread looks what it has to do.
+  void Signal() MUSTER_REQUIRES(mutex_);
+
+  // ---- group_threads.cc: exchanges and sums ----
+  void StartThreads();
+  void RunExchanges();
+  bool CallDue(TimePoint now) MUSTER_REQUIRES(mutex_);
+  void OnExchanged(absl::StatusOr<GroupExchangeReply> reply);
+  void RunSums();
+  /// Each does one thing, if it is due; false: nothing is.
+  bool FollowRing();
+  bool GiveBuckets();
+  bool FinishSums();
+  void NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
+  void OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
+                const absl::Status& status, uint32_t crc);
+  /// Waits until something has happened since `seen`; false: the group ends.
+  bool AwaitNews(uint64_t* seen, std::optional<TimePoint> until = {});
+
+  // ---- group_copies.cc: captures, states and sums of others ----
+  /// A piece of the state that was copied between two steps.
+  struct Capture {
+    sdk::CaptureOrder order;
+    std::vector<std::byte> bytes;
+    uint32_t crc = 0;
+  };
+  /// Requests to members that are under way.
+  struct Fetches;
+  void RunCopies();
+  bool ReadAhead();
+  bool TakeCapture();
+  bool StoreCapture();
+  bool TakeTransfer(std::optional<TimePoint>* again);
+  absl::Status CopyState(const StateSource& source);
+  absl::Status FetchStripes(const StateSource& source, Fetches* fetches);
+  /// kNotFound: no holder has it.
+  absl::StatusOr<std::shared_ptr<SummedStep>> FetchSums(const sdk::GroupTransfer& transfer);
+  absl::StatusOr<std::shared_ptr<SummedStep>> FetchSumsFrom(const sdk::GroupTransfer& transfer,
+                                                            const GroupMember& holder);
+  /// Until all are answered; kAborted: the transfer is not wanted any more.
+  absl::Status AwaitFetches(Fetches* fetches);
+  collectives::StateClient::Done Counted(Fetches* fetches);
+  std::string Directory() const;
+  void PruneKept() MUSTER_REQUIRES(mutex_);
+  absl::StatusOr<collectives::LentBytes> Stripe(StateLabel label, uint32_t stripe) override;
+  absl::StatusOr<collectives::LentBytes> KeptSum(LineageNumber lineage, StepNumber step,
+                                                 uint32_t bucket) override;
+
+  SessionImpl* const session_;
+  const SystemClock clock_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  uint64_t events_ MUSTER_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
+  sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  // Made by the first NextStep; from then on, these two stay where they are.
+  std::optional<sdk::MemberCore> core_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<sdk::GradientSums> gradients_ MUSTER_GUARDED_BY(mutex_);
+  GroupMemory memory_;
+  std::unique_ptr<collectives::Listener> listener_;
+
+  // Exchanges.
+  uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;  // that are not answered
+  TimePoint no_call_before_ MUSTER_GUARDED_BY(mutex_){};
+  std::string trouble_ MUSTER_GUARDED_BY(mutex_);  // of the master, for waiting lines
+  /// The trainer's thread is inside of AwaitTask.
+  bool trainer_waits_ MUSTER_GUARDED_BY(mutex_) = false;
+
+  // Sums.
+  std::optional<sdk::GroupRing> ring_ MUSTER_GUARDED_BY(mutex_);  // of reducer_
+  std::unique_ptr<collectives::Reducer> reducer_;                 // of the thread for sums
+  /// Of the attempt and step that the members sum, or that is to be applied.
+  std::shared_ptr<SummedStep> sums_ MUSTER_GUARDED_BY(mutex_);
+  sdk::StepRunNumber sums_run_ MUSTER_GUARDED_BY(mutex_) = 0;
+  sdk::StepSums begun_ MUSTER_GUARDED_BY(mutex_);
+  /// Every bucket of sums_ is there.
+  std::optional<uint32_t> digest_ MUSTER_GUARDED_BY(mutex_);
+  /// Sums that the reducer still reads and writes.
+  uint32_t pending_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<SummedStep> fetched_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<SummedStep>> kept_ MUSTER_GUARDED_BY(mutex_);
+
+  // Copies.
+  std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
+  bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
+  TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
+
+  /// The shard that probably follows.
+  ShardWork ahead_work_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<SessionImpl::StepRecords> ahead_ MUSTER_GUARDED_BY(mutex_);
+
+  // Of the trainer's thread.
+  std::optional<sdk::TrainerTask> put_back_;
+  ShardWork read_work_;
+  std::optional<SessionImpl::StepRecords> read_;
+  sdk::StepRunNumber metrics_run_ = 0;
+  ShardMetrics metrics_;
+  TimePoint minibatch_began_{};
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace muster::internal

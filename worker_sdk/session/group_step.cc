@@ -1,0 +1,126 @@
+#include "worker_sdk/session/group_step.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace muster::internal {
+
+GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
+                             const SessionImpl::StepRecords& read, ShardMetrics metrics)
+    : group_(group), task_(std::move(task)) {
+  const StepWork& work = task_.work;
+  facts_ = {read.records->records.size(), work.shard.epoch.value(),
+            work.work.mode == DatasetMode::kEvaluate ? 1u : 0u};
+  sdk::ShardRun run;
+  run.grant.shard = work.shard;
+  run.grant.token = work.token;
+  run.grant.work = work.work;
+  for (const MinibatchSpan& span : task_.spans) {
+    for (uint32_t i = 0; i < span.count; ++i) {
+      run.minibatches.push_back(MinibatchIndex(span.first.value() + i));
+    }
+  }
+  shard_ =
+      std::make_unique<ShardImpl>(&group->session(), static_cast<StepLoop*>(this), std::move(run),
+                                  read.reader, read.records, std::move(metrics));
+  group_->session().slot().Enter(work.token);
+}
+
+GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
+                             std::shared_ptr<SummedStep> sums)
+    : group_(group), task_(std::move(task)), facts_(sums->facts), sums_(std::move(sums)) {}
+
+GroupStepImpl::~GroupStepImpl() {
+  if (computes() && !committed_.has_value()) Fail("the step was left without Commit");
+}
+
+bool GroupStepImpl::Start(MinibatchIndex minibatch) {
+  if (!failed_ && group_->StartMinibatch(task_, minibatch)) {
+    current_ = minibatch;
+    return true;
+  }
+  Complete();
+  return false;
+}
+
+void GroupStepImpl::End(MinibatchIndex minibatch, size_t records, const ShardMetrics& metrics) {
+  current_.reset();
+  group_->EndMinibatch(task_, minibatch, metrics);
+  group_->session().EndStepMinibatch(records, evaluate());
+}
+
+void GroupStepImpl::Complete() {
+  if (std::exchange(over_, true)) return;
+  current_.reset();
+  group_->session().slot().Leave(task_.work.token);
+  group_->EndLoop(task_);
+}
+
+void GroupStepImpl::Fail(const sdk::ShardFailure& failure) {
+  failed_ = true;
+  Complete();
+  group_->FailStep(task_, failure.reason, failure.fatal);
+}
+
+void GroupStepImpl::Fail(std::string_view reason) {
+  if (failed_ || committed_.has_value() || !computes()) return;
+  if (reason.empty()) reason = "the trainer gave no reason";
+  shard_->Fail(reason);  // does nothing if the loop is over
+  if (!failed_) Fail(sdk::ShardFailure{fmt::format("shard {}: {}", shard_->id(), reason)});
+}
+
+void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
+  const std::optional<MinibatchIndex> minibatch = current_;
+  if (!minibatch.has_value()) {
+    // After a failure, the loop is over without the trainer's doing.
+    if (!over_) group_->ProgramError("GroupStep::Add outside of the loop over Minibatches()");
+    return;
+  }
+  if (evaluate()) {
+    return group_->ProgramError(
+        "GroupStep::Add in an evaluation, which has no sums: check step.evaluate() before");
+  }
+  const absl::Status added = group_->Add(task_, *minibatch, bucket, gradient);
+  if (absl::IsInvalidArgument(added)) return group_->ProgramError(std::string(Message(added)));
+  // The next minibatch does not begin. Several threads may be here, so nothing else changes.
+  if (!added.ok()) {
+    group_->FailStep(task_, fmt::format("shard {}: {}", shard_->id(), Message(added)), false);
+  }
+}
+
+bool GroupStepImpl::Commit(const std::function<void()>& apply) {
+  if (committed_.has_value()) return *committed_;
+  if (computes()) {
+    if (!over_) Fail("the loop over the minibatches did not come to its end");
+    committed_ = false;
+    if (failed_) return false;
+    sdk::TrainerTask next = group_->AwaitTask();
+    if (next.kind != sdk::TrainerTask::Kind::kApply || next.step != task_.step) {
+      group_->PutBack(std::move(next));
+      return false;
+    }
+    sums_ = group_->SumsOf(next);
+  }
+  committed_ = true;
+  Apply(apply);
+  return true;
+}
+
+void GroupStepImpl::Apply(const std::function<void()>& apply) {
+  applying_ = true;
+  if (!evaluate()) apply();
+  applying_ = false;
+  group_->Applied(std::exchange(sums_, nullptr));
+}
+
+std::span<const float> GroupStepImpl::Sum(uint32_t bucket) const {
+  if (applying_ && bucket < sums_->size()) return sums_->floats(bucket);
+  group_->ProgramError("GroupStep::Sum outside of what is given to Commit");
+  return {};
+}
+
+}  // namespace muster::internal

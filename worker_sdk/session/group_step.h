@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "worker_sdk/session/group_impl.h"
+#include "worker_sdk/session/shard_impl.h"
+
+namespace muster::internal {
+
+/// A step in the trainer's hands: see GroupStep. Belongs to the trainer's thread, apart from Add.
+class GroupStepImpl final : private StepLoop {
+ public:
+  /// A step to compute. `metrics`: of the minibatches of the run that have been computed before.
+  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const SessionImpl::StepRecords& read,
+                ShardMetrics metrics);
+  /// A step that has happened, and is to be applied.
+  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, std::shared_ptr<SummedStep> sums);
+  /// Without Commit, it has failed.
+  ~GroupStepImpl() override;
+
+  uint64_t step() const { return task_.step.value(); }
+  uint32_t epoch() const { return static_cast<uint32_t>(facts_.epoch); }
+  bool evaluate() const { return facts_.evaluate != 0; }
+  uint64_t records() const { return facts_.records; }
+  /// The loop over the minibatches; null: there are none.
+  ShardImpl* shard() const { return shard_.get(); }
+  void Add(uint32_t bucket, std::span<const float> gradient);
+  bool Commit(const std::function<void()>& apply);
+  std::span<const float> Sum(uint32_t bucket) const;
+  void Fail(std::string_view reason);
+
+ private:
+  bool computes() const { return shard_ != nullptr; }
+  void Apply(const std::function<void()>& apply);
+
+  bool Start(MinibatchIndex minibatch) override;
+  void End(MinibatchIndex minibatch, size_t records, const ShardMetrics& metrics) override;
+  void Complete() override;
+  void Fail(const sdk::ShardFailure& failure) override;
+
+  GroupImpl* const group_;
+  sdk::TrainerTask task_;
+  StepFacts facts_;
+  std::shared_ptr<SummedStep> sums_;  // while it can be applied
+  std::optional<MinibatchIndex> current_;
+  bool over_ = false;  // the loop
+  bool failed_ = false;
+  bool applying_ = false;
+  std::optional<bool> committed_;
+  std::unique_ptr<ShardImpl> shard_;
+};
+
+}  // namespace muster::internal

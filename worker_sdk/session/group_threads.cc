@@ -1,0 +1,228 @@
+// The threads of a group that make exchanges with the master, and that sum with other members.
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "worker_sdk/control/control_client.h"
+#include "worker_sdk/readers/data_root.h"
+#include "worker_sdk/session/group_impl.h"
+
+namespace muster::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kCallTimeoutMin{2'000};
+constexpr milliseconds kPauseAfterError{100};
+constexpr milliseconds kLookAgain{250};
+
+}  // namespace
+
+void GroupImpl::StartThreads() {
+  const auto start = [this](const char* name, void (GroupImpl::*run)()) {
+    threads_.emplace_back([this, run] { (this->*run)(); });
+    pthread_setname_np(threads_.back().native_handle(), name);
+  };
+  start("muster-group-a", &GroupImpl::RunExchanges);
+  start("muster-group-b", &GroupImpl::RunExchanges);
+  start("muster-sums", &GroupImpl::RunSums);
+  start("muster-copies", &GroupImpl::RunCopies);
+}
+
+bool GroupImpl::AwaitNews(uint64_t* seen, std::optional<TimePoint> until) {
+  MutexLock lock(&mutex_);
+  while (!OverLocked() && events_ == *seen) {
+    const TimePoint now = clock_.Now();
+    if (until.has_value() && now >= *until) break;
+    changed_.WaitFor(&mutex_, until.has_value()
+                                  ? std::min<std::chrono::nanoseconds>(*until - now, kLookAgain)
+                                  : kLookAgain);
+  }
+  *seen = events_;
+  return !OverLocked();
+}
+
+// ---- exchanges ----
+
+bool GroupImpl::CallDue(TimePoint now) {
+  if (now < no_call_before_) return false;
+  return calls_ == 0 || (calls_ == 1 && core_->request_changed());
+}
+
+void GroupImpl::RunExchanges() {
+  sdk::ControlClient client(session_->options().master_address, session_->options().worker_name,
+                            JobOf(session_->job()), session_->tls().master);
+  while (true) {
+    GroupExchangeRequest request;
+    milliseconds timeout = kCallTimeoutMin;
+    {
+      MutexLock lock(&mutex_);
+      if (OverLocked()) return;
+      if (session_->leaving()) core_->Leave();
+      const TimePoint now = clock_.Now();
+      if (!CallDue(now)) {
+        const auto pause = std::max<std::chrono::nanoseconds>(no_call_before_ - now, {});
+        changed_.WaitFor(&mutex_, pause > pause.zero() ? pause : kLookAgain);
+        continue;
+      }
+      request = core_->Request();
+      ++calls_;
+      timeout = std::max(timeout, 4 * core_->view().heartbeat_interval);
+    }
+    OnExchanged(client.ExchangeGroup(request, timeout));
+  }
+}
+
+void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
+  const std::string& root = session_->options().data_root;
+  if (reply.ok() && !root.empty()) {
+    if (reply->work.has_value()) {
+      reply->work->work.path = sdk::PathHere(root, reply->work->work.path);
+    }
+    if (reply->ahead.has_value()) reply->ahead->path = sdk::PathHere(root, reply->ahead->path);
+  }
+  MutexLock lock(&mutex_);
+  --calls_;
+  if (reply.ok()) {
+    core_->OnReply(*reply);
+    trouble_.clear();
+    PruneKept();
+  } else if (sdk::IsPermanent(reply.status())) {
+    FailLocked(Annotate(reply.status(), "the master refuses this member"));
+  } else if (!absl::IsAlreadyExists(reply.status())) {
+    trouble_ = Message(reply.status());
+    no_call_before_ = clock_.Now() + kPauseAfterError;
+  }
+  Signal();
+}
+
+// ---- sums ----
+
+void GroupImpl::RunSums() {
+  uint64_t seen = 0;
+  while (AwaitNews(&seen)) {
+    while (FollowRing() || GiveBuckets() || FinishSums()) {
+    }
+  }
+  reducer_.reset();
+}
+
+bool GroupImpl::FollowRing() {
+  std::optional<sdk::GroupRing> ring;
+  {
+    MutexLock lock(&mutex_);
+    ring = core_->WantedRing();
+    if (OverLocked() || ring == ring_) return false;
+    ring_ = ring;
+    sums_run_ = 0;
+    digest_.reset();
+  }
+  // Waits for callbacks, which take the mutex.
+  reducer_.reset();
+  if (!ring.has_value()) return true;
+  collectives::ReducerOptions options;
+  options.lineage = ring->lineage;
+  options.attempt = ring->attempt;
+  options.rank = ring->rank;
+  options.members = ring->members;
+  options.listener = listener_.get();
+  reducer_ = collectives::Reducer::Start(std::move(options),
+                                         [this, attempt = ring->attempt](SuspectedMember member) {
+                                           MutexLock lock(&mutex_);
+                                           core_->OnSumFailed(attempt, std::move(member));
+                                           Signal();
+                                         });
+  return true;
+}
+
+void GroupImpl::NewSums(const sdk::WantedSum& wanted) {
+  const StepWork& work = *core_->view().work;
+  sums_ = std::make_shared<SummedStep>(&*gradients_, /*evaluate=*/false);
+  sums_->attempt = wanted.attempt;
+  sums_->after = {core_->view().lineage, wanted.step};
+  sums_->work = work;
+  sums_->facts.records = work.work.record_count;
+  sums_->facts.epoch = work.shard.epoch.value();
+  sums_run_ = wanted.run;
+  digest_.reset();
+}
+
+bool GroupImpl::GiveBuckets() {
+  struct Given {
+    uint32_t bucket;
+    GroupDtype dtype;
+    std::span<const std::byte> in;
+  };
+  std::vector<Given> ready;
+  std::shared_ptr<SummedStep> sums;
+  StepNumber step;
+  {
+    MutexLock lock(&mutex_);
+    const std::optional<sdk::WantedSum> wanted = core_->WantedSums();
+    if (OverLocked() || !wanted.has_value() || !ring_.has_value() ||
+        ring_->attempt != wanted->attempt) {
+      return false;
+    }
+    // A member without minibatches adds zeros. Sums of an earlier run may still be read.
+    if (gradients_->run() != wanted->run && pending_ > 0) return false;
+    gradients_->Begin(wanted->run);
+    const bool same = sums_ != nullptr && sums_run_ == wanted->run &&
+                      sums_->attempt == wanted->attempt && sums_->after.step == wanted->step;
+    if (!same) NewSums(*wanted);
+    step = wanted->step;
+    sums = sums_;
+    for (const uint32_t bucket : begun_.Begin(wanted, *gradients_)) {
+      const absl::StatusOr<std::span<const std::byte>> in = gradients_->Encoded(bucket);
+      if (!in.ok()) {
+        core_->OnTrainerFailed(wanted->run, std::string(Message(in.status())), /*fatal=*/false);
+        Signal();
+        return true;
+      }
+      ++pending_;
+      ready.push_back({bucket, gradients_->encoded_dtype(bucket), *in});
+    }
+  }
+  for (const Given& given : ready) {
+    reducer_->Sum(step, given.bucket, given.dtype, given.in, sums->encoded(given.bucket),
+                  [this, sums, bucket = given.bucket](const absl::Status& status, uint32_t crc) {
+                    OnBucket(sums, bucket, status, crc);
+                  });
+  }
+  return !ready.empty();
+}
+
+void GroupImpl::OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
+                         const absl::Status& status, uint32_t crc) {
+  MutexLock lock(&mutex_);
+  --pending_;
+  if (status.ok() && sums == sums_) {
+    digest_ = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
+  }
+  Signal();
+}
+
+bool GroupImpl::FinishSums() {
+  std::shared_ptr<SummedStep> sums;
+  sdk::StepRunNumber run = 0;
+  uint32_t digest = 0;
+  {
+    MutexLock lock(&mutex_);
+    if (OverLocked() || !digest_.has_value()) return false;
+    digest = *std::exchange(digest_, std::nullopt);
+    sums = sums_;
+    run = sums_run_;
+  }
+  const absl::Status decoded = sums->Decode(layout());
+  MutexLock lock(&mutex_);
+  if (decoded.ok()) {
+    core_->OnSum(sums->attempt, sums->after.step, digest);
+  } else {
+    core_->OnTrainerFailed(run, std::string(Message(decoded)), /*fatal=*/false);
+  }
+  Signal();
+  return true;
+}
+
+}  // namespace muster::internal
