@@ -97,6 +97,14 @@ endfunction()
 # Every program that the label `unit` needs, for builds that run nothing else.
 add_custom_target(muster_unit_tests)
 
+# muster_one_thread(): at the top of a test folder whose room, and whose tests, have one thread. The thread sanitizer has nothing
+# to see there, so its build leaves the folder out. tests/tidy checks that it is true.
+macro(muster_one_thread)
+  if(MUSTER_TSAN)
+    return()
+  endif()
+endmacro()
+
 # muster_test(<name> SRCS ... DEPS ... [LABELS unit] [TIMEOUT s] [ARGS ...] [NO_TSAN] [OPTIMISED]): one GoogleTest program,
 # run by CTest. NO_TSAN: it runs threads of Debian's gRPC, RocksDB or librdkafka, which are not built for the thread sanitizer: it
 # would report races where there are none; or it walks Debian's Protobuf maps, which look otherwise under it. OPTIMISED: it runs thousands of seeds, so its own code is optimised as well.

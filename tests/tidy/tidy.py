@@ -73,6 +73,7 @@ PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(
     r"^(grpc|grpcpp|boost/asio|boost/beast|rocksdb|yaml-cpp|nghttp2|spdlog)/|^(fstream|thread|unistd\.h|fcntl\.h|sys/socket\.h)$"
 )
+THREAD_HEADERS = ("base/mutex.h", "thread", "mutex", "atomic", "condition_variable", "absl/synchronization/mutex.h", "absl/synchronization/notification.h")
 # Third-party libraries and the only folders that may name them; tests aside.
 ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
@@ -231,6 +232,20 @@ def adapters(tree):
             pure = any(folder == p or path.startswith(p + ".") or (p not in PURE_WITH_SHELLS_BELOW and folder.startswith(p + "/")) for p in PURE_FOLDERS)
             if pure and SHELL_HEADERS.search(target):
                 yield f"{path}:{number}: {folder}/ is pure; <{target}> belongs to a shell"
+
+
+def one_thread(tree):
+    """A test folder that the thread sanitizer leaves out has no threads, and neither has its room."""
+    for path, text in sorted(tree.files.items()):
+        folder, name = os.path.split(path)
+        if name != "CMakeLists.txt" or not folder.startswith("tests/") or not re.search(r"^muster_one_thread\(\)", text, re.M):
+            continue
+        room = folder.removeprefix("tests/")
+        for source, content in tree.code():
+            if os.path.dirname(source) in (folder, room):
+                for number, target, _ in includes(content):
+                    if target in THREAD_HEADERS:
+                        yield f"{source}:{number}: <{target}>, but {path} says that there is one thread"
 
 
 def sdk_headers(tree):
@@ -409,7 +424,7 @@ def commands_documented(tree):
             yield f"{path}: has no --help"
 
 
-RULES = (layers, inner_layers, room_shares, internal_folders, adapters, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, markdown_width, mains, commands_documented)
+RULES = (layers, inner_layers, room_shares, internal_folders, adapters, one_thread, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, markdown_width, mains, commands_documented)
 
 
 def clang_format(root, tree):

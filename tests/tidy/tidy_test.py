@@ -108,6 +108,13 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.sdk_headers, {path: '#include "base/clock.h"\n'}, "base")
         self.assert_clean(tidy.sdk_headers, {path: '#include "muster/b.h"\n#include <vector>\n#include <cstdint>\n'})
 
+    def test_one_thread(self):
+        marked = {"tests/sharding/CMakeLists.txt": "muster_one_thread()\nmuster_test(sharding_test)\n"}
+        self.assert_sees(tidy.one_thread, {**marked, "sharding/queue.cc": '#include "base/mutex.h"\n'}, "one thread")
+        self.assert_sees(tidy.one_thread, {**marked, "tests/sharding/queue_test.cc": "#include <thread>\n"}, "one thread")
+        self.assert_clean(tidy.one_thread, {**marked, "sharding/queue.cc": "#include <vector>\n", "net/a.cc": "#include <thread>\n"})
+        self.assert_clean(tidy.one_thread, {"tests/sharding/CMakeLists.txt": "muster_test(a)\n", "sharding/queue.cc": "#include <thread>\n"})
+
     def test_headers_in_readmes(self):
         self.assert_sees(tidy.headers_in_readmes, {"ps/net/lane.h": "", "ps/net/README.md": "lanes"}, "ps/net/lane.h")
         self.assert_clean(tidy.headers_in_readmes, {"ps/net/lane.h": "", "ps/net/README.md": "| `lane.h` | one thread |"})
