@@ -117,7 +117,7 @@ void Call(Env* env, MasterCall<Reply> call) {
       return answer(absl::UnavailableError("nothing listens"));
     }
     env->probes.Hit(Probe::kOldMasterCalled, master != env->master);
-    env->scheduler.After({}, master->process(), [env, state, answer, master] {
+    env->scheduler.After({}, master->process(), [state, answer, master] {
       auto reply = std::make_shared<absl::StatusOr<Reply>>(absl::UnknownError(""));
       GroupCommit::Item item{
           [state, reply](MasterCore& core, StepTime at) {
