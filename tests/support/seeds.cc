@@ -11,7 +11,7 @@
 namespace muster::testing {
 namespace {
 
-constexpr uint64_t kMany = 1'000;
+constexpr uint64_t kMany = 200;
 uint64_t given_seeds = 0;  // set before the tests begin
 
 bool TakeArgument(std::string_view argument) {
