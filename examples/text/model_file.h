@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "examples/text/transformer.h"
+
+namespace text {
+
+/// A trained network.
+struct Model {
+  Shape shape;
+  std::vector<std::vector<float>> layers;  // as LayerSize says
+};
+
+/// The bytes of a model's file: a line with the sizes, then all weights as little-endian float32.
+std::string FormatModel(const Shape& shape, const Layers<float>& layers);
+
+/// The model of such bytes. If they are none, returns nullopt, and the reason in `error`.
+std::optional<Model> ParseModel(std::string_view bytes, std::string& error);
+
+}  // namespace text
