@@ -12,10 +12,11 @@ constexpr std::string_view kName = "muster-text-model";
 
 }  // namespace
 
-std::string FormatModel(const Shape& shape, const Layers<float>& layers) {
+std::string FormatModel(const Shape& shape, uint64_t updates, const Layers<float>& layers) {
   std::ostringstream line;
   line << kName << " characters " << shape.characters << " context " << shape.context << " width "
-       << shape.width << " heads " << shape.heads << " blocks " << shape.blocks << "\n";
+       << shape.width << " heads " << shape.heads << " blocks " << shape.blocks << " updates "
+       << updates << "\n";
   std::string bytes = line.str();
   for (const std::span<const float> layer : layers) {
     bytes.append(reinterpret_cast<const char*>(layer.data()), layer.size_bytes());
@@ -27,10 +28,11 @@ std::optional<Model> ParseModel(std::string_view bytes, std::string& error) {
   const size_t end = bytes.find('\n');
   Model model;
   Shape& shape = model.shape;
-  std::string name, words[5];
+  std::string name, words[6];
   std::istringstream line(std::string(bytes.substr(0, std::min<size_t>(end, 200))));
   line >> name >> words[0] >> shape.characters >> words[1] >> shape.context >> words[2] >>
-      shape.width >> words[3] >> shape.heads >> words[4] >> shape.blocks;
+      shape.width >> words[3] >> shape.heads >> words[4] >> shape.blocks >> words[5] >>
+      model.updates;
   if (!line || end == std::string_view::npos || name != kName) {
     error = "the file does not begin with the line of a model";
     return std::nullopt;

@@ -10,7 +10,7 @@ constexpr Shape kTiny{.characters = 5, .context = 3, .width = 4, .heads = 2, .bl
 std::string Bytes(std::vector<std::vector<float>>& layers) {
   layers.clear();
   for (size_t i = 0; i < LayerCount(kTiny); ++i) layers.push_back(InitialLayer(kTiny, i, 9));
-  return FormatModel(kTiny, {layers.begin(), layers.end()});
+  return FormatModel(kTiny, 123, {layers.begin(), layers.end()});
 }
 
 TEST(ModelFileTest, ReadsWhatItWrote) {
@@ -20,6 +20,7 @@ TEST(ModelFileTest, ReadsWhatItWrote) {
   const std::optional<Model> model = ParseModel(bytes, error);
   ASSERT_TRUE(model) << error;
   EXPECT_EQ(model->shape, kTiny);
+  EXPECT_EQ(model->updates, 123);
   EXPECT_EQ(model->layers, layers);
 }
 

@@ -13,7 +13,7 @@ constexpr Shape kFive{.characters = 5, .context = 3, .width = 4, .heads = 2, .bl
 
 /// A model that always gives these scores to the characters: all other weights are 0.
 Model Constant(std::vector<float> scores) {
-  Model model{kFive, {}};
+  Model model{.shape = kFive};
   for (size_t i = 0; i < LayerCount(kFive); ++i) model.layers.emplace_back(LayerSize(kFive, i));
   std::ranges::copy(scores, model.layers.back().end() - 5);
   return model;
