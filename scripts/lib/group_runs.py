@@ -39,17 +39,23 @@ def last_step(folder):
     return max(losses(folder), default=0)
 
 
-def model(folder):
-    """The newest model of a run. Raises ValueError if there is none, or if two members differ."""
-    models = {}
+def models(folder):
+    """[(updates, path, SHA-256 of the file)] of the models of a run, the newest ones last."""
+    found = []
     for path in glob.glob(os.path.join(folder, "model-*.bin")):
         with open(path, "rb") as file:
             data = file.read()
-        updates = int(data[: data.index(b"\n")].split()[-1])
-        models.setdefault(updates, set()).add(hashlib.sha256(data).hexdigest())
-    if not models:
+        found.append((int(data[: data.index(b"\n")].split()[-1]), path, hashlib.sha256(data).hexdigest()))
+    return sorted(found)
+
+
+def model(folder):
+    """The newest model of a run. Raises ValueError if there is none, or if two members differ."""
+    found = models(folder)
+    if not found:
         raise ValueError("no member has written a model")
-    newest = max(models)
-    if len(models[newest]) != 1:
-        raise ValueError(f"members have different weights after {newest} steps: {sorted(models[newest])}")
-    return Model(newest, next(iter(models[newest])))
+    newest = found[-1][0]
+    digests = {digest for updates, _, digest in found if updates == newest}
+    if len(digests) != 1:
+        raise ValueError(f"members have different weights after {newest} steps: {sorted(digests)}")
+    return Model(newest, digests.pop())
