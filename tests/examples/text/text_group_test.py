@@ -22,7 +22,7 @@ import group_runs  # noqa: E402
 import processes  # noqa: E402
 
 TRAINER = "text_trainer"
-RECORDS, EPOCHS, MINIBATCH, GLOBAL_BATCH = 1200, 4, 4, 24
+RECORDS, EPOCHS, MINIBATCH, GLOBAL_BATCH = 1200, 6, 4, 24
 STEPS = EPOCHS * (RECORDS * 9 // 10 // GLOBAL_BATCH)
 JOB = f"""apiVersion: muster/v1
 kind: TrainingJob
