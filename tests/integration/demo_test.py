@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The demo, undisturbed, with a worker, a server and the master killed, and from a topic: the same quality. Python's standard library only.
+"""The demo, undisturbed, with a worker, a server and the master killed, from a topic, and as a group: the same quality. Python's standard library only.
 
 Runs scripts/lib/demo.py as scripts/demo does. Both runs must reach the target with every record committed exactly once,
 and what the kills change must be within what asynchronous training changes anyway.
@@ -20,6 +20,8 @@ import kafka_broker  # noqa: E402
 
 DEMO = os.path.join(ROOT, "scripts", "lib", "demo.py")
 KAFKA_DEMO = os.path.join(ROOT, "scripts", "lib", "kafka_demo.py")
+GROUP_DEMO = os.path.join(ROOT, "scripts", "lib", "group_demo.py")
+TEXT = os.path.join(ROOT, "examples", "text")
 AUC_MIN, LOG_LOSS_MAX, DIFFERENCE_MAX = 0.81, 0.435, 0.005
 options = None
 
@@ -75,6 +77,17 @@ class DemoTest(unittest.TestCase):
         subprocess.run([sys.executable, KAFKA_DEMO, "--muster", options.muster], cwd=folder, check=True)
         shutil.rmtree(folder)
 
+    def test_a_group(self):
+        folder = tempfile.mkdtemp(prefix="muster-demo-")
+        print(f"folder {folder}", flush=True)
+        subprocess.run([os.path.join(TEXT, "prepare_data"), folder], check=True)
+        shutil.copy(os.path.join(TEXT, "job.yaml"), folder)
+        os.symlink(options.text_trainer, os.path.join(folder, "text_trainer"))
+        # It fails unless the weights of its two runs are equal, bit for bit.
+        subprocess.run([sys.executable, GROUP_DEMO, "--muster", options.muster, "--writer", options.text_writer], cwd=folder, check=True)
+        self.assertTrue(os.path.exists(os.path.join(folder, "loss.svg")))
+        shutil.rmtree(folder)
+
 
 def main():
     global options
@@ -85,6 +98,8 @@ def main():
     )
     parser.add_argument("--muster", required=True, type=os.path.abspath, help="the muster executable")
     parser.add_argument("--trainer", required=True, type=os.path.abspath, help="the flights_trainer executable")
+    parser.add_argument("--text-trainer", type=os.path.abspath, help="the text_trainer executable, for a_group")
+    parser.add_argument("--text-writer", type=os.path.abspath, help="the text_write executable, for a_group")
     parser.add_argument("--data", required=True, type=os.path.abspath, help="the folder that prepare_data wrote")
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,61 @@
+"""What the members of examples/text leave in the folder of a run: losses and models."""
+
+import glob
+import hashlib
+import os
+import typing
+
+
+class Model(typing.NamedTuple):
+    """The newest model of a run. Members that were not up to date at its end have older ones, or none."""
+    updates: int
+    digest: str  # SHA-256 of the file: sizes and all weights
+
+
+def _lines(path):
+    """The whole lines of a file that may grow, or may not be there yet."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return [line.strip() for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+def losses(folder):
+    """{step: (epoch, bits per character)} by the files of all members together: a member that joined did not see the first steps. Raises
+    ValueError if two members differ."""
+    found = {}
+    for path in glob.glob(os.path.join(folder, "loss-*.csv")):
+        for line in _lines(path):
+            step, epoch, loss = line.split(",")
+            seen = (int(epoch), float(loss))
+            if found.setdefault(int(step), seen) != seen:
+                raise ValueError(f"step {step} has the losses {found[int(step)]} and {seen}")
+    return found
+
+
+def last_step(folder):
+    """The newest step that a member has made; 0 before the first one."""
+    return max(losses(folder), default=0)
+
+
+def models(folder):
+    """[(updates, path, SHA-256 of the file)] of the models of a run, the newest ones last."""
+    found = []
+    for path in glob.glob(os.path.join(folder, "model-*.bin")):
+        with open(path, "rb") as file:
+            data = file.read()
+        found.append((int(data[: data.index(b"\n")].split()[-1]), path, hashlib.sha256(data).hexdigest()))
+    return sorted(found)
+
+
+def model(folder):
+    """The newest model of a run. Raises ValueError if there is none, or if two members differ."""
+    found = models(folder)
+    if not found:
+        raise ValueError("no member has written a model")
+    newest = found[-1][0]
+    digests = {digest for updates, _, digest in found if updates == newest}
+    if len(digests) != 1:
+        raise ValueError(f"members have different weights after {newest} steps: {sorted(digests)}")
+    return Model(newest, digests.pop())
