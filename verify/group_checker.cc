@@ -55,20 +55,47 @@ void CompareSteps(const GroupRun& undisturbed, const StepLog& steps, GroupVerdic
   }
 }
 
+/// Whether a process was at the last step, by its own history or by its state: what a mistake has
+/// changed may be the number of steps in the state.
+bool AtTheEnd(const GroupRun& run, const FinalState& final) {
+  const uint64_t last = run.steps.newest();
+  return run.steps.LastOf(final.process) == last || final.state.step_count() == last;
+}
+
+/// Rows of `ids` that differ, and one more if any other bit does.
+uint64_t Differences(const GroupState& a, const GroupState& b) {
+  uint64_t count = a == b ? 0 : 1;
+  for (size_t id = 0; id < a.ids().size(); ++id) count += a.ids()[id] == b.ids()[id] ? 0 : 1;
+  return count;
+}
+
+/// Of the states after the last step the one that is the least like `right`; without it, the first.
+const GroupState* StateUnlike(const GroupState* right, const GroupRun& run) {
+  const GroupState* chosen = nullptr;
+  uint64_t most = 0;
+  for (const FinalState& final : run.finals) {
+    if (!AtTheEnd(run, final)) continue;
+    const uint64_t count = right == nullptr ? 0 : Differences(final.state, *right);
+    if (chosen == nullptr || count > most) chosen = &final.state;
+    most = std::max(most, count);
+  }
+  return chosen;
+}
+
 void CompareFinals(const GroupRun& undisturbed, const GroupRun& disturbed, GroupVerdict* verdict) {
-  const GroupState* const right = FinalStateOf(undisturbed);
+  const GroupState* const right = StateUnlike(nullptr, undisturbed);
   if (right == nullptr) {
     verdict->wrong.emplace_back(
         "no member of the undisturbed run had the weights of its last step");
     return;
   }
   for (const FinalState& final : undisturbed.finals) {
-    if (final.state.step_count() != undisturbed.steps.newest() || final.state == *right) continue;
+    if (!AtTheEnd(undisturbed, final) || final.state == *right) continue;
     verdict->wrong.push_back(fmt::format(
         "undisturbed run: {} ended with other weights than another one", ToText(final.process)));
   }
   for (const FinalState& final : disturbed.finals) {
-    if (final.state.step_count() != verdict->steps) continue;
+    if (!AtTheEnd(disturbed, final)) continue;
     ++verdict->members;
     if (final.state == *right) continue;
     ++verdict->members_different;
@@ -100,7 +127,13 @@ void CountRecords(const Workload& workload, const GroupState& state, GroupVerdic
 
 void StepLog::Add(const ProcessName& process, const AppliedStep& applied) {
   applied_.emplace_back(process, applied);
+  last_[process] = applied.step;
   newest_ = std::max(newest_, applied.step);
+}
+
+uint64_t StepLog::LastOf(const ProcessName& process) const {
+  const auto last = last_.find(process);
+  return last == last_.end() ? 0 : last->second;
 }
 
 std::vector<double> StepLog::Recoveries(const std::vector<WorkerKill>& kills) const {
@@ -126,11 +159,8 @@ bool GroupVerdict::ok() const {
          wrong.empty();
 }
 
-const GroupState* FinalStateOf(const GroupRun& run) {
-  for (const FinalState& final : run.finals) {
-    if (final.state.step_count() == run.steps.newest()) return &final.state;
-  }
-  return nullptr;
+const GroupState* FinalStateOf(const GroupRun& undisturbed, const GroupRun& disturbed) {
+  return StateUnlike(StateUnlike(nullptr, undisturbed), disturbed);
 }
 
 GroupVerdict CheckGroup(const Workload& workload, const GroupRun& undisturbed,
@@ -138,7 +168,7 @@ GroupVerdict CheckGroup(const Workload& workload, const GroupRun& undisturbed,
   GroupVerdict verdict{.steps = disturbed.steps.newest()};
   CompareSteps(undisturbed, disturbed.steps, &verdict);
   CompareFinals(undisturbed, disturbed, &verdict);
-  if (const GroupState* const state = FinalStateOf(disturbed)) {
+  if (const GroupState* const state = FinalStateOf(undisturbed, disturbed)) {
     CountRecords(workload, *state, &verdict);
   }
   return verdict;

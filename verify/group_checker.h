@@ -17,11 +17,13 @@ namespace muster::verify {
 /// The steps that all members of a run say that they have applied. A value; not thread-safe.
 class StepLog {
  public:
-  /// Process by process, in any order.
+  /// Process by process in any order, and of each process in its order.
   void Add(const ProcessName& process, const AppliedStep& applied);
 
   /// The newest step that a process has applied.
   uint64_t newest() const { return newest_; }
+  /// The last step that a process has applied; 0: none.
+  uint64_t LastOf(const ProcessName& process) const;
   const std::vector<std::pair<ProcessName, AppliedStep>>& all() const { return applied_; }
   /// Milliseconds from the kill of a member until the group has applied a step that nobody had
   /// applied before. A kill after the last step is left out.
@@ -29,6 +31,7 @@ class StepLog {
 
  private:
   std::vector<std::pair<ProcessName, AppliedStep>> applied_;
+  std::map<ProcessName, uint64_t> last_;
   uint64_t newest_ = 0;
 };
 
@@ -64,7 +67,8 @@ struct GroupVerdict {
 GroupVerdict CheckGroup(const Workload& workload, const GroupRun& undisturbed,
                         const GroupRun& disturbed);
 
-/// The state after the last step, of any process; none: no process had it.
-const GroupState* FinalStateOf(const GroupRun& run);
+/// The state after the last step, of any process; none: no process had it. If they differ, the one
+/// that is the least like that of the undisturbed run.
+const GroupState* FinalStateOf(const GroupRun& undisturbed, const GroupRun& disturbed);
 
 }  // namespace muster::verify

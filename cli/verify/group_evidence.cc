@@ -97,7 +97,7 @@ absl::StatusOr<Judgement> JudgeGroup(const VerifyJob& undisturbed, const VerifyJ
   Judgement judgement{.worker = Summarise(run.steps.Recoveries(storm.worker_kills)),
                       .master = Summarise(storm.master_recoveries_ms)};
   // Without one, the group's verdict says what is wrong.
-  if (const GroupState* const state = FinalStateOf(run)) {
+  if (const GroupState* const state = FinalStateOf(right, run)) {
     judgement.verdict = CheckTables(job, histories.attempts, summary.ledger, *state);
   }
   judgement.group = std::move(group);

@@ -128,11 +128,27 @@ TEST(CheckGroupTest, JobThatIsTooShort) {
               Contains("the job made 19 steps, the undisturbed run made 20"));
 }
 
+TEST(CheckGroupTest, StateIsCountedThoughItsStepsAreWrong) {
+  std::vector<Member> members = {Member({"worker-0", 1}), Member({"worker-1", 2}),
+                                 Member({"worker-2", 1})};
+  members[0].flipped = kSteps;
+  members[1].doubled = kSteps;
+  for (Member& member : members) member.Run();
+  members[1].state.steps()[0] = kSteps + 1;
+  const GroupVerdict verdict = VerdictOf(members);
+  EXPECT_EQ(verdict.members, 3u);
+  EXPECT_EQ(verdict.members_different, 2u);
+  EXPECT_EQ(verdict.in_two_steps, kRecordsPerStep) << "of the member that differs most";
+}
+
 TEST(CheckGroupTest, NobodyAtTheLastStep) {
   Member member({"worker-0", 1});
   member.Run();
-  member.state.steps()[0] = 3;
-  const GroupVerdict verdict = VerdictOf({member});
+  GroupRun undisturbed;
+  member.AddTo(&undisturbed);
+  GroupRun run = undisturbed;
+  run.finals.clear();
+  const GroupVerdict verdict = CheckGroup(kInput, undisturbed, run);
   EXPECT_EQ(verdict.members, 0u);
   EXPECT_THAT(verdict.wrong,
               ElementsAre("no member had the weights of the last step when the job ended"));
