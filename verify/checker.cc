@@ -15,7 +15,6 @@
 namespace muster::verify {
 namespace {
 
-constexpr int64_t kDigit = (1 << kEpochBits) - 1;
 /// Float32 holds every whole number up to here.
 constexpr float kExactMax = 1 << 24;
 
@@ -34,7 +33,8 @@ std::optional<int64_t> Whole(float value) {
 /// How often each epoch of a record appears in its row of `ids`.
 std::string EffectsText(int64_t value, uint32_t epochs) {
   std::vector<int64_t> effects;
-  for (uint32_t e = 0; e < epochs; ++e) effects.push_back(value >> (kEpochBits * e) & kDigit);
+  for (uint32_t e = 0; e < epochs; ++e)
+    effects.push_back(value >> (kEpochBits * e) & kEpochDigitMax);
   return fmt::format("{} ({} effects by epoch)", value, fmt::join(effects, ", "));
 }
 
@@ -91,7 +91,7 @@ void Comparison::CompareId(uint64_t id, float found, std::vector<uint64_t>* miss
     return Wrong("ids", id, fmt::format("{}", right), fmt::format("{}", found));
   }
   for (uint32_t e = 0; e < workload_.epochs; ++e) {
-    const int64_t effects = *value >> (kEpochBits * e) & kDigit;
+    const int64_t effects = *value >> (kEpochBits * e) & kEpochDigitMax;
     if (effects == 0) ++(*missing)[e];
     if (effects > 1) verdict_.duplicated += static_cast<uint64_t>(effects - 1);
     if (effects > 0 && !attempts_.began(id, e)) ++verdict_.unexpected;

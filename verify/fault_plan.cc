@@ -14,8 +14,9 @@ constexpr milliseconds kWaitMin{200};
 constexpr milliseconds kWaitMax{1'200};
 constexpr milliseconds kLongWaitMax{3'000};
 constexpr uint64_t kLongWaitOneIn = 4;
-/// Between the two kills that lead to one path.
+/// Between the two kills that lead to one path, and between those of a burst.
 constexpr milliseconds kPairWait{20};
+constexpr uint64_t kInBurstOneIn = 2;
 
 }  // namespace
 
@@ -50,13 +51,14 @@ std::vector<std::string_view> NotTaken(const RarePaths& paths) {
 }
 
 FaultPlan::FaultPlan(const Options& options) : options_(options), rng_(options.seed) {
+  const std::vector<Role>& roles = options_.roles;
   for (uint32_t i = 0; i < options.kills; ++i) {
-    faults_.push_back({.kind = Fault::Kind::kKill, .role = kRoles[i % kRoles.size()]});
+    faults_.push_back({.kind = Fault::Kind::kKill, .role = roles[i % roles.size()]});
   }
   // From the other end, so that few kills and few pauses hit different roles.
   for (uint32_t i = 0; i < options.pauses; ++i) {
     faults_.push_back(
-        {.kind = Fault::Kind::kPause, .role = kRoles[kRoles.size() - 1 - i % kRoles.size()]});
+        {.kind = Fault::Kind::kPause, .role = roles[roles.size() - 1 - i % roles.size()]});
   }
   for (size_t i = faults_.size(); i > 1; --i) std::swap(faults_[i - 1], faults_[rng_.Below(i)]);
 }
@@ -70,7 +72,7 @@ milliseconds FaultPlan::Wait() {
   return Between(kWaitMin, kWaitMax);
 }
 
-void FaultPlan::Aim(const RarePaths& taken) {
+void FaultPlan::AimAt(const RarePaths& taken) {
   const auto kill = [](Role role, milliseconds wait) {
     return Fault{.kind = Fault::Kind::kKill, .role = role, .wait = wait};
   };
@@ -85,18 +87,24 @@ void FaultPlan::Aim(const RarePaths& taken) {
   }
 }
 
+std::optional<Fault> FaultPlan::NextAimed(const RarePaths& taken) {
+  if (aimed_.empty() && 2 * begun_ >= total()) AimAt(taken);
+  if (aimed_.empty()) return std::nullopt;
+  const Fault fault = aimed_.front();
+  aimed_.pop_front();
+  return fault;
+}
+
 std::optional<Fault> FaultPlan::Next(const RarePaths& taken) {
   if (begun_ == total()) return std::nullopt;
   Fault fault = faults_[begun_];
   fault.wait = Wait();
   if (fault.kind == Fault::Kind::kPause) {
     fault.pause = Between(options_.lease * 12 / 10, options_.lease * 2);
-  } else {
-    if (aimed_.empty() && 2 * begun_ >= total()) Aim(taken);
-    if (!aimed_.empty()) {
-      fault = aimed_.front();
-      aimed_.pop_front();
-    }
+  } else if (options_.aim == Options::Aim::kRarePaths) {
+    fault = NextAimed(taken).value_or(fault);
+  } else if (begun_ > 0 && rng_.Below(kInBurstOneIn) == 0) {
+    fault.wait = kPairWait;
   }
   ++begun_;
   return fault;

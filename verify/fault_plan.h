@@ -37,9 +37,8 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-/// Decides which process is hit and when: equally many kills and pauses for every role, in random
-/// order. When half of the faults are over, kills are aimed at paths not taken yet. Pure; the same
-/// seed and the same paths give the same faults. Not thread-safe.
+/// Decides which process is hit and when: kills and pauses go round the roles, in random order.
+/// Pure; the same seed and the same paths give the same faults. Not thread-safe.
 class FaultPlan {
  public:
   struct Options {
@@ -48,6 +47,15 @@ class FaultPlan {
     uint32_t pauses = 0;
     /// Pauses are longer.
     std::chrono::milliseconds lease{0};
+    /// Who is hit, by turns. A role may be there several times.
+    std::vector<Role> roles{kRoles.begin(), kRoles.end()};
+    enum class Aim : uint8_t {
+      /// When half of the faults are over, kills are aimed at paths not taken yet.
+      kRarePaths,
+      /// Many a kill comes right after the one before, so that several members of a group die
+      /// within the same step, or all of them.
+      kBursts,
+    } aim = Aim::kRarePaths;
   };
   explicit FaultPlan(const Options& options);
 
@@ -58,7 +66,8 @@ class FaultPlan {
  private:
   std::chrono::milliseconds Between(std::chrono::milliseconds low, std::chrono::milliseconds high);
   std::chrono::milliseconds Wait();
-  void Aim(const RarePaths& taken);
+  void AimAt(const RarePaths& taken);
+  std::optional<Fault> NextAimed(const RarePaths& taken);
 
   const Options options_;
   Rng rng_;

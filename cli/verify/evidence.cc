@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,9 +10,9 @@
 #include "base/status.h"
 #include "cli/ask/export_command.h"
 #include "cli/state/stored_job.h"
+#include "cli/verify/histories.h"
 #include "proto/exported/exported_table.h"
 #include "verify/workload/contributions.h"
-#include "verify/workload/history.h"
 
 namespace muster::verify {
 namespace {
@@ -23,55 +20,6 @@ namespace {
 constexpr uint64_t kFileBytesMax = uint64_t{1} << 32;
 /// Shards that a worker has begun and the master does not call done yet, at most.
 constexpr uint64_t kShardsHeld = 3;
-
-struct Histories {
-  AttemptLog attempts;
-  WorkerRecoveries recoveries;
-};
-
-/// The second start of worker-0: "worker-0-2.history".
-absl::StatusOr<ProcessName> ProcessOf(const std::filesystem::path& path) {
-  const std::string stem = path.stem().string();
-  const size_t dash = std::min(stem.rfind('-'), stem.size());
-  ProcessName process{.node = stem.substr(0, dash)};
-  const char* const begin = stem.data() + std::min(dash + 1, stem.size());
-  const auto [end, error] = std::from_chars(begin, stem.data() + stem.size(), process.start);
-  if (error != std::errc() || end != stem.data() + stem.size()) {
-    return absl::InvalidArgumentError(fmt::format("{} is no history", path.string()));
-  }
-  return process;
-}
-
-absl::Status ReadHistory(const std::filesystem::path& path, Histories* histories) {
-  MUSTER_ASSIGN_OR_RETURN(const ProcessName process, ProcessOf(path));
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path.string(), kFileBytesMax));
-  WorkerRecoveries& recoveries = histories->recoveries;
-  const HistoryVisitor visitor{
-      .begin = [&](const ShardMark& mark) { recoveries.AddBegin(process, mark); },
-      .attempt =
-          [&](const Attempt& attempt) {
-            histories->attempts.Add(attempt);
-            recoveries.AddAttempt(process, attempt);
-          },
-      .finish = [&](const ShardMark& mark) { recoveries.AddFinish(process, mark); }};
-  const size_t bad_line = ParseHistory(text, visitor);
-  if (bad_line == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("{}:{}: not a line of a history", path.string(), bad_line));
-}
-
-absl::StatusOr<Histories> ReadHistories(const VerifyJob& job) {
-  Histories histories{AttemptLog(job.workload()), {}};
-  std::vector<std::filesystem::path> paths;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(job.histories(), error)) {
-    paths.push_back(entry.path());
-  }
-  if (error) return ErrnoStatus(error.value(), job.histories());
-  std::ranges::sort(paths);
-  for (const auto& path : paths) MUSTER_RETURN_IF_ERROR(ReadHistory(path, &histories));
-  return histories;
-}
 
 absl::Status Export(const VerifyJob& job) {
   const StateDirectory state = job.state();
@@ -91,6 +39,8 @@ absl::StatusOr<ExportedTable> OpenTable(const VerifyJob& job, const std::string&
   return ExportedTable::Open(spec);
 }
 
+}  // namespace
+
 absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job) {
   const std::string path = job.state().summary();
   MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kFileBytesMax));
@@ -98,8 +48,6 @@ absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job) {
   if (!summary.ok()) return Annotate(summary.status(), path);
   return summary;
 }
-
-}  // namespace
 
 absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
   LedgerSummary summary;
@@ -149,7 +97,8 @@ uint64_t RedeliveredUnseenMax(uint32_t pauses) {
 }
 
 absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers) {
-  MUSTER_ASSIGN_OR_RETURN(const Histories histories, ReadHistories(job));
+  MUSTER_ASSIGN_OR_RETURN(const Histories histories,
+                          ReadHistories(job.histories(), job.workload()));
   MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
   summary.ledger.redelivered_tolerance = RedeliveredTolerance(summary, Sum(storm.pauses), workers);
   summary.ledger.redelivered_unseen_max = RedeliveredUnseenMax(Sum(storm.pauses));
@@ -171,6 +120,10 @@ absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, 
                    .ledger_redelivered_minibatches = summary.ledger.redelivered_minibatches,
                    .redelivered_tolerance = summary.ledger.redelivered_tolerance,
                    .paths = Larger(storm.paths, summary.paths)};
+}
+
+bool Judgement::ok() const {
+  return verdict.ok() && (!group.has_value() || group->verdict.ok());
 }
 
 }  // namespace muster::verify

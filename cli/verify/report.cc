@@ -22,6 +22,32 @@ nlohmann::json RecoveryToJson(const RecoveryTimes& times) {
   return {{"count", times.count}, {"median", times.median_ms}, {"worst", times.worst_ms}};
 }
 
+nlohmann::json GroupToJson(const GroupJudgement& group) {
+  const GroupVerdict& verdict = group.verdict;
+  return {{"steps", verdict.steps},
+          {"attempts", group.changes.attempts},
+          {"rollbacks", group.changes.rollbacks},
+          {"in_no_step", verdict.in_no_step},
+          {"in_two_steps", verdict.in_two_steps},
+          {"states_compared", verdict.compared},
+          {"states_different", verdict.different},
+          {"workers", group.workers},
+          {"members", verdict.members},
+          {"members_different", verdict.members_different},
+          {"wrong", verdict.wrong}};
+}
+
+void AddPaths(const RarePaths& paths, nlohmann::json* json) {
+  (*json)["rare_paths"] = {{"replayed_shards", paths.replayed_shards},
+                           {"reverified_runs", paths.reverified_runs},
+                           {"parts_skipped", paths.parts_skipped},
+                           {"reasserted_leases", paths.reasserted_leases}};
+  (*json)["paths_not_taken"] = nlohmann::json::array();
+  for (const std::string_view name : NotTaken(paths)) {
+    (*json)["paths_not_taken"].push_back(std::string(name));
+  }
+}
+
 std::string ByRoleText(const ByRole& counts) {
   std::vector<std::string> texts;
   for (const Role role : kRoles) {
@@ -36,6 +62,13 @@ std::string RecoveryText(std::string_view role, const RecoveryTimes& times) {
                      times.count);
 }
 
+std::string_view Claim(const Judgement& judgement) {
+  if (!judgement.ok()) return "WRONG: what was trained is not what is in the weights";
+  return judgement.group.has_value()
+             ? "Every record is in one step, and the weights are those of the undisturbed run"
+             : "Nothing is lost, unexpected or duplicated";
+}
+
 std::string Heading(const Report& report) {
   const std::string under =
       fmt::format("{} and {}, seed {}, {}", CountText(Sum(report.storm.kills), "kill"),
@@ -44,30 +77,71 @@ std::string Heading(const Report& report) {
   if (!report.judgement.has_value()) {
     return fmt::format("NOT PROVEN: {}\n  ({})\n", report.problem, under);
   }
-  return fmt::format("{}: {} record trainings under {}\n",
-                     report.judgement->verdict.ok()
-                         ? "Nothing is lost, unexpected or duplicated"
-                         : "WRONG: what was trained is not what is in the weights",
+  return fmt::format("{}: {} record trainings under {}\n", Claim(*report.judgement),
                      CountText(report.workload.records * report.workload.epochs), under);
+}
+
+std::string Line(std::string_view name, uint64_t count, std::string_view meaning) {
+  return fmt::format("  {:<13}{:>12}   {}\n", name, CountText(count), meaning);
+}
+
+std::string GroupText(const GroupJudgement& group) {
+  const GroupVerdict& verdict = group.verdict;
+  std::string text =
+      Line("steps", verdict.steps,
+           fmt::format("made in {}; the group went back to an older step {}",
+                       CountText(group.changes.attempts, "attempt"),
+                       CountText(group.changes.rollbacks, "time"))) +
+      Line("in no step", verdict.in_no_step, "record trainings") +
+      Line("in two steps", verdict.in_two_steps, "record trainings") +
+      Line(
+          "other weights", verdict.different,
+          fmt::format("of {} states after a step; their bits are compared with the undisturbed run",
+                      CountText(verdict.compared))) +
+      Line("members", verdict.members,
+           fmt::format("of {} had the weights of the last step; {} with other bits than the "
+                       "undisturbed run",
+                       group.workers, verdict.members_different));
+  for (const std::string& wrong : verdict.wrong) text += fmt::format("  wrong: {}\n", wrong);
+  return text;
+}
+
+std::string RedeliveredText(const Judgement& judgement) {
+  // A group's ledger does not count what a new attempt of a step computes again.
+  const std::string ledger = judgement.group.has_value()
+                                 ? ""
+                                 : fmt::format("; the ledger counts {}, and may be {} off",
+                                               CountText(judgement.ledger_redelivered_minibatches),
+                                               CountText(judgement.redelivered_tolerance));
+  return fmt::format(
+      "attempts beyond the first ({}{})",
+      CountText(judgement.verdict.redelivered_minibatches, "minibatch", "minibatches"), ledger);
+}
+
+std::string PathsText(const RarePaths& paths) {
+  std::string text = fmt::format(
+      "  rare paths   replayed_shards {}, reverified_runs {}, parts_skipped {}, "
+      "reasserted_leases {}\n",
+      paths.replayed_shards, paths.reverified_runs, paths.parts_skipped, paths.reasserted_leases);
+  if (const auto missed = NotTaken(paths); !missed.empty()) {
+    text += fmt::format("  The run proves less than it could: not taken: {}. More --kills help.\n",
+                        fmt::join(missed, ", "));
+  }
+  return text;
 }
 
 std::string VerdictText(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
-  std::string text;
-  const auto line = [&text](std::string_view name, uint64_t count, std::string_view meaning) {
-    text += fmt::format("  {:<13}{:>12}   {}\n", name, CountText(count), meaning);
-  };
-  line("attempts", verdict.attempts, "record trainings that workers began");
-  line("acknowledged", verdict.acknowledged, "record trainings that the ledger calls committed");
-  line("re-delivered", verdict.redelivered,
-       fmt::format("attempts beyond the first ({}; the ledger counts {}, and may be {} off)",
-                   CountText(verdict.redelivered_minibatches, "minibatch", "minibatches"),
-                   CountText(judgement.ledger_redelivered_minibatches),
-                   CountText(judgement.redelivered_tolerance)));
-  line("lost", verdict.lost, "effects acknowledged and not in the weights");
-  line("unexpected", verdict.unexpected, "effects in the weights that no worker attempted");
-  line("duplicated", verdict.duplicated, "effects beyond the first");
-  line("wrong rows", verdict.wrong_rows, fmt::format("of {} compared", CountText(verdict.rows)));
+  std::string text = Line("attempts", verdict.attempts, "record trainings that workers began") +
+                     Line("acknowledged", verdict.acknowledged,
+                          "record trainings that the ledger calls committed") +
+                     Line("re-delivered", verdict.redelivered, RedeliveredText(judgement));
+  text +=
+      Line("lost", verdict.lost, "effects acknowledged and not in the weights") +
+      Line("unexpected", verdict.unexpected, "effects in the weights that no worker attempted") +
+      Line("duplicated", verdict.duplicated, "effects beyond the first") +
+      Line("wrong rows", verdict.wrong_rows,
+           fmt::format("of {} compared", CountText(verdict.rows)));
   for (const WrongRow& row : verdict.samples) {
     text += fmt::format("    {}, key {}: {:.200}; should be {:.200}\n", row.table, row.key,
                         row.found, row.expected);
@@ -96,7 +170,7 @@ nlohmann::json ReportToJson(const Report& report) {
   if (!report.judgement.has_value()) return json;
   const Judgement& judgement = *report.judgement;
   const Verdict& verdict = judgement.verdict;
-  json["verdict"] = verdict.ok() ? "ok" : "wrong";
+  json["verdict"] = judgement.ok() ? "ok" : "wrong";
   json["attempts"] = verdict.attempts;
   json["acknowledged"] = verdict.acknowledged;
   json["redelivered"] = verdict.redelivered;
@@ -118,38 +192,27 @@ nlohmann::json ReportToJson(const Report& report) {
                          {"ps", RecoveryToJson(judgement.server)},
                          {"master", RecoveryToJson(judgement.master)},
                          {"scaler", RecoveryToJson(judgement.scaler)}};
-  json["rare_paths"] = {{"replayed_shards", judgement.paths.replayed_shards},
-                        {"reverified_runs", judgement.paths.reverified_runs},
-                        {"parts_skipped", judgement.paths.parts_skipped},
-                        {"reasserted_leases", judgement.paths.reasserted_leases}};
-  json["paths_not_taken"] = nlohmann::json::array();
-  for (const std::string_view name : NotTaken(judgement.paths)) {
-    json["paths_not_taken"].push_back(std::string(name));
+  if (judgement.group.has_value()) {
+    json["group"] = GroupToJson(*judgement.group);
+  } else {
+    AddPaths(judgement.paths, &json);
   }
   return json;
 }
 
 std::string ReportText(const Report& report) {
   std::string text = Heading(report);
-  if (report.judgement.has_value()) text += VerdictText(*report.judgement);
+  const std::optional<Judgement>& judgement = report.judgement;
+  if (judgement.has_value() && judgement->group.has_value()) text += GroupText(*judgement->group);
+  if (judgement.has_value()) text += VerdictText(*judgement);
   text += fmt::format("  kills        {}\n", ByRoleText(report.storm.kills));
   text += fmt::format("  pauses       {}\n", ByRoleText(report.storm.pauses));
-  if (report.judgement.has_value()) {
-    const Judgement& judgement = *report.judgement;
+  if (judgement.has_value()) {
     text += fmt::format(
         "  recovery     {}; {}; {}; {} (median / worst)\n",
-        RecoveryText("worker", judgement.worker), RecoveryText("ps", judgement.server),
-        RecoveryText("master", judgement.master), RecoveryText("scaler", judgement.scaler));
-    const RarePaths& paths = judgement.paths;
-    text += fmt::format(
-        "  rare paths   replayed_shards {}, reverified_runs {}, parts_skipped {}, "
-        "reasserted_leases {}\n",
-        paths.replayed_shards, paths.reverified_runs, paths.parts_skipped, paths.reasserted_leases);
-    if (const auto missed = NotTaken(paths); !missed.empty()) {
-      text +=
-          fmt::format("  The run proves less than it could: not taken: {}. More --kills help.\n",
-                      fmt::join(missed, ", "));
-    }
+        RecoveryText("worker", judgement->worker), RecoveryText("ps", judgement->server),
+        RecoveryText("master", judgement->master), RecoveryText("scaler", judgement->scaler));
+    if (!judgement->group.has_value()) text += PathsText(judgement->paths);
   }
   if (!report.directory.empty()) text += fmt::format("  kept         {}\n", report.directory);
   return text;

@@ -25,6 +25,7 @@ constexpr milliseconds kTick{10};
 constexpr milliseconds kPollInterval{20};
 constexpr milliseconds kAskDeadline{1'000};
 constexpr milliseconds kProgressInterval{2'000};
+constexpr milliseconds kRecoveredInterval{100};
 /// Until the job has begun, and until a process that is to be hit was started again.
 constexpr seconds kPatience{60};
 /// The time from the last fault to the job's end, in addition to the time for its records.
@@ -123,7 +124,7 @@ void Storm::Act(TimePoint now) {
     case Phase::kFaults:
       return ApplyFaults(now);
     case Phase::kPausesEnd:
-      if (!paused_.empty()) return;
+      if (!paused_.empty() || !GotOverFaults(now)) return;
       Say(now, "all faults are over; the job runs to its end at full speed");
       job_->Hurry();
       phase_ = Phase::kFinishing;
@@ -158,6 +159,7 @@ void Storm::ApplyFaults(TimePoint now) {
   }
   if (!fault_.has_value()) {
     phase_ = Phase::kPausesEnd;
+    deadline_ = now + kPatience;
   } else if (now >= last_fault_at_ + fault_->wait && Strike(*fault_, now)) {
     fault_.reset();
     last_fault_at_ = now;
@@ -214,6 +216,14 @@ void Storm::Resume(TimePoint now) {
     paused.process.Send(SIGCONT);
     return true;
   });
+}
+
+bool Storm::GotOverFaults(TimePoint now) {
+  job_->SlowDown(0);
+  if (now > deadline_) return true;
+  if (now < asked_recovered_at_ + kRecoveredInterval) return false;
+  asked_recovered_at_ = now;
+  return options_.recovered();
 }
 
 void Storm::Connect() {
@@ -298,7 +308,9 @@ void Storm::HandleExit(const NodeExited& exited) {
   ended_ = true;
   if (phase_ == Phase::kEnding) return;
   if (exited.exit == ExitStatus{}) {
-    if (phase_ != Phase::kFinishing) result_.problem = "the job ended before its faults did";
+    const bool faults_over =
+        phase_ == Phase::kFinishing || (phase_ == Phase::kPausesEnd && paused_.empty());
+    if (!faults_over) result_.problem = "the job ended before its faults did";
     return;
   }
   result_.problem =

@@ -53,6 +53,9 @@ class Storm {
     std::vector<std::string> run_flags;           // of `muster run`, besides the job
     int signal_fd = -1;                           // readable when the user wants it to end
     std::function<void(const std::string&)> say;  // a line of progress
+    /// True if the job has got over its faults; it then runs to its end at full speed. Asked every
+    /// 100 ms when all faults are over, for a minute at most.
+    std::function<bool()> recovered = [] { return true; };
   };
   /// `job` and `clock` outlive the storm.
   Storm(Options options, VerifyJob* job, const Clock* clock);
@@ -80,6 +83,7 @@ class Storm {
   bool Strike(const Fault& fault, TimePoint now);
   void Count(const Fault& fault, const NodeProcess& node, TimePoint now);
   void Resume(TimePoint now);
+  bool GotOverFaults(TimePoint now);
   void Connect();
   void ReadSignals();
   void ReadAnswers();
@@ -106,6 +110,7 @@ class Storm {
   TimePoint last_fault_at_;
   TimePoint deadline_;  // of the phase, or of the fault
   TimePoint said_at_;
+  TimePoint asked_recovered_at_;
   std::vector<Paused> paused_;
   std::vector<KilledNode> killed_servers_;
   std::vector<KilledMaster> killed_masters_;

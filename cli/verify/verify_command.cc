@@ -12,6 +12,8 @@
 #include "base/status.h"
 #include "cli/run/run_command.h"
 #include "cli/verify/evidence.h"
+#include "cli/verify/group_evidence.h"
+#include "cli/verify/histories.h"
 #include "cli/verify/report.h"
 #include "cli/verify/storm.h"
 #include "cli/verify/verify_job.h"
@@ -21,6 +23,8 @@ namespace muster::verify {
 namespace {
 
 constexpr char kWorker[] = "verify_worker";
+/// The folder of the run without faults, in that of the job.
+constexpr char kUndisturbed[] = "undisturbed";
 
 absl::StatusOr<std::string> TrainerOf(const VerifyOptions& options, const std::string& program) {
   if (options.trainer.empty()) return FindWorker(WorkerPlaces(program));
@@ -39,12 +43,20 @@ uint64_t SeedOf(const VerifyOptions& options, const Clock& clock) {
   return options.seed.value_or(static_cast<uint64_t>(clock.Wall().count()) % 1'000'000);
 }
 
+FaultPlan::Options PlanOf(const VerifyOptions& options, uint64_t seed) {
+  FaultPlan::Options plan{
+      .seed = seed, .kills = options.kills, .pauses = options.pauses, .lease = VerifyJob::kLease};
+  if (options.kind == JobKind::kGroup) {
+    // Servers and the scaler have no part in the steps.
+    plan.roles = {Role::kWorker, Role::kWorker, Role::kMaster};
+    plan.aim = FaultPlan::Options::Aim::kBursts;
+  }
+  return plan;
+}
+
 Storm::Options StormOptions(const VerifyOptions& options, NodePrograms programs, uint64_t seed) {
   Storm::Options storm{.programs = std::move(programs),
-                       .plan = {.seed = seed,
-                                .kills = options.kills,
-                                .pauses = options.pauses,
-                                .lease = VerifyJob::kLease},
+                       .plan = PlanOf(options, seed),
                        .run_flags = {},
                        .say = [](const std::string&) {}};
   if (!options.planted_bug.empty()) storm.run_flags = {"--planted-bug", options.planted_bug};
@@ -57,15 +69,17 @@ Storm::Options StormOptions(const VerifyOptions& options, NodePrograms programs,
 int ExitCodeOf(const Report& report) {
   if (report.storm.interrupted) return kExitDrained;
   if (!report.judgement.has_value()) return kExitFailed;
-  return report.judgement->verdict.ok() ? kExitSucceeded : kExitWrong;
+  return report.judgement->ok() ? kExitSucceeded : kExitWrong;
 }
 
-/// The storm and what comes of it; fills all of the report but the folder.
-void RunAndJudge(Storm* storm, const VerifyJob& job, const VerifyOptions& options, Report* report) {
-  report->storm = storm->Run();
+/// A run of a job, and the problem if it did not come to its end.
+void RunOne(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
+  Storm storm(std::move(options), job, clock);
+  report->storm = storm.Run();
   report->problem = report->storm.problem;
-  if (!report->problem.empty()) return;
-  absl::StatusOr<Judgement> judgement = Judge(job, report->storm, options.workers);
+}
+
+void KeepJudgement(absl::StatusOr<Judgement> judgement, Report* report) {
   if (judgement.ok()) {
     report->judgement = *std::move(judgement);
   } else {
@@ -73,7 +87,42 @@ void RunAndJudge(Storm* storm, const VerifyJob& job, const VerifyOptions& option
   }
 }
 
+/// The storm and what comes of it; fills all of the report but the folder.
+void RunAndJudge(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
+  RunOne(std::move(options), job, clock, report);
+  if (!report->problem.empty()) return;
+  KeepJudgement(Judge(*job, report->storm, job->options().workers), report);
+}
+
+/// The same of a group: first a run without faults.
+void RunAndJudgeGroup(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
+  absl::StatusOr<VerifyJob> twin = job->CreateTwin(kUndisturbed);
+  if (!twin.ok()) {
+    report->problem = Message(twin.status());
+    return;
+  }
+  options.say("first, the same job without faults");
+  Storm::Options quiet = options;
+  quiet.plan.kills = 0;
+  quiet.plan.pauses = 0;
+  RunOne(std::move(quiet), &*twin, clock, report);
+  if (!report->problem.empty()) {
+    report->problem = fmt::format("in the run without faults: {}", report->problem);
+    return;
+  }
+  options.say("now with faults");
+  GroupWatch watch(job->histories(), job->options().workers);
+  options.recovered = [&watch] { return watch.IsWhole(); };
+  RunOne(std::move(options), job, clock, report);
+  if (!report->problem.empty()) return;
+  KeepJudgement(JudgeGroup(*twin, *job, report->storm), report);
+}
+
 }  // namespace
+
+uint32_t WorkersOf(const VerifyOptions& options) {
+  return options.workers.value_or(options.kind == JobKind::kGroup ? 3 : 2);
+}
 
 absl::Status CheckOptions(const VerifyOptions& options) {
   if (options.partitions < options.servers) {
@@ -114,9 +163,10 @@ int VerifyCommand(const VerifyOptions& options) {
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
   Report report{.seed = SeedOf(options, clock)};
-  absl::StatusOr<VerifyJob> job = VerifyJob::Create({.directory = DirectoryOf(options),
+  absl::StatusOr<VerifyJob> job = VerifyJob::Create({.kind = options.kind,
+                                                     .directory = DirectoryOf(options),
                                                      .seed = report.seed,
-                                                     .workers = options.workers,
+                                                     .workers = WorkersOf(options),
                                                      .servers = options.servers,
                                                      .partitions = options.partitions,
                                                      .faults = options.kills + options.pauses,
@@ -126,8 +176,8 @@ int VerifyCommand(const VerifyOptions& options) {
   Storm::Options storm_options =
       StormOptions(options, {.muster = program, .trainer = *trainer}, report.seed);
   storm_options.signal_fd = signal_fd;
-  Storm storm(std::move(storm_options), &*job, &clock);
-  RunAndJudge(&storm, *job, options, &report);
+  const auto run = options.kind == JobKind::kGroup ? RunAndJudgeGroup : RunAndJudge;
+  run(std::move(storm_options), &*job, &clock, &report);
 
   const int exit_code = ExitCodeOf(report);
   if (options.keep || (exit_code != kExitSucceeded && exit_code != kExitDrained)) {

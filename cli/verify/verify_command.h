@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/show/output.h"
+#include "cli/verify/verify_job.h"
 
 namespace muster::verify {
 
@@ -17,10 +18,11 @@ struct VerifyOptions {
   static constexpr uint32_t kNodesMax = 16;  // of either role
   static constexpr uint32_t kPartitionsMax = 4'096;
 
+  JobKind kind = JobKind::kServers;
   uint32_t kills = 12;
   uint32_t pauses = 3;
-  std::optional<uint64_t> seed;  // none: of the clock
-  uint32_t workers = 2;
+  std::optional<uint64_t> seed;     // none: of the clock
+  std::optional<uint32_t> workers;  // none: WorkersOf says how many
   uint32_t servers = 2;
   uint32_t partitions = 64;
   std::string directory;  // "" = the folder for temporary files
@@ -31,6 +33,8 @@ struct VerifyOptions {
   std::string planted_bug;  // for tests: handed to `muster run`
 };
 
+/// 2, or 3 of a group, unless the user says how many.
+uint32_t WorkersOf(const VerifyOptions& options);
 /// InvalidArgument when two options do not fit together.
 absl::Status CheckOptions(const VerifyOptions& options);
 
@@ -40,8 +44,9 @@ std::vector<std::string> WorkerPlaces(const std::string& program);
 absl::StatusOr<std::string> FindWorker(const std::vector<std::string>& places);
 
 /// `muster verify`: runs a job of known result, kills and pauses its processes, and proves that
-/// nothing is lost or doubled. Returns the exit code. Requires: called on the main thread before
-/// other threads exist (it blocks signals).
+/// nothing is lost or doubled. Of a group, it first runs the same job without faults, and also
+/// proves that both runs have the same weights after every step. Returns the exit code. Requires:
+/// called on the main thread before other threads exist (it blocks signals).
 int VerifyCommand(const VerifyOptions& options);
 
 }  // namespace muster::verify

@@ -24,6 +24,8 @@ constexpr uint32_t kEpochs = 3;
 /// them.
 constexpr microseconds kMinibatchOfOne{15'000};
 constexpr microseconds kPaceMax{1'000'000};
+/// The same of a group, whose minibatches are smaller: its steps are to outnumber the faults.
+constexpr microseconds kGroupMinibatchOfOne{20'000};
 /// Faults come every second on the mean; a job that is faster is held back (DoublingsFor).
 constexpr double kSecondsBeside = 5;
 constexpr double kSecondsAFault = 1;
@@ -51,6 +53,32 @@ spec:
     worker: {{replicas: {workers}, command: {command}}}
 )";
 
+constexpr char kGroupJob[] = R"(apiVersion: muster/v1
+kind: TrainingJob
+metadata: {{name: verify-group}}
+spec:
+  seed: {seed}
+  partitions: 1
+  stateDirectory: state
+  snapshots: {{interval: 700ms}}
+  group: {{globalBatch: {batch}, silenceLimit: {lease}ms}}
+  datasets:
+    - name: numbers
+      files: ["numbers-*.txt"]
+      epochs: {epochs}
+      minibatchSize: {minibatch}
+      shuffle: true
+  leases: {{duration: {lease}ms, gracePeriod: 1s, heartbeatInterval: 100ms}}
+  restarts: {{crashLoopExits: 1000, backoffInitial: 100ms, backoffMax: 500ms}}
+  replicaSpecs:
+    ps:     {{replicas: 1}}
+    worker: {{replicas: {workers}, command: {command}}}
+)";
+
+microseconds MinibatchOfOne(JobKind kind) {
+  return kind == JobKind::kGroup ? kGroupMinibatchOfOne : kMinibatchOfOne;
+}
+
 /// The records in files of different lengths.
 absl::Status WriteData(const std::string& folder, uint64_t records) {
   constexpr std::array kShares = {0.1, 0.5, 0.7, 1.0};
@@ -66,20 +94,22 @@ absl::Status WriteData(const std::string& folder, uint64_t records) {
 
 }  // namespace
 
-Workload VerifyJob::WorkloadFor(uint32_t faults) {
+Workload VerifyJob::WorkloadFor(uint32_t faults, JobKind kind) {
   const double seconds = kSecondsBeside + kSecondsAFault * faults;
-  const double minibatches = seconds * 1e6 / static_cast<double>(kMinibatchOfOne.count());
-  return {.records = static_cast<uint64_t>(minibatches) * kMinibatchSize / kEpochs,
-          .epochs = kEpochs};
+  const double minibatches = seconds * 1e6 / static_cast<double>(MinibatchOfOne(kind).count());
+  const uint32_t size = kind == JobKind::kGroup ? kGroupMinibatchSize : kMinibatchSize;
+  return {.records = static_cast<uint64_t>(minibatches) * size / kEpochs, .epochs = kEpochs};
 }
 
-VerifyJob::VerifyJob(std::string folder, const VerifyJobOptions& options)
-    : folder_(std::move(folder)),
-      workload_(WorkloadFor(options.faults)),
-      pace_(kMinibatchOfOne * options.workers) {}
+VerifyJob::VerifyJob(std::string folder, VerifyJobOptions options)
+    : options_(std::move(options)),
+      folder_(std::move(folder)),
+      workload_(WorkloadFor(options_.faults, options_.kind)),
+      pace_(MinibatchOfOne(options_.kind) * options_.workers) {}
 
 VerifyJob::VerifyJob(VerifyJob&& other) noexcept
-    : folder_(std::exchange(other.folder_, "")),
+    : options_(std::move(other.options_)),
+      folder_(std::exchange(other.folder_, "")),
       workload_(other.workload_),
       pace_(other.pace_),
       doublings_(other.doublings_),
@@ -101,24 +131,46 @@ absl::StatusOr<VerifyJob> VerifyJob::Create(const VerifyJobOptions& options) {
     return ErrnoStatus(errno, fmt::format("cannot make a folder in {}", options.directory));
   }
   VerifyJob job(std::move(folder), options);
-  MUSTER_RETURN_IF_ERROR(job.WriteAll(options));
+  MUSTER_RETURN_IF_ERROR(job.WriteAll());
   return job;
 }
 
-absl::Status VerifyJob::WriteAll(const VerifyJobOptions& options) {
+absl::StatusOr<VerifyJob> VerifyJob::CreateTwin(const std::string& name) const {
+  VerifyJob twin(folder_ + "/" + name, options_);
+  // The folder around it goes or stays with everything in it.
+  twin.Keep();
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(twin.folder()));
+  MUSTER_RETURN_IF_ERROR(twin.WriteAll());
+  return twin;
+}
+
+absl::Status VerifyJob::WriteAll() {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(histories()));
+  if (options_.kind == JobKind::kGroup) MUSTER_RETURN_IF_ERROR(MakeDirectories(results()));
   MUSTER_RETURN_IF_ERROR(WriteData(folder_, workload_.records));
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(slow_file(), ""));
-  const nlohmann::json command = {options.trainer, "--slow-us", fmt::format("{}", pace_.count()),
-                                  "--slow-while",  slow_file(), "--history",
-                                  histories()};
-  return WriteFileAtomically(
-      job_file(),
-      fmt::format(kJob, fmt::arg("seed", options.seed), fmt::arg("partitions", options.partitions),
-                  fmt::arg("epochs", workload_.epochs), fmt::arg("minibatch", kMinibatchSize),
-                  fmt::arg("shard", kMinibatchesPerShard), fmt::arg("lease", kLease.count()),
-                  fmt::arg("servers", options.servers), fmt::arg("workers", options.workers),
-                  fmt::arg("command", command.dump())));
+  return WriteFileAtomically(job_file(), JobFileText());
+}
+
+std::string VerifyJob::JobFileText() const {
+  nlohmann::json command = {options_.trainer, "--slow-us", fmt::format("{}", pace_.count()),
+                            "--slow-while",   slow_file(), "--history",
+                            histories()};
+  const bool group = options_.kind == JobKind::kGroup;
+  if (group) {
+    command.push_back("--group-records");
+    command.push_back(fmt::format("{}", workload_.records));
+    command.push_back("--results");
+    command.push_back(results());
+  }
+  return fmt::format(fmt::runtime(group ? kGroupJob : kJob), fmt::arg("seed", options_.seed),
+                     fmt::arg("partitions", options_.partitions),
+                     fmt::arg("epochs", workload_.epochs),
+                     fmt::arg("minibatch", group ? kGroupMinibatchSize : kMinibatchSize),
+                     fmt::arg("shard", kMinibatchesPerShard),
+                     fmt::arg("batch", kGroupMinibatchSize * kMinibatchesPerStep),
+                     fmt::arg("lease", kLease.count()), fmt::arg("servers", options_.servers),
+                     fmt::arg("workers", options_.workers), fmt::arg("command", command.dump()));
 }
 
 void VerifyJob::SlowDown(uint32_t doublings) {

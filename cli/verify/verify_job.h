@@ -11,7 +11,13 @@
 
 namespace muster::verify {
 
+enum class JobKind : uint8_t {
+  kServers,  // parameter servers have the weights
+  kGroup,    // the workers are one synchronous group
+};
+
 struct VerifyJobOptions {
+  JobKind kind = JobKind::kServers;
   std::string directory;  // the job's folder is made in it
   uint64_t seed = 0;
   uint32_t workers = 2;
@@ -30,21 +36,29 @@ class VerifyJob {
   static constexpr std::chrono::milliseconds kLease{1'500};
   static constexpr uint32_t kMinibatchSize = 32;
   static constexpr uint32_t kMinibatchesPerShard = 4;
+  /// Of a group: records of a minibatch, and minibatches of a step.
+  static constexpr uint32_t kGroupMinibatchSize = 8;
+  static constexpr uint32_t kMinibatchesPerStep = 8;
 
   /// As many records as that many faults need. Below 2^24 record trainings for all that `muster
   /// verify` takes: float32 counts exactly up to there.
-  static Workload WorkloadFor(uint32_t faults);
+  static Workload WorkloadFor(uint32_t faults, JobKind kind = JobKind::kServers);
   /// Makes the folder and writes all of it. Errors name the folder or the file.
   static absl::StatusOr<VerifyJob> Create(const VerifyJobOptions& options);
+  /// The same job in a folder within the folder of this one, which must outlive it.
+  absl::StatusOr<VerifyJob> CreateTwin(const std::string& name) const;
   VerifyJob(VerifyJob&& other) noexcept;
   VerifyJob& operator=(VerifyJob&&) = delete;
   ~VerifyJob();
 
   const Workload& workload() const { return workload_; }
+  const VerifyJobOptions& options() const { return options_; }
   const std::string& folder() const { return folder_; }
   std::string job_file() const { return folder_ + "/job.yaml"; }
   std::string histories() const { return folder_ + "/histories"; }
   std::string export_folder() const { return folder_ + "/export"; }
+  /// Of a group: where each process writes its state at the end.
+  std::string results() const { return folder_ + "/results"; }
   StateDirectory state() const { return StateDirectory(folder_ + "/state"); }
 
   /// Makes minibatches take 2^doublings times as long, a second at most: how the job is held back
@@ -56,10 +70,12 @@ class VerifyJob {
   bool kept() const { return kept_; }
 
  private:
-  VerifyJob(std::string folder, const VerifyJobOptions& options);
-  absl::Status WriteAll(const VerifyJobOptions& options);
+  VerifyJob(std::string folder, VerifyJobOptions options);
+  absl::Status WriteAll();
+  std::string JobFileText() const;
   std::string slow_file() const { return folder_ + "/slow"; }
 
+  VerifyJobOptions options_;
   std::string folder_;
   Workload workload_;
   std::chrono::microseconds pace_;

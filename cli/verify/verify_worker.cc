@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "verify/workload/contributions.h"
+#include "verify/workload/group_state.h"
 #include "verify/workload/history.h"
 
 namespace muster::verify {
@@ -32,7 +33,7 @@ namespace {
 constexpr char kHelp[] =
     "Usage: verify_worker [--slow-us MICROSECONDS] [--slow-while FILE] [--threads N]\n"
     "                     [--warm-start FOLDER] [--history FOLDER] [--at-sigterm leave|die]\n"
-    "                     [--best-after RECORDS]\n\n"
+    "                     [--best-after RECORDS] [--group-records N --results FOLDER]\n\n"
     "The worker of `muster verify`; a job of whole numbers can also be run with it by hand.\n\n"
     "  --slow-us MICROSECONDS  every minibatch takes that much longer: time to kill something\n"
     "  --slow-while FILE       only while that file exists: remove it, and the job runs to its\n"
@@ -44,7 +45,11 @@ constexpr char kHelp[] =
     "an\n"
     "                          eviction; die unless said\n"
     "  --best-after RECORDS    an evaluation reports a loss: how far the number of trained\n"
-    "                          records is from this one\n\n"
+    "                          records is from this one\n"
+    "  --group-records N       a member of a synchronous group; an epoch has N records, the\n"
+    "                          numbers from 0 to N - 1\n"
+    "  --results FOLDER        of a member: where it writes its weights at the end\n"
+    "  --leave-out NUMBER      of a member: that record adds nothing, to see that it is missed\n\n"
     "Example, in a job file: command: [./verify_worker, --slow-us, \"20000\"]\n";
 
 constexpr int64_t kSlowMaxUs = 1'000'000'000;
@@ -57,6 +62,9 @@ struct Options {
   std::string history;
   bool leave_at_sigterm = false;
   std::optional<int64_t> best_after;
+  uint64_t group_records = 0;  // 0: no group
+  std::string results;
+  std::optional<int64_t> leave_out;
 };
 
 /// A whole number from `low` to `high`; nothing when the text is not that.
@@ -85,6 +93,15 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
     } else if (name == "--best-after") {
       options.best_after = ParseNumber(value, 0, kSlowMaxUs);
       if (!options.best_after.has_value()) return std::nullopt;
+    } else if (name == "--results") {
+      options.results = value;
+    } else if (name == "--group-records") {
+      const auto number = ParseNumber(value, 1, kIdMax);
+      if (!number.has_value()) return std::nullopt;
+      options.group_records = static_cast<uint64_t>(*number);
+    } else if (name == "--leave-out") {
+      options.leave_out = ParseNumber(value, 0, kIdMax);
+      if (!options.leave_out.has_value()) return std::nullopt;
     } else if (name == "--threads") {
       const auto number = ParseNumber(value, 1, 64);
       if (!number.has_value()) return std::nullopt;
@@ -115,6 +132,12 @@ void BeSlow(const Options& options) {
   std::this_thread::sleep_for(slow);
 }
 
+/// A file named after this process: FOLDER/worker-0-2.ENDING is of the second start of worker-0.
+std::string OwnFile(const std::string& folder, const std::string& ending) {
+  const SessionOptions options = SessionOptions::FromEnvironment();
+  return folder + "/" + options.worker_name + "-" + std::to_string(options.start) + ending;
+}
+
 /// The history of this process, which outlives it: every line is written to the kernel before the
 /// worker continues. Thread-safe.
 class HistoryFile {
@@ -122,9 +145,7 @@ class HistoryFile {
   /// `folder` empty: nothing is written down.
   explicit HistoryFile(const std::string& folder) {
     if (folder.empty()) return;
-    const SessionOptions options = SessionOptions::FromEnvironment();
-    const std::string path =
-        folder + "/" + options.worker_name + "-" + std::to_string(options.start) + ".history";
+    const std::string path = OwnFile(folder, ".history");
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd_ < 0) Die(path);
   }
@@ -270,6 +291,84 @@ void Run(Shard& shard, const Tables& tables, const Options& options, HistoryFile
   history.Write(FormatFinish({HistoryFile::Now(), attempt.shard, attempt.run}));
 }
 
+struct GroupBuckets {
+  SumBucket ids, mixed, curve;
+};
+
+/// Computes this member's minibatches of a step.
+void ComputeShare(GroupStep& step, const GroupBuckets& buckets, const GroupState& state,
+                  const Options& options, HistoryFile& history) {
+  Attempt attempt{.shard = {"numbers", step.epoch(), step.step()}, .run = history.NextRun()};
+  GroupGradients gradients(options.group_records);
+  for (Minibatch& batch : step.Minibatches()) {
+    gradients.Clear();
+    attempt.ids.clear();
+    for (size_t i = 0; i < batch.records().size(); ++i) {
+      const std::optional<uint64_t> id = ParseId(batch.records()[i]);
+      if (!id.has_value() || *id >= options.group_records) {
+        batch.Reject(i, "not a whole number below " + std::to_string(options.group_records));
+        continue;
+      }
+      attempt.ids.push_back(*id);
+      batch.Metric("id", static_cast<double>(*id), 1);
+      if (static_cast<int64_t>(*id) == options.leave_out) continue;
+      gradients.Add(*id, step.epoch(), state.curve());
+    }
+    BeSlow(options);
+    attempt.at_ns = HistoryFile::Now();
+    attempt.step = batch.step();
+    history.Write(FormatAttempt(attempt));
+    step.Add(buckets.curve, gradients.curve);
+    step.Add(buckets.ids, gradients.ids);
+    step.Add(buckets.mixed, gradients.mixed);
+  }
+}
+
+/// Writes the state for the checker, whole or not at all.
+bool WriteResult(const GroupState& state, const std::string& folder) {
+  const std::string path = OwnFile(folder, ".state");
+  const std::string bytes = state.ToBytes();
+  const std::string unfinished = path + ".unfinished";
+  std::ofstream file(unfinished, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file.good() && std::rename(unfinished.c_str(), path.c_str()) == 0) return true;
+  std::fprintf(stderr, "verify_worker: %s: %s\n", path.c_str(), std::strerror(errno));
+  return false;
+}
+
+int TrainInGroup(Session& session, const Options& options, HistoryFile& history) {
+  GroupState state(options.group_records);
+  {
+    Result<Group> made = session.Group();
+    if (!made.ok()) {
+      std::fprintf(stderr, "verify_worker: %s\n", made.status().message().c_str());
+      return 1;
+    }
+    Group group = std::move(made).value();
+    group.AddState("ids", state.ids());
+    group.AddState("mixed", state.mixed());
+    group.AddState("curve", state.curve());
+    group.AddState("steps", state.steps());
+    const GroupBuckets buckets{.ids = group.AddBucket("sum/ids", state.ids().size()),
+                               .mixed = group.AddBucket("sum/mixed", state.mixed().size()),
+                               .curve = group.AddBucket("sum/curve", state.curve().size())};
+    while (auto step = group.NextStep()) {
+      ComputeShare(*step, buckets, state, options, history);
+      step->Commit([&] {
+        ApplySums({.ids = step->Sum(buckets.ids),
+                   .mixed = step->Sum(buckets.mixed),
+                   .curve = step->Sum(buckets.curve)},
+                  step->records(), &state);
+        history.Write(FormatApplied({HistoryFile::Now(), step->step(), state.Digest()}));
+      });
+    }
+  }
+  const int code = session.Finish();
+  if (code != 0 || options.results.empty()) return code;
+  return WriteResult(state, options.results) ? 0 : 1;
+}
+
 /// SIGTERM, taken by a thread of its own: a signal handler may not call the session.
 class TermSignal {
  public:
@@ -304,6 +403,7 @@ int Main(std::span<char*> arguments) {
   HistoryFile history(options->history);
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
   if (term.has_value()) term->LeaveOn(&session);
+  if (options->group_records > 0) return TrainInGroup(session, *options, history);
   const Tables tables = Register(session, options->warm_start);
   {
     std::vector<std::jthread> threads;

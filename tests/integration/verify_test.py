@@ -66,6 +66,38 @@ class VerifyTest(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), [])
         self.assertIn("7/7", err)
 
+    def test_group_leaves_no_trace(self):
+        code, out, err = self.verify("--group", "--kills", "6", "--pauses", "1", "--seed", "1", "--output", "json")
+        self.assertEqual(code, 0, out + err)
+        report = json.loads(out.splitlines()[-1])
+        self.assertEqual(report["verdict"], "ok")
+        group = report["group"]
+        for name in ("in_no_step", "in_two_steps", "states_different", "members_different"):
+            self.assertEqual(group[name], 0, name)
+        for name in ("lost", "unexpected", "duplicated", "wrong_rows"):
+            self.assertEqual(report[name], 0, name)
+        self.assertEqual((report["kills"], report["pauses"]), (6, 1))
+        self.assertEqual(report["kills_by_role"], {"worker": 4, "ps": 0, "master": 2, "scaler": 0})
+        self.assertEqual(report["acknowledged"], report["records"] * report["epochs"])
+        self.assertGreaterEqual(group["steps"] * 64, report["acknowledged"])
+        self.assertGreaterEqual(group["states_compared"], group["steps"])
+        self.assertGreater(group["attempts"], 1)
+        self.assertGreaterEqual(group["members"], 1)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertIn("first, the same job without faults", err)
+        self.assertIn("7/7", err)
+
+    def test_group_without_a_record_is_wrong(self):
+        trainer = os.path.join(self.folder, "trainer")
+        real = os.path.join(os.path.dirname(options.muster), "verify_worker")
+        with open(trainer, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/bash\nexec -a "$0" "{real}" "$@" --leave-out 17\n')
+        os.chmod(trainer, 0o755)
+        code, out, err = self.verify("--group", "--kills", "1", "--pauses", "0", "--trainer", trainer, "--no-progress")
+        self.assertEqual(code, 6, out + err)
+        self.assertTrue(out.startswith("WRONG"), out)
+        self.assertIn("record 17 of epoch 1 is in no step", out)
+
     def test_folder_is_kept_when_asked(self):
         code, out, err = self.verify("--kills", "1", "--pauses", "0", "--workers", "1", "--servers", "1", "--keep", "--no-progress")
         self.assertEqual((code, err), (0, ""), out)
@@ -151,6 +183,8 @@ class VerifyTest(unittest.TestCase):
             (["--servers", "17"], "--servers"),
             (["--partitions", "5000"], "--partitions"),
             (["--partitions", "1"], "--servers 2"),
+            (["--group", "--servers", "1"], "--servers"),
+            (["--group", "--workers", "17"], "--workers"),
             (["--seed", "x"], "--seed"),
             (["--output", "xml"], "--output"),
             (["--trainer", "/no/such/worker"], "/no/such/worker"),

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace muster::verify {
@@ -56,6 +57,34 @@ TEST(FaultPlanTest, PausesAreLongerThanTheLease) {
     EXPECT_GE(fault.wait, milliseconds(200));
     EXPECT_LE(fault.wait, milliseconds(3'000));
   }
+}
+
+TEST(FaultPlanTest, RolesThatAreAsked) {
+  const std::vector<Fault> faults =
+      FaultsOf({.seed = 1,
+                .kills = 30,
+                .pauses = 6,
+                .lease = kLease,
+                .roles = {Role::kWorker, Role::kWorker, Role::kMaster},
+                .aim = FaultPlan::Options::Aim::kBursts},
+               {});
+  EXPECT_EQ(RolesOf(faults, Fault::Kind::kKill),
+            (std::map<Role, int>{{Role::kWorker, 20}, {Role::kMaster, 10}}));
+  EXPECT_EQ(RolesOf(faults, Fault::Kind::kPause),
+            (std::map<Role, int>{{Role::kWorker, 4}, {Role::kMaster, 2}}));
+}
+
+TEST(FaultPlanTest, KillsComeInBursts) {
+  FaultPlan::Options options{.seed = 4, .kills = 100, .pauses = 20, .lease = kLease};
+  const auto soon = [](const Fault& fault) { return fault.wait < milliseconds(100); };
+  EXPECT_EQ(std::ranges::count_if(FaultsOf(options, kAll), soon), 0);
+  options.aim = FaultPlan::Options::Aim::kBursts;
+  const std::vector<Fault> faults = FaultsOf(options, {});
+  EXPECT_GT(std::ranges::count_if(faults, soon), 20);
+  EXPECT_LT(std::ranges::count_if(faults, soon), 80);
+  const auto pause = [](const Fault& fault) { return fault.kind == Fault::Kind::kPause; };
+  EXPECT_TRUE(std::ranges::none_of(
+      faults, [&](const Fault& fault) { return pause(fault) && soon(fault); }));
 }
 
 TEST(FaultPlanTest, NothingToDo) {

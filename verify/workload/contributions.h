@@ -30,6 +30,7 @@ inline constexpr uint64_t kSpread = 0x9e3779b97f4a7c15ULL;
 inline constexpr uint64_t kIdMax = 1'000'000'000;
 /// Bits of a row of `ids` for one epoch.
 inline constexpr uint32_t kEpochBits = 3;
+inline constexpr uint32_t kEpochDigitMax = (1U << kEpochBits) - 1;
 /// From here on the epochs of a row of `ids` would meet again.
 inline constexpr uint32_t kEpochsMax = 8;
 

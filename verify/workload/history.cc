@@ -6,6 +6,8 @@
 namespace muster::verify {
 namespace {
 
+constexpr std::string_view kApplied = "applied";
+
 std::string ToText(const ShardName& shard) {
   return shard.dataset + "/" + std::to_string(shard.epoch) + "/" + std::to_string(shard.index);
 }
@@ -44,6 +46,12 @@ bool ParseMark(std::string_view line, ShardMark* mark) {
          ParseNumber(TakeWord(&line), &mark->run) && line.empty();
 }
 
+bool ParseApplied(std::string_view line, AppliedStep* applied) {
+  return ParseNumber(TakeWord(&line), &applied->at_ns) &&
+         ParseNumber(TakeWord(&line), &applied->step) &&
+         ParseNumber(TakeWord(&line), &applied->digest) && line.empty();
+}
+
 std::string FormatMark(const std::string& word, const ShardMark& mark) {
   return word + " " + std::to_string(mark.at_ns) + " " + ToText(mark.shard) + " " +
          std::to_string(mark.run) + "\n";
@@ -66,6 +74,21 @@ std::string FormatFinish(const ShardMark& mark) {
   return FormatMark("finish", mark);
 }
 
+std::string FormatApplied(const AppliedStep& applied) {
+  return std::string(kApplied) + " " + std::to_string(applied.at_ns) + " " +
+         std::to_string(applied.step) + " " + std::to_string(applied.digest) + "\n";
+}
+
+std::optional<uint64_t> LastApplied(std::string_view end) {
+  std::optional<uint64_t> last;
+  for (size_t at; (at = end.find('\n')) != std::string_view::npos; end.remove_prefix(at + 1)) {
+    std::string_view line = end.substr(0, at);
+    AppliedStep applied;
+    if (TakeWord(&line) == kApplied && ParseApplied(line, &applied)) last = applied.step;
+  }
+  return last;
+}
+
 bool ParseShardName(std::string_view text, ShardName* name) {
   const size_t first = text.find('/');
   const size_t last = text.rfind('/');
@@ -78,6 +101,7 @@ bool ParseShardName(std::string_view text, ShardName* name) {
 size_t ParseHistory(std::string_view text, const HistoryVisitor& visitor) {
   Attempt attempt;
   ShardMark mark;
+  AppliedStep applied;
   size_t number = 0;
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     ++number;
@@ -89,6 +113,8 @@ size_t ParseHistory(std::string_view text, const HistoryVisitor& visitor) {
       visitor.begin(mark);
     } else if (word == "finish" && ParseMark(line, &mark)) {
       visitor.finish(mark);
+    } else if (word == kApplied && ParseApplied(line, &applied)) {
+      visitor.applied(applied);
     } else {
       return number;
     }

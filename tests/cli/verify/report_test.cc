@@ -93,6 +93,62 @@ TEST(ReportTest, WrongRun) {
   EXPECT_EQ(json["directory"], "/somewhere/job");
 }
 
+Report GoodGroupReport() {
+  Report report = GoodReport();
+  report.storm.kills = {8, 0, 4, 0};
+  Judgement& judgement = *report.judgement;
+  judgement.paths = {};
+  judgement.group = {
+      .verdict = {.steps = 47, .compared = 140, .members = 3},
+      .workers = 3,
+      .changes = {.attempts = 21, .rollbacks = 2},
+  };
+  return report;
+}
+
+TEST(ReportTest, TextOfAGroup) {
+  const std::string text = ReportText(GoodGroupReport());
+  EXPECT_THAT(text, StartsWith("Every record is in one step, and the weights are those of the "
+                               "undisturbed run: 3,000 record trainings under 12 kills and 4 "
+                               "pauses, seed 17, 0:21\n"));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("made in 21 attempts; the group went back to an older step 2 times"),
+                    HasSubstr("of 140 states after a step"),
+                    HasSubstr("3   of 3 had the weights of the last step"),
+                    HasSubstr("attempts beyond the first (7 minibatches)\n"),
+                    Not(HasSubstr("rare paths")), Not(HasSubstr("proves less"))));
+}
+
+TEST(ReportTest, JsonOfAGroup) {
+  const nlohmann::json json = ReportToJson(GoodGroupReport());
+  EXPECT_EQ(json["verdict"], "ok");
+  EXPECT_EQ(json["group"], (nlohmann::json{{"steps", 47},
+                                           {"attempts", 21},
+                                           {"rollbacks", 2},
+                                           {"in_no_step", 0},
+                                           {"in_two_steps", 0},
+                                           {"states_compared", 140},
+                                           {"states_different", 0},
+                                           {"workers", 3},
+                                           {"members", 3},
+                                           {"members_different", 0},
+                                           {"wrong", nlohmann::json::array()}}));
+  EXPECT_FALSE(json.contains("rare_paths"));
+}
+
+TEST(ReportTest, WrongGroup) {
+  Report report = GoodGroupReport();
+  GroupVerdict& verdict = report.judgement->group->verdict;
+  verdict.in_two_steps = 1;
+  verdict.wrong = {"record 17 of epoch 1 is in 2 steps"};
+  EXPECT_THAT(ReportText(report),
+              AllOf(StartsWith("WRONG"), HasSubstr("in two steps            1   record trainings"),
+                    HasSubstr("wrong: record 17 of epoch 1 is in 2 steps")));
+  const nlohmann::json json = ReportToJson(report);
+  EXPECT_EQ(json["verdict"], "wrong");
+  EXPECT_EQ(json["group"]["in_two_steps"], 1);
+}
+
 TEST(ReportTest, RunThatDidNotEnd) {
   Report report = GoodReport();
   report.judgement.reset();

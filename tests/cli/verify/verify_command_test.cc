@@ -27,6 +27,12 @@ TEST(CheckOptionsTest, EveryServerNeedsAPartition) {
                        AllOf(HasSubstr("--partitions 2"), HasSubstr("--servers 3"))));
 }
 
+TEST(WorkersOfTest, MoreInAGroup) {
+  EXPECT_EQ(WorkersOf({}), 2u);
+  EXPECT_EQ(WorkersOf({.kind = JobKind::kGroup}), 3u);
+  EXPECT_EQ(WorkersOf({.kind = JobKind::kGroup, .workers = 5}), 5u);
+}
+
 TEST(WorkerTest, BesideTheProgramOrInLibexec) {
   EXPECT_THAT(WorkerPlaces("/opt/m/bin/muster"),
               ElementsAre("/opt/m/bin/verify_worker", "/opt/m/libexec/muster/verify_worker"));

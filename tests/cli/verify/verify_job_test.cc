@@ -48,6 +48,39 @@ TEST_F(VerifyJobTest, JobFileIsRight) {
                           job.folder() + "/slow", "--history", job.histories()));
 }
 
+TEST_F(VerifyJobTest, JobFileOfAGroupIsRight) {
+  VerifyJobOptions options = Options();
+  options.kind = JobKind::kGroup;
+  MUSTER_ASSERT_OK_AND_ASSIGN(const VerifyJob job, VerifyJob::Create(options));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const LoadedJob loaded, LoadJob(job.job_file(), ""));
+  EXPECT_EQ(loaded.spec.seed, 9u);
+  EXPECT_EQ(loaded.spec.worker.replicas, 3u);
+  EXPECT_EQ(loaded.spec.group.global_batch,
+            VerifyJob::kGroupMinibatchSize * VerifyJob::kMinibatchesPerStep);
+  EXPECT_EQ(loaded.spec.datasets.at(0).minibatch_size, VerifyJob::kGroupMinibatchSize);
+  EXPECT_EQ(loaded.spec.datasets.at(0).epochs, job.workload().epochs);
+  EXPECT_THAT(loaded.spec.worker.command,
+              ElementsAre("/opt/a \"worker\"", "--slow-us", "60000", "--slow-while",
+                          job.folder() + "/slow", "--history", job.histories(), "--group-records",
+                          std::to_string(job.workload().records), "--results", job.results()));
+  EXPECT_TRUE(std::filesystem::is_directory(job.results()));
+}
+
+TEST_F(VerifyJobTest, TwinIsTheSameJobInItsFolder) {
+  std::string folder;
+  {
+    MUSTER_ASSERT_OK_AND_ASSIGN(const VerifyJob job, VerifyJob::Create(Options()));
+    MUSTER_ASSERT_OK_AND_ASSIGN(const VerifyJob twin, job.CreateTwin("twin"));
+    folder = job.folder();
+    EXPECT_EQ(twin.folder(), folder + "/twin");
+    EXPECT_EQ(twin.workload().records, job.workload().records);
+    MUSTER_ASSERT_OK_AND_ASSIGN(const LoadedJob loaded, LoadJob(twin.job_file(), ""));
+    EXPECT_EQ(loaded.spec.seed, 9u);
+    EXPECT_EQ(loaded.spec.state_directory, twin.state().path());
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST_F(VerifyJobTest, DataAreTheNumbersInOrder) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const VerifyJob job, VerifyJob::Create(Options()));
   uint64_t expected = 0;
@@ -66,6 +99,10 @@ TEST_F(VerifyJobTest, LastsAsLongAsItsFaults) {
   const Workload most =
       VerifyJob::WorkloadFor(VerifyOptions::kKillsMax + VerifyOptions::kPausesMax);
   EXPECT_LT(most.records * most.epochs, 1U << 24) << "or float32 no longer counts exactly";
+  const Workload group = VerifyJob::WorkloadFor(100, JobKind::kGroup);
+  EXPECT_GT(group.records * group.epochs,
+            300 * VerifyJob::kGroupMinibatchSize * VerifyJob::kMinibatchesPerStep)
+      << "more steps than faults";
 }
 
 TEST_F(VerifyJobTest, SlowUntilItHurries) {

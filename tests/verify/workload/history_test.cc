@@ -19,7 +19,8 @@ Seen Read(std::string_view text) {
   seen.bad_line = ParseHistory(
       text, {.begin = [&](const ShardMark& m) { seen.lines.push_back(FormatBegin(m)); },
              .attempt = [&](const Attempt& a) { seen.lines.push_back(FormatAttempt(a)); },
-             .finish = [&](const ShardMark& m) { seen.lines.push_back(FormatFinish(m)); }});
+             .finish = [&](const ShardMark& m) { seen.lines.push_back(FormatFinish(m)); },
+             .applied = [&](const AppliedStep& a) { seen.lines.push_back(FormatApplied(a)); }});
   return seen;
 }
 
@@ -31,9 +32,11 @@ TEST(HistoryTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(finish, "finish 7 n/2/17 4\n");
   const std::string begin = FormatBegin({6, {"n", 2, 17}, 4});
   EXPECT_EQ(begin, "begin 6 n/2/17 4\n");
-  const Seen seen = Read(begin + attempt + empty + finish);
+  const std::string applied = FormatApplied({8, 31, 18446744073709551615U});
+  EXPECT_EQ(applied, "applied 8 31 18446744073709551615\n");
+  const Seen seen = Read(begin + attempt + empty + finish + applied);
   EXPECT_EQ(seen.bad_line, 0u);
-  EXPECT_THAT(seen.lines, ElementsAre(begin, attempt, empty, finish));
+  EXPECT_THAT(seen.lines, ElementsAre(begin, attempt, empty, finish, applied));
 }
 
 TEST(HistoryTest, LineThatWasCutIsLeftOut) {
@@ -47,12 +50,24 @@ TEST(HistoryTest, LineThatWasCutIsLeftOut) {
 
 TEST(HistoryTest, StrangeLineIsNamed) {
   const std::string good = FormatFinish({1, {"n", 0, 0}, 1});
-  for (const char* line : {"attempt 1 0/0/0 0 1 x\n", "attempt 1 0/0 0 1 2\n", "attempt 1\n",
-                           "finish 1 0/0/0 1 2\n", "finish -1 0/0/0 1\n", "\n", "pushed 1\n"}) {
+  for (const char* line :
+       {"attempt 1 0/0/0 0 1 x\n", "attempt 1 0/0 0 1 2\n", "attempt 1\n", "finish 1 0/0/0 1 2\n",
+        "finish -1 0/0/0 1\n", "applied 1 2\n", "applied 1 2 3 4\n", "\n", "pushed 1\n"}) {
     const Seen seen = Read(good + line + good);
     EXPECT_EQ(seen.bad_line, 2u) << line;
     EXPECT_THAT(seen.lines, ElementsAre(good)) << line;
   }
+}
+
+TEST(LastAppliedTest, LastWholeLine) {
+  const std::string three = FormatApplied({1, 3, 5});
+  const std::string four = FormatApplied({2, 4, 6});
+  const std::string attempt = FormatAttempt({1, {"n", 0, 0}, 9, 1, {12}});
+  EXPECT_EQ(LastApplied(three + four + attempt), 4u);
+  EXPECT_EQ(LastApplied(three + four.substr(0, four.size() - 1)), 3u) << "half a line";
+  EXPECT_EQ(LastApplied(three.substr(2) + attempt), std::nullopt) << "cut at its beginning";
+  EXPECT_EQ(LastApplied("7 8\n" + four + three), 3u) << "the group went back";
+  EXPECT_EQ(LastApplied(""), std::nullopt);
 }
 
 TEST(ShardNameTest, ThreeNumbers) {
