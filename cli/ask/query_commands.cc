@@ -1,5 +1,7 @@
 #include "cli/ask/query_commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -11,6 +13,7 @@
 #include "base/text.h"
 #include "cli/ask/export_command.h"
 #include "cli/show/json_output.h"
+#include "cli/show/output.h"
 #include "cli/show/text_output.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
@@ -60,7 +63,8 @@ int StatusCommand(const StatusOptions& options) {
     PrintJson(ToJson(*status));
   } else {
     const EpochsShown shown = options.all_epochs ? EpochsShown::kAll : EpochsShown::kNewest;
-    PrintData(StatusText(*status, shown) + NodesText(*status));
+    const size_t columns = ColumnsOf(STDOUT_FILENO).value_or(0);
+    PrintData(StatusText(*status, shown, columns) + NodesText(*status));
   }
   return kExitSucceeded;
 }

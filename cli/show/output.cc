@@ -1,5 +1,7 @@
 #include "cli/show/output.h"
 
+#include <sys/ioctl.h>
+
 #include <cstdio>
 
 #include "base/status.h"
@@ -9,6 +11,13 @@ namespace muster {
 void PrintData(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
+}
+
+std::optional<size_t> ColumnsOf(int fd) {
+  constexpr size_t kColumnsMin = 20;
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col <= kColumnsMin) return std::nullopt;
+  return size.ws_col - 1;  // some terminals begin a line after the last column
 }
 
 void PrintNote(std::string_view message) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -20,6 +22,9 @@ inline constexpr int kExitWrong = 6;  // verify: something is lost, doubled or w
 
 /// Data to stdout.
 void PrintData(std::string_view text);
+/// How many columns of the terminal a line may have; none: `fd` is no terminal, or a very narrow
+/// one.
+std::optional<size_t> ColumnsOf(int fd);
 /// "muster: message" to stderr, where the answer needs a word of explanation.
 void PrintNote(std::string_view message);
 /// "muster: message" to stderr; returns `exit_code`.

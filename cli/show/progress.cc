@@ -1,9 +1,7 @@
 #include "cli/show/progress.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,8 @@
 #include "base/text.h"
 #include "cli/show/epochs.h"
 #include "cli/show/fit.h"
+#include "cli/show/output.h"
+#include "cli/show/reasons.h"
 #include "proto/messages/node_role.h"
 
 namespace muster {
@@ -95,11 +95,6 @@ std::string EpochLine(const DatasetStatus& dataset, size_t columns) {
   return FitLine(std::move(fields), columns);
 }
 
-size_t ColumnsOf(int fd) {
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1u : 79u;
-}
-
 }  // namespace
 
 void RateMeter::Add(TimePoint now, uint64_t count) {
@@ -129,24 +124,17 @@ Totals TotalsOf(const JobStatus& status) {
 }
 
 std::vector<std::string> WaitsOf(const std::vector<const NodeStatus*>& nodes) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  Reasons reasons;
   for (const bool servers : {true, false}) {
     for (const NodeStatus* node : nodes) {
       const bool is_server = node->role == ToString(NodeRole::kServer);
       if (node->state != NodeState::kWaiting || is_server != servers) continue;
-      const std::string text = WaitText(node->wait, Printable(node->wait_reason));
-      const auto found = std::ranges::find(reasons, text, &decltype(reasons)::value_type::first);
-      (found == reasons.end() ? reasons.emplace_back(text, std::vector<std::string>()) : *found)
-          .second.push_back(node->name);
+      reasons.Add(node->name, WaitText(node->wait, Printable(node->wait_reason)));
     }
   }
   std::vector<std::string> waits;
-  for (auto& [reason, names] : reasons) {
-    const size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
-    names.resize(names.size() - more);
-    waits.push_back(fmt::format("waits for {}{}: {}", fmt::join(names, ", "),
-                                more == 0 ? "" : fmt::format(" and {} more", more), reason));
+  for (const auto& [names, reason] : reasons.All()) {
+    waits.push_back(fmt::format("waits for {}: {}", names, reason));
   }
   return waits;
 }
@@ -272,7 +260,7 @@ void ProgressDisplay::Draw(const ProgressInput& input, TimePoint now) {
     Write(ProgressLine(input) + "\n");
     return;
   }
-  block_ = ProgressBlock(input, ColumnsOf(fd_));
+  block_ = ProgressBlock(input, ColumnsOf(fd_).value_or(79));
   Clear();
   std::string text;
   for (const std::string& line : block_) text += line + "\n";

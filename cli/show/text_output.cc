@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/show/fit.h"
+#include "cli/show/group_text.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
 #include "host/messages.h"
@@ -169,7 +170,7 @@ std::string StreamsText(const JobStatus& status) {
   return text;
 }
 
-std::string StatusText(const JobStatus& status, EpochsShown shown) {
+std::string StatusText(const JobStatus& status, EpochsShown shown, size_t columns) {
   std::string text = fmt::format("{}: {}", status.name, ToString(status.state));
   if (status.running_ms > 0) {
     const std::string time = DurationText(std::chrono::milliseconds(status.running_ms));
@@ -184,6 +185,7 @@ std::string StatusText(const JobStatus& status, EpochsShown shown) {
                         RemainingText(status.progress.remaining_seconds));
   }
   if (status.grace_period) text += "  the master was started again and collects leases\n";
+  text += GroupText(status, columns);
   text += EpochsText(status, shown);
   text += TrendsText(status);
   text += KeptText(status.kept_epochs);

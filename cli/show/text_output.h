@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "cli/show/epochs.h"
@@ -10,7 +11,9 @@
 /// What the verbs print for people. Pure.
 namespace muster {
 
-std::string StatusText(const JobStatus& status, EpochsShown shown = EpochsShown::kNewest);
+/// `columns`: for the parts that are fitted to a terminal; 0: nothing is left out.
+std::string StatusText(const JobStatus& status, EpochsShown shown = EpochsShown::kNewest,
+                       size_t columns = 0);
 std::string NodesText(const JobStatus& status);
 std::string ShardsText(const ShardPage& page);
 std::string PartitionsText(const PartitionList& list);

@@ -59,6 +59,11 @@ void CheckEpochEnds(const JobSpec& job, std::vector<BrokenRule>* broken) {
 void CheckGroup(const JobSpec& job, std::vector<BrokenRule>* broken) {
   const GroupSpec& group = job.group;
   if (!HasGroup(job)) return;
+  if (!job.training.keep_best.empty() || job.training.keep_every > 0) {
+    broken->push_back({{"spec.training.keep"},
+                       "the weights of a synchronous group are not kept by epoch: remove "
+                       "spec.training.keep, and let the trainer write the weights that you want"});
+  }
   const uint32_t batch = *group.global_batch;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const DatasetSpec& dataset = job.datasets[i];

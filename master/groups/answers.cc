@@ -111,7 +111,8 @@ GroupCore::View Answers::Show() const {
                        .processes = {}};
   if (work_->any()) view.shard = work_->data().shard;
   for (const auto& [worker, process] : books_->processes.all()) {
-    const std::optional<uint32_t> rank = books_->RankOf({worker, process.incarnation});
+    const GroupProcess key{worker, process.incarnation};
+    const std::optional<uint32_t> rank = books_->RankOf(key);
     GroupCore::ProcessView shown{.worker = worker,
                                  .incarnation = process.incarnation,
                                  .standing = process.standing,
@@ -120,7 +121,8 @@ GroupCore::View Answers::Show() const {
                                  .state = process.report.state,
                                  .share = 0,
                                  .minibatch_us = process.report.minibatch_us,
-                                 .waits = process.waits};
+                                 .waits = process.waits,
+                                 .suspected = suspicions_->Suspects(key)};
     if (rank.has_value() && work_->any()) {
       shown.share = static_cast<uint32_t>(CountOf(work_->shares()[*rank]));
     }

@@ -82,6 +82,8 @@ class GroupCore {
     uint32_t share = 0;
     uint64_t minibatch_us = 0;
     std::string waits;
+    /// Other members accuse it, and are asked who lives.
+    bool suspected = false;
   };
   struct View {
     LineageNumber lineage;

@@ -11,6 +11,8 @@ namespace muster {
 
 /// The settings of a synchronous group.
 struct GroupOptions {
+  /// Records of a step. Only shown; 0: not known.
+  uint32_t global_batch = 0;
   /// With fewer members the group waits. At least 1.
   uint32_t members_min = 1;
   /// Further processes wait.

@@ -28,6 +28,8 @@ class Suspicions {
   void Take(TimePoint now);
   /// True while the members are asked who lives.
   bool inquires() const { return began_.has_value(); }
+  /// True while members of this attempt accuse the process.
+  bool Suspects(const GroupProcess& process) const { return accused_.contains(process); }
   /// Who has to go, and why.
   struct Verdict {
     std::vector<std::pair<GroupProcess, std::string>> out;

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "master/service/group_answers.h"
 #include "master/service/topic_answers.h"
 #include "proto/fields/encode.h"
 #include "proto/fields/generated.h"
@@ -339,6 +340,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.progress = ProgressOf(status.datasets);
   facts.metrics = MetricsOf(core.ledger(), status.datasets);
   status.counters = CountersOf(core);
+  status.group = GroupOf(core);
   for (const auto& [epoch, manifests] : core.kept().epochs()) {
     if (status.kept_epochs.size() == kKeptEpochsMax) break;
     status.kept_epochs.push_back({.epoch = epoch.value(),

@@ -75,6 +75,7 @@ namespace {
 std::optional<GroupOptions> GroupOptionsOf(const JobSpec& job) {
   if (!HasGroup(job)) return std::nullopt;
   GroupOptions group;
+  group.global_batch = *job.group.global_batch;
   group.members_min = job.group.members_min;
   group.members_max = std::min(GroupMembersMax(job), most::kMembers);
   group.silence_limit = job.group.silence_limit;

@@ -8,6 +8,7 @@
 
 #include "base/words/limits.h"
 #include "base/words/types.h"
+#include "proto/messages/group_standing.h"
 #include "proto/messages/group_state.h"
 #include "proto/messages/metrics.h"
 #include "proto/messages/worker_control.h"
@@ -47,15 +48,6 @@ struct HeldSum {
     f(4, "metrics", s.metrics);
   }
   friend bool operator==(const HeldSum&, const HeldSum&) = default;
-};
-
-enum class MemberPhase : uint8_t {
-  kIdle = 0,       // has no step to work on
-  kLearning = 1,   // copies the state, or applies sums of steps that it missed
-  kComputing = 2,  // in the minibatches of a step
-  kReducing = 3,   // has computed its minibatches, and adds with the others
-  kVoted = 4,      // has the sum
-  kApplying = 5,   // the step has happened, and the trainer changes its weights
 };
 
 /// A member that another one cannot reach, or that broke the connection.
@@ -134,14 +126,6 @@ struct GroupExchangeRequest {
     f(15, "leaving", s.leaving);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
-};
-
-enum class GroupStanding : uint8_t {
-  kUnknown = 0,  // the master does not know the process: the next call has an introduction
-  kWaiting = 1,  // it has no place now; `waits` says why
-  kLearner = 2,  // it gets the state from `source`, and then a place
-  kMember = 3,   // it is one of `members`
-  kRefused = 4,  // it can never take part (another model); `waits` says why
 };
 
 struct GroupMember {

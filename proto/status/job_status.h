@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "proto/status/dataset_status.h"
+#include "proto/status/group_status.h"
 #include "proto/status/job_state.h"
 #include "proto/status/metric_trend.h"
 #include "proto/status/node_status.h"
@@ -96,6 +97,7 @@ struct JobSummary {
   std::vector<MetricTrend> metric_trends;
   uint64_t running_ms = 0;
   std::vector<KeptEpoch> kept_epochs;
+  std::optional<GroupStatus> group;
   static void Fields(auto& f, auto& j) {
     f(1, "name", j.name);
     f(2, "state", j.state, {.most = 7});
@@ -126,6 +128,7 @@ struct JobSummary {
        "runs"});
     f(18, "kept_epochs", j.kept_epochs,
       {.says = "Whose weights `muster export --epoch` can write", .most = kKeptEpochsMax});
+    f(19, "group", j.group, {"The workers train synchronously; null: they do not"});
   }
 };
 

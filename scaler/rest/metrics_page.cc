@@ -100,6 +100,14 @@ void WriteJob(const Job& job, Writer* writer) {
   }
 }
 
+void WriteGroup(const GroupStatus& group, Writer* writer) {
+  for (const MetricField& field : MetricFields::Of("muster_group_", group)) {
+    if (field.value.has_value()) {
+      writer->Single(field.name, TypeOf(field), field.help, *field.value);
+    }
+  }
+}
+
 /// The sum over a dataset's epochs.
 template <typename Get>
 double SumOfEpochs(const DatasetStatus& dataset, const Get& get) {
@@ -394,6 +402,7 @@ std::string MetricsText(const Picture& picture, const RestStats& rest) {
   const std::span<const DatasetStatus> datasets(picture.datasets.datasets);
   const size_t nodes_shown = std::min(nodes.size(), kMetricsNodesMax);
   WriteJob(picture.job, &writer);
+  if (picture.job.group.has_value()) WriteGroup(*picture.job.group, &writer);
   WriteDatasets(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);
   WriteTrends(picture.job.metric_trends, &writer);
   WriteStreams(datasets.first(std::min(datasets.size(), kMetricsDatasetsMax)), &writer);

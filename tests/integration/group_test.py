@@ -93,6 +93,19 @@ class GroupTest(unittest.TestCase):
 
         self.assertEqual(train(7, disturb, slow_us=20000), undisturbed)
 
+    def test_the_status_shows_the_members(self):
+        def look(job, run):
+            seen = None
+            while not (seen and seen["step"] > 0 and seen["members"] == 2 and seen["step_in_work"] is not None):
+                self.assertIsNone(run.poll(), job.said())
+                seen = (job.status() or {}).get("group")
+            self.assertEqual((seen["global_batch"], seen["members_min"], seen["waits"]), (MINIBATCH * MINIBATCHES, 1, ""))
+            members = [process for process in seen["processes"] if process["standing"] == "member"]
+            self.assertEqual(sorted(member["rank"] for member in members), [0, 1])
+            self.assertGreater(sum(member["share_minibatches"] for member in members), 0)
+
+        train(6, look, members=2, slow_us=20000)
+
     def test_failed_steps_leave_no_trace(self):
         failing = train(9, fail_every=97)
         self.assertEqual(failing, train(9))

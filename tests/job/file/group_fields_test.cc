@@ -86,6 +86,18 @@ TEST(GroupFieldsTest, AGroupThatNeedsMoreThanItMayHaveIsRefused) {
               HasSubstr("3 is more than the 2 workers"));
 }
 
+TEST(GroupFieldsTest, NothingOfAGroupIsKeptByEpoch) {
+  const std::string group = "  group: {globalBatch: 64}\n";
+  for (const char* keep : {"{best: test/auc}", "{every: 2}"}) {
+    const std::string training = std::string("  training: {keep: ") + keep + "}\n";
+    EXPECT_THAT(Wrong(group + training),
+                AllOf(HasSubstr("spec.training.keep"), HasSubstr("remove spec.training.keep")))
+        << keep;
+    EXPECT_THAT(ParseGroup(training), IsOk()) << keep << ", without a group";
+  }
+  EXPECT_THAT(ParseGroup(group + "  training: {keep: {last: 2}}\n"), IsOk()) << "it keeps nothing";
+}
+
 TEST(GroupFieldsTest, ABeginAgainIsNeededForAnotherBatch) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, ParseGroup("  group: {globalBatch: 64}\n"));
   const std::pair<std::string, std::string> batch{"spec.group.globalBatch", "64"};

@@ -146,5 +146,18 @@ TEST_F(AnswersTest, TheViewShowsWhoDoesWhat) {
   EXPECT_EQ(view.processes[2].share, 0u);
 }
 
+TEST_F(AnswersTest, TheViewShowsWhoIsSuspected) {
+  parts.Begin(3);
+  GroupExchangeRequest call = parts.Holding();
+  call.suspected = {{"worker-2", 12, "connection reset"}};
+  parts.Hear(0, call);
+  Number();
+  EXPECT_FALSE(answers.Show().processes[2].suspected);
+  parts.suspicions.Take(parts.now);
+  const GroupCore::View view = answers.Show();
+  EXPECT_FALSE(view.processes[0].suspected) << "it accuses";
+  EXPECT_TRUE(view.processes[2].suspected);
+}
+
 }  // namespace
 }  // namespace muster

@@ -17,10 +17,11 @@ SERVER = sys.argv[1] if len(sys.argv) > 1 else "build/dev/tests/scaler/rest/serv
 class FakeServer:
     """rest_fake_server with a live job, on a port that stays the same over restarts."""
 
-    def __init__(self, shards=100, topic_partitions=0, epochs=0):
+    def __init__(self, shards=100, topic_partitions=0, epochs=0, group=False):
         self.shards = shards
         self.topic_partitions = topic_partitions
         self.epochs = epochs
+        self.group = group
         self.folder = tempfile.TemporaryDirectory(prefix="muster-dashboard-")
         self.token_file = os.path.join(self.folder.name, "token")
         self.port = 0
@@ -29,7 +30,8 @@ class FakeServer:
             self.token = file.read().strip()
 
     def start(self):
-        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards), str(self.topic_partitions), str(self.epochs)]
+        command = [SERVER, self.token_file, str(self.port), "--live", str(self.shards), str(self.topic_partitions), str(self.epochs),
+                   str(int(self.group))]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = self.process.stdout.readline().strip()
         self.port = int(self.url.rsplit(":", 1)[1])
@@ -67,6 +69,7 @@ class DashboardCase(unittest.TestCase):
     SHARDS = 100
     TOPIC_PARTITIONS = 0  # 0: no dataset is a topic
     EPOCHS = 0  # 0: two, and no metrics of a test
+    GROUP = False
 
     @classmethod
     def setUpClass(cls):
@@ -74,7 +77,7 @@ class DashboardCase(unittest.TestCase):
         cls.addClassCleanup(cls.browser.close)
 
     def setUp(self):
-        self.server = FakeServer(self.SHARDS, self.TOPIC_PARTITIONS, self.EPOCHS)
+        self.server = FakeServer(self.SHARDS, self.TOPIC_PARTITIONS, self.EPOCHS, self.GROUP)
         self.addCleanup(self.server.folder.cleanup)
         self.addCleanup(self.server.kill)
         self.browser.look()

@@ -48,6 +48,18 @@ class ModulesTest(DashboardCase):
         self.assertEqual(self.call("format.js", "return m.field('memory_bytes', 1024);"), {"name": "memory", "text": "1 KiB"})
         self.assertEqual(self.call("format.js", "return m.field('factor', 1.5);"), {"name": "factor", "text": "1.50"})
 
+    def test_why_a_group_waits_is_said_once_for_each_reason(self):
+        waits = "return m.waitsOf({ waits: args[0], processes: args[1].map(([worker, waits]) => ({ worker, waits })) });"
+        for group, processes, expected in (
+            ("", [], []),
+            ("", [["a", ""]], []),
+            ("all members leave", [["a", ""]], ["The next step waits: all members leave"]),
+            ("", [["a", "no place"], ["b", "another model"]], ["a: no place", "b: another model"]),
+            ("", [["a", "no place"], ["b", "no place"], ["c", "no place"]], ["a and 2 others: no place"]),
+        ):
+            with self.subTest(group=group, processes=processes):
+                self.assertEqual(self.call("group_view.js", waits, group, processes), expected)
+
     def test_rows_of_a_topic_are_those_that_lag_most(self):
         rows = "return m.rowsOf(args[0].map(([partition, lag]) => ({ partition, lag, lost: 0 })), args[1]).map((row) => row.partition);"
         for partitions, most, expected in (

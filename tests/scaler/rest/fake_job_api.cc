@@ -76,6 +76,7 @@ FakeJobApi::FakeJobApi(const Options& options) : options_(options) {
   datasets_[0].epochs[1].epoch = 1;
   if (options_.epochs > 0) AddEpochs();
   if (options_.topic_partitions > 0) AddTopics();
+  if (options_.group) AddGroup();
   FillShards();
   nodes_ = {MakeNode("master", "master", 100), MakeNode("ps-0", "ps", 101),
             MakeNode("ps-1", "ps", 102), MakeNode("worker-0", "worker", 103),

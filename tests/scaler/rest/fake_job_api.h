@@ -21,6 +21,8 @@ class FakeJobApi final : public JobApi {
     uint32_t topic_partitions = 0;
     /// Of a long job, which is in the last one and overfitting; 0: two, and no metric of a test.
     uint32_t epochs = 0;
+    /// Its workers are a synchronous group, with a third process that has no place.
+    bool group = false;
     /// Orders take effect step by step (Advance()) and have outcomes; an ended job takes none.
     /// Otherwise they are done at once, and any job takes any.
     bool live = false;
@@ -94,6 +96,7 @@ class FakeJobApi final : public JobApi {
   void MoveShards() MUSTER_REQUIRES(mutex_);
   void MoveFigures() MUSTER_REQUIRES(mutex_);
   void AddEpochs() MUSTER_REQUIRES(mutex_);
+  void AddGroup() MUSTER_REQUIRES(mutex_);
   void AddTopics() MUSTER_REQUIRES(mutex_);
   void MoveTopics() MUSTER_REQUIRES(mutex_);
   void AddSample(const std::string& node, const std::string& name, const std::string& unit,

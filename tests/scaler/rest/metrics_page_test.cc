@@ -114,6 +114,31 @@ TEST(MetricsTest, TheTextIsAsPrometheusReadsIt) {
   EXPECT_EQ(parser.Value("muster_rest_answers_total", R"(status="2xx")"), 7);
 }
 
+TEST(MetricsTest, AGroupHasItsFigures) {
+  FakeJobApi job;
+  Picture input = InputOf(&job);
+  for (const auto& [name, family] : Parser(TextOf(input)).families) {
+    EXPECT_FALSE(name.starts_with("muster_group_")) << name << ": the job has no group";
+  }
+  input.job.group = GroupStatus{.attempt = 7,
+                                .step = 1204,
+                                .step_in_work = std::nullopt,
+                                .checkpoint_step = 1100,
+                                .members = 3,
+                                .waits = "",
+                                .processes = {}};
+  const std::string text = TextOf(input);
+  const Parser parser(text);
+  EXPECT_THAT(parser.errors, ::testing::IsEmpty());
+  EXPECT_EQ(parser.Value("muster_group_step", ""), 1204);
+  EXPECT_EQ(parser.Value("muster_group_attempt", ""), 7);
+  EXPECT_EQ(parser.Value("muster_group_members", ""), 3);
+  EXPECT_EQ(parser.Value("muster_group_checkpoint_step", ""), 1100);
+  EXPECT_EQ(parser.families.at("muster_group_step").type, "gauge") << "steps may be undone";
+  EXPECT_EQ(parser.families.count("muster_group_step_in_work"), 0u) << "unknown is not 0";
+  EXPECT_THAT(text, ::testing::HasSubstr("# HELP muster_group_members Members: "));
+}
+
 TEST(MetricsTest, TopicsHaveTheirLagByPartition) {
   FakeJobApi job;
   Picture input = InputOf(&job);

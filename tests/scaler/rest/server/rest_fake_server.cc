@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,12 +17,14 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS [TOPIC_PARTITIONS [EPOCHS]]]]]\n"
+    "usage: rest_fake_server TOKEN_FILE [PORT [--live [SHARDS [TOPIC_PARTITIONS [EPOCHS "
+    "[GROUP]]]]]]\n"
     "\n"
     "REST interface and dashboard over a job that exists in memory only, until SIGINT or SIGTERM.\n"
     "--live: it goes on by itself, orders have outcomes, and a job that has ended takes none.\n"
     "TOPIC_PARTITIONS: two of its datasets are topics, one with so many partitions.\n"
-    "EPOCHS: a long job, in the last of so many epochs, with metrics of a test.\n";
+    "EPOCHS: a long job, in the last of so many epochs, with metrics of a test.\n"
+    "GROUP: 1: its workers are a synchronous group.\n";
 
 }  // namespace
 
@@ -53,6 +56,7 @@ int main(int argc, char** argv) {
     if (argc > 4) fake.shards_per_epoch = std::stoull(argv[4]);
     if (argc > 5) fake.topic_partitions = static_cast<uint32_t>(std::stoul(argv[5]));
     if (argc > 6) fake.epochs = static_cast<uint32_t>(std::stoul(argv[6]));
+    fake.group = argc > 7 && std::string_view(argv[7]) == "1";
   }
   testing::FakeJobApi job(fake);
   if (fake.live) {

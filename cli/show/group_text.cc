@@ -1,0 +1,82 @@
+#include "cli/show/group_text.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/show/fit.h"
+#include "cli/show/reasons.h"
+
+namespace muster {
+namespace {
+
+std::string GroupLine(const JobStatus& status, size_t columns) {
+  const GroupStatus& group = *status.group;
+  std::vector<LineField> fields = {{"group: step " + CountText(group.step), 0},
+                                   {fmt::format(" in attempt {}", CountText(group.attempt)), 3}};
+  if (!IsTerminal(status.state)) {
+    fields.push_back({", " + CountText(group.members, "member"), 0});
+    fields.push_back({fmt::format(" (of {} to {})", group.members_min, group.members_max), 4});
+    const std::optional<double>& rate = status.progress.records_per_second;
+    if (rate.has_value() && group.global_batch > 0) {
+      const double steps = 60 * *rate / group.global_batch;
+      fields.push_back(
+          {fmt::format(", about {} steps/min", CountText(static_cast<uint64_t>(steps))), 1});
+    }
+  }
+  fields.push_back({group.checkpoint_step == 0
+                        ? ", no checkpoint"
+                        : ", checkpoint of step " + CountText(group.checkpoint_step),
+                    2});
+  return FitLine(std::move(fields), columns) + "\n";
+}
+
+std::string TableOf(const GroupStatus& group, size_t columns) {
+  uint64_t minibatches = 0;
+  for (const GroupProcessStatus& process : group.processes) {
+    minibatches += process.share_minibatches;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const GroupProcessStatus& process : group.processes) {
+    rows.push_back(
+        {Printable(process.worker),
+         fmt::format("{}{}", ToString(process.standing), process.suspected ? ", suspected" : ""),
+         std::string(ToString(process.phase)),
+         process.rank.has_value() && minibatches > 0
+             ? fmt::format("{} of {}", process.share_minibatches, minibatches)
+             : "-",
+         process.minibatch_us.has_value()
+             ? fmt::format("{:.1f} ms", static_cast<double>(*process.minibatch_us) / 1e3)
+             : "-",
+         process.step.has_value() ? CountText(*process.step) : "-",
+         process.rank.has_value() ? std::to_string(*process.rank) : "-"});
+  }
+  if (rows.empty()) return "";
+  const std::vector<Column> heads = {{"WORKER", 0},    {"STANDING", 2}, {"PHASE", 0}, {"SHARE", 1},
+                                     {"MINIBATCH", 3}, {"STEP", 4},     {"RANK", 5}};
+  std::string text;
+  for (const std::string& line : FitTable(heads, rows, columns)) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string GroupText(const JobStatus& status, size_t columns) {
+  if (!status.group.has_value()) return "";
+  const GroupStatus& group = *status.group;
+  std::string text = GroupLine(status, columns);
+  if (!group.waits.empty()) text += CutText("  waits: " + group.waits, columns) + "\n";
+  text += TableOf(group, columns);
+  Reasons reasons;
+  for (const GroupProcessStatus& process : group.processes) {
+    if (!process.waits.empty()) reasons.Add(process.worker, process.waits);
+  }
+  for (const auto& [names, reason] : reasons.All()) {
+    text += CutText(fmt::format("  {}: {}", names, reason), columns) + "\n";
+  }
+  return text;
+}
+
+}  // namespace muster
