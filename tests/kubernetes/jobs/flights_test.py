@@ -24,14 +24,19 @@ EPOCHS = 3
 # As for the demo (tests/integration/demo_test.py).
 AUC_MIN, LOG_LOSS_MAX, DIFFERENCE_MAX = 0.81, 0.435, 0.005
 
+COMMAND = "command: [flights_trainer],"
+# A worker waits before each of its shards, about a hundred. Otherwise a fast machine is done before the last kill.
+SLOW = "slot.after-enter=delay:250ms"
+
 
 class FlightsJob(cluster_job.ClusterJob):
     """Job file and claim of the example, under other names. Its image is a mount of the programs and the data."""
 
-    def __init__(self, options, cluster, name):
+    def __init__(self, options, cluster, name, slow):
         with open(os.path.join(options.data, "train.csv"), encoding="utf-8") as file:
             records = sum(1 for _ in file) - 1
         super().__init__(options, cluster, name, records=records, epochs=EPOCHS)
+        self.slow = slow
         cluster.add_image(IMAGE, options.flights, {"/data": options.data})
 
     def read_example(self, name, *parts):
@@ -43,7 +48,9 @@ class FlightsJob(cluster_job.ClusterJob):
         return text.replace(CLAIM, f"{self.name}-claim")
 
     def write_job(self):
-        text = self.read_example("job.yaml", "name: flights}", f"image: {IMAGE}", f"epochs: {EPOCHS},")
+        text = self.read_example("job.yaml", "name: flights}", f"image: {IMAGE}", f"epochs: {EPOCHS},", COMMAND)
+        if self.slow:
+            text = text.replace(COMMAND, f"{COMMAND} env: {{MUSTER_FAILPOINTS: '{SLOW}'}},")
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(text.replace("name: flights}", f"name: {self.name}}}"))
         self.cluster.plane.kubectl("apply", "-f", "-", text=self.read_example("claim.yaml"))
@@ -64,7 +71,7 @@ class FlightsJob(cluster_job.ClusterJob):
 class FlightsTest(job_case.JobCase):
     def train(self, kills=()):
         """The summary of a run in which nodes are killed, one as soon as the last one has recovered."""
-        job = FlightsJob(self.options, self.cluster, self.new_name())
+        job = FlightsJob(self.options, self.cluster, self.new_name(), slow=bool(kills))
         began = time.monotonic()
         self.start(job)
         for node in kills:
