@@ -40,6 +40,9 @@ namespace {
 constexpr std::chrono::seconds kScalerLeaveMax{10};
 /// Processes of a pod that was deleted may still end.
 constexpr std::chrono::seconds kLockPatience{10};
+/// How long a port of the job file may still be taken, and how often it is tried.
+constexpr std::chrono::seconds kPortPatience{5};
+constexpr std::chrono::milliseconds kPortPause{20};
 
 uint64_t RandomNumber() {
   uint64_t number = 0;
@@ -58,6 +61,16 @@ absl::StatusOr<std::string> FindTrainer(const LoadedJob& job, bool in_cluster) {
   if (in_cluster) return name;
   return FindProgram(
       name, {.base_directory = job.base_directory, .path = ReadEnvironment("PATH").value_or("")});
+}
+
+/// Waits, up to kPortPatience in all, for the ports of a run that was killed just now.
+RetryPort WaitForPorts() {
+  return [left = std::chrono::milliseconds(kPortPatience)]() mutable {
+    if (left == kPortPatience) PrintNote("a port of the job file is taken; trying for 5 s");
+    left -= kPortPause;
+    std::this_thread::sleep_for(kPortPause);
+    return left > std::chrono::milliseconds(0);
+  };
 }
 
 absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options,
@@ -81,13 +94,15 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   MUSTER_ASSIGN_OR_RETURN(plan.trainer, FindTrainer(job, options.in_cluster));
   MUSTER_ASSIGN_OR_RETURN(plan.datasets, SourceCatalog::Preview(job.spec));
   MUSTER_RETURN_IF_ERROR(CheckSameJob(job, StateDirectory(job.spec.state_directory)));
+  const RetryPort retry = options.dry_run ? nullptr : WaitForPorts();
   MUSTER_ASSIGN_OR_RETURN(plan.master_listen,
-                          ChooseMasterAddress(job.spec.master_address, RandomNumber()));
+                          ChooseMasterAddress(job.spec.master_address, RandomNumber(), retry));
   // In the cluster, scaler and verbs of this pod need neither the Service nor a name server.
   plan.master_address = options.in_cluster ? JoinHostPort("127.0.0.1", kInClusterMasterPort)
                                            : AddressForOthers(plan.master_listen, job.spec);
-  MUSTER_ASSIGN_OR_RETURN(plan.rest_port, ChooseRestPort(job.spec.scaler.port, RandomNumber(),
-                                                         plan.master_listen, job.spec.scaler.host));
+  MUSTER_ASSIGN_OR_RETURN(plan.rest_port,
+                          ChooseRestPort(job.spec.scaler.port, RandomNumber(), plan.master_listen,
+                                         job.spec.scaler.host, retry));
   return plan;
 }
 

@@ -178,12 +178,15 @@ void AddListening(const JobSpec& job, NodeCommand* command) {
 
 /// `field` of the job file says what is wanted.
 absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::string& wanted,
-                                          uint64_t seed) {
+                                          uint64_t seed, const RetryPort& retry) {
   const size_t colon = std::min(wanted.rfind(':'), wanted.size());
   MUSTER_ASSIGN_OR_RETURN(const BindHost host, ParseHost(wanted.substr(0, colon)));
   const std::string port = colon == wanted.size() ? "0" : wanted.substr(colon + 1);
   if (port != "0") {
-    const absl::Status status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
+    absl::Status status;
+    do {
+      status = TryPort(host, static_cast<uint32_t>(std::atoi(port.c_str())));
+    } while (!status.ok() && !absl::IsInvalidArgument(status) && retry != nullptr && retry());
     if (status.ok()) return JoinHostPort(host.text, static_cast<uint16_t>(std::atoi(port.c_str())));
     if (absl::IsInvalidArgument(status)) {
       return absl::InvalidArgumentError(fmt::format(
@@ -242,8 +245,9 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPat
                   name, where.path, name));
 }
 
-absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed) {
-  return ChooseAddress("spec.master.address", wanted, seed);
+absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed,
+                                                const RetryPort& retry) {
+  return ChooseAddress("spec.master.address", wanted, seed, retry);
 }
 
 std::string AddressForOthers(const std::string& listen, const JobSpec& job) {
@@ -253,12 +257,12 @@ std::string AddressForOthers(const std::string& listen, const JobSpec& job) {
 }
 
 absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken,
-                                        const std::string& host) {
+                                        const std::string& host, const RetryPort& retry) {
   std::string address = taken;
   while (address == taken) {
     MUSTER_ASSIGN_OR_RETURN(
         address, ChooseAddress("spec.scaler.port",
-                               JoinHostPort(host, static_cast<uint16_t>(wanted)), seed++));
+                               JoinHostPort(host, static_cast<uint16_t>(wanted)), seed++, retry));
     if (address == taken && wanted != 0) {
       return absl::InvalidArgumentError(fmt::format(
           "spec.scaler.port: spec.master.address already has port {}; choose another", wanted));

@@ -51,11 +51,16 @@ struct SearchPath {
 /// otherwise looked up in PATH. NotFound and PermissionDenied say where it was looked up.
 absl::StatusOr<std::string> FindProgram(const std::string& name, const SearchPath& where);
 
+/// Called while a port of the job file is taken; true means: look again. A run that was killed may
+/// leave a master that is still dying and has the port.
+using RetryPort = std::function<bool()>;
+
 /// The address where the master listens, by number: `wanted` is "host:port". Port 0 means a free
 /// one of that host below the ephemeral range, in [20000, 32000): a client that retries a
 /// connection to a dead listener on an ephemeral port can connect to itself and keep it. `seed`
 /// chooses where the search begins. Errors when the port is taken, or none is free.
-absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed);
+absl::StatusOr<std::string> ChooseMasterAddress(const std::string& wanted, uint64_t seed,
+                                                const RetryPort& retry = nullptr);
 
 /// How other processes reach a master that listens there.
 std::string AddressForOthers(const std::string& listen, const JobSpec& job);
@@ -63,7 +68,8 @@ std::string AddressForOthers(const std::string& listen, const JobSpec& job);
 /// The same of the REST interface at `host`; `wanted` 0 means a free port, and it is not `taken`
 /// (by the master, which does not listen yet).
 absl::StatusOr<uint16_t> ChooseRestPort(uint32_t wanted, uint64_t seed, const std::string& taken,
-                                        const std::string& host = "127.0.0.1");
+                                        const std::string& host = "127.0.0.1",
+                                        const RetryPort& retry = nullptr);
 
 /// Where other programs find the run.
 Endpoint EndpointOf(const RunPlan& plan);

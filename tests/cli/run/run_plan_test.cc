@@ -114,6 +114,29 @@ TEST_F(RunPlanTest, APortIsTakenOnTheHostThatIsWantedOnly) {
   EXPECT_EQ(address, free);
 }
 
+// The master of a run that was killed may still be dying.
+TEST_F(RunPlanTest, ATakenPortIsTriedAgain) {
+  std::optional<Listener> listener("127.0.0.1");
+  const int port = listener->port();
+  const std::string wanted = "127.0.0.1:" + std::to_string(port);
+  int calls = 0;
+  EXPECT_THAT(ChooseMasterAddress(wanted, 3, [&] { return ++calls < 3; }),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("is taken")));
+  EXPECT_EQ(calls, 3);
+  const auto end = [&] {
+    listener.reset();
+    return true;
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string address, ChooseMasterAddress(wanted, 3, end));
+  EXPECT_EQ(address, wanted);
+  listener.emplace("127.0.0.1");
+  MUSTER_ASSERT_OK_AND_ASSIGN(
+      const uint16_t rest,
+      ChooseRestPort(static_cast<uint32_t>(listener->port()), 3, "127.0.0.1:1", "127.0.0.1", end));
+  EXPECT_FALSE(listener.has_value());
+  EXPECT_NE(rest, 0);
+}
+
 TEST_F(RunPlanTest, RestPortsAreFreeAndNotTheMasters) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const uint16_t port, ChooseRestPort(0, 3, "127.0.0.1:1"));
   EXPECT_GE(port, 20'000);
