@@ -68,12 +68,14 @@ class FakeMaster final : public v1::ServerService::Service {
   bool WaitFor(const std::function<bool(const ServerExchangeRequest&)>& condition) {
     MutexLock lock(&mutex_);
     size_t seen = requests_.size();
-    while (true) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < end) {
       for (; seen < requests_.size(); ++seen) {
         if (condition(requests_[seen])) return true;
       }
-      if (!changed_.WaitFor(&mutex_, std::chrono::seconds(30))) return false;
+      changed_.WaitFor(&mutex_, std::chrono::seconds(1));
     }
+    return false;
   }
   /// Waits until a call of another job has been refused.
   bool WaitForStranger() {

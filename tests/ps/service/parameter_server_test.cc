@@ -154,6 +154,12 @@ TEST_F(ParameterServerTest, ASnapshotWithTheTableNeedsNoExport) {
       [](const ServerExchangeRequest& request) { return request.counters.rows == 1; }));
   const SnapshotNumber number(MasterIncarnation(1), 1);
   for (uint32_t i = 0; i < kPartitions; ++i) {
+    // A snapshot has the table only after the partition's own warm start.
+    uint64_t key = 0;
+    while (PartitionOf(TableId(1), key, kPartitions) != PartitionId(i)) ++key;
+    while (Pull(i, 1, key).empty()) {
+      ASSERT_TRUE(master_->WaitFor([](const ServerExchangeRequest&) { return true; }));
+    }
     Change([&](World* world) {
       world->ask = SnapshotCommand{PartitionId(i), OwnerEpoch(1), DoneSeq(6), number};
     });
