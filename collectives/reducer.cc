@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/log.h"
 #include "base/words/limits.h"
+#include "collectives/internal/backend_sums.h"
 #include "collectives/internal/hub.h"
 #include "collectives/internal/reducer_state.h"
 
@@ -43,23 +45,60 @@ absl::Status CheckArguments(uint32_t bucket, GroupDtype dtype, std::span<const s
 struct Reducer::State {
   std::shared_ptr<internal::Hub> hub;
   std::shared_ptr<internal::ReducerState> inside;
+  std::shared_ptr<Backend> backend;
+  uint32_t buckets = 0;
+  std::chrono::milliseconds patience{0};
+  std::shared_ptr<internal::BackendSums> sums;  // absent: the ring adds
+
+  void StartBackend(Backend::Place place) {
+    sums = internal::BackendSums::Start(
+        {.backend = backend,
+         .place = place,
+         .buckets = buckets,
+         // The ring tells the members the id of their communicator. Steps begin at 1.
+         .exchange =
+             [hub = hub, inside = inside](std::span<const std::byte> in, std::span<std::byte> out,
+                                          std::function<void(absl::Status)> done) {
+               hub->Post([inside, in, out, done = std::move(done)] {
+                 inside->Add(StepNumber(0), 0, SumType::kInt64, in, out,
+                             [done](const absl::Status& status, uint32_t) { done(status); });
+               });
+             },
+         .post = [hub = hub](std::function<void()> task) { hub->Post(std::move(task)); }});
+  }
 };
 
 std::unique_ptr<Reducer> Reducer::Start(ReducerOptions options, OnFailed on_failed) {
   const std::shared_ptr<internal::Hub> hub = options.listener->hub_;
+  const Backend::Place place{options.rank, static_cast<uint32_t>(options.members.size())};
+  std::shared_ptr<Backend> backend = options.backend;
+  const uint32_t buckets = options.buckets;
+  const std::chrono::milliseconds patience = options.backend_patience;
   auto inside =
       std::make_shared<internal::ReducerState>(std::move(options), hub, std::move(on_failed));
   hub->Post([inside] { inside->Start(); });
-  return std::unique_ptr<Reducer>(new Reducer(std::make_shared<State>(hub, std::move(inside))));
+  auto state =
+      std::make_shared<State>(hub, std::move(inside), std::move(backend), buckets, patience);
+  if (state->backend != nullptr && place.members > 1) state->StartBackend(place);
+  return std::unique_ptr<Reducer>(new Reducer(std::move(state)));
 }
 
 Reducer::~Reducer() {
+  if (state_->sums != nullptr) state_->sums->Abort();
   state_->hub->RunAndWait([this] { state_->inside->Abort(); });
+  if (state_->sums == nullptr || state_->sums->Finish(state_->patience)) return;
+  Log(LogLevel::kWarning,
+      "{} does not end an aborted sum; its thread and its memory are left to "
+      "themselves",
+      state_->backend->name());
 }
 
 void Reducer::Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<const std::byte> in,
                   std::span<std::byte> out, Done done) {
   const absl::Status wrong = CheckArguments(bucket, dtype, in, out);
+  if (wrong.ok() && state_->sums != nullptr) {
+    return state_->sums->Add(step, bucket, *SumTypeOf(dtype), in, out, std::move(done));
+  }
   state_->hub->Post([inside = state_->inside, step, bucket, dtype, in, out, wrong,
                      done = std::move(done)]() mutable {
     if (!wrong.ok()) return done(wrong, 0);
@@ -68,6 +107,7 @@ void Reducer::Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<
 }
 
 void Reducer::Abort() {
+  if (state_->sums != nullptr) state_->sums->Abort();
   state_->hub->Post([inside = state_->inside] { inside->Abort(); });
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "base/words/types.h"
+#include "collectives/backend.h"
 #include "collectives/listener.h"
 #include "proto/messages/group_control.h"
 
@@ -26,6 +27,14 @@ struct ReducerOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   /// Must outlive the reducer.
   Listener* listener = nullptr;
+  /// Adds the buckets; absent: the ring and tree of this folder. All members have the same. The
+  /// connections of the ring stay, because they notice at once when a member dies.
+  std::shared_ptr<Backend> backend;
+  /// With a backend: how many buckets a step has. They are numbered from 0.
+  uint32_t buckets = 0;
+  /// With a backend: how long its thread may take to end an aborted sum. After that, it is left to
+  /// itself, with memory of the backend.
+  std::chrono::milliseconds backend_patience{5'000};
 };
 
 /// Adds buckets of gradients with the other members of one attempt, so that every member gets the
@@ -56,7 +65,8 @@ class Reducer {
   /// with the same type and size, in any order, and each without waiting for the sum of another.
   /// They may give buckets of the next step when they have all sums of this one.
   ///
-  /// kInvalidArgument: the arguments are wrong; kAborted: the reducer was aborted.
+  /// kInvalidArgument: the arguments are wrong; kAborted: the reducer was aborted. Other errors are
+  /// those of the backend: it cannot add in this process any more.
   void Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<const std::byte> in,
            std::span<std::byte> out, Done done);
   /// Closes all connections at once, and answers every pending Sum with kAborted, soon, on the

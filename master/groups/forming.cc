@@ -15,12 +15,13 @@ std::string TextOf(const GroupTensor& tensor) {
   static constexpr std::string_view kTypes[] = {"float32", "float64",  "int64",
                                                 "bytes",   "bfloat16", "fixed point"};
   const auto type = static_cast<size_t>(tensor.dtype);
-  return fmt::format("{} '{}' of {} {}{}", tensor.summed ? "bucket" : "tensor",
+  return fmt::format("{} '{}' of {} {}{}{}", tensor.summed ? "bucket" : "tensor",
                      Excerpt(tensor.name, 100), CountText(tensor.elements),
                      type < std::size(kTypes) ? kTypes[type] : "unknown",
                      tensor.fraction_bits == 0
                          ? ""
-                         : fmt::format(" with {} bits after the point", tensor.fraction_bits));
+                         : fmt::format(" with {} bits after the point", tensor.fraction_bits),
+                     tensor.backend.empty() ? "" : " added by " + Excerpt(tensor.backend, 100));
 }
 
 /// The first difference between two models.

@@ -28,12 +28,14 @@ struct GroupTensor {
   uint64_t elements = 0;
   bool summed = false;         // a bucket
   uint32_t fraction_bits = 0;  // of kFixedPoint
+  std::string backend;         // of a bucket: what adds it ("NCCL"); empty: the members' ring
   static void Fields(auto& f, auto& s) {
     f(1, "name", s.name, {.most = most::kNameBytes});
     f(2, "dtype", s.dtype, {.most = 5});
     f(3, "elements", s.elements);
     f(4, "summed", s.summed);
     f(5, "fraction_bits", s.fraction_bits, {.most = 62});
+    f(6, "backend", s.backend, {.most = most::kNameBytes});
   }
   friend bool operator==(const GroupTensor&, const GroupTensor&) = default;
 };

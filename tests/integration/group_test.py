@@ -1,6 +1,7 @@
 """A synchronous group of real processes: members and master are killed and paused while it trains. Afterwards every record of
 every epoch is committed once, and the weights of all members equal those of an undisturbed run, bit for bit."""
 
+import argparse
 import glob
 import os
 import random
@@ -21,13 +22,15 @@ MINIBATCH, MINIBATCHES = 32, 8
 class GroupJob(counter_job.CounterJob):
     """The counter job's data, trained by a group."""
 
-    def __init__(self, arguments, *, members=3, fail_every=0, **more):
+    def __init__(self, arguments, *, members=3, fail_every=0, nccl=None, **more):
         super().__init__(arguments, **more)
         self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}}
         self.ps = {"replicas": 1}
         self.worker = {"replicas": members}
         self.command = [self.trainer, "--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW),
                         "--output", self.path("weights"), "--fail-every", str(fail_every)]
+        if nccl:
+            self.command += ["--nccl", nccl]
 
     def write_job(self):
         super().write_job()
@@ -109,6 +112,16 @@ class GroupTest(unittest.TestCase):
 
         train(6, look, members=2, slow_us=20000)
 
+    def test_nccl_adds_the_same_sums(self):
+        def disturb(job, run):
+            for name, share in (("worker-1", 0.2), ("worker-0", 0.5)):
+                job.wait_progress(run, share)
+                if pid := job.pids("worker").get(name):
+                    processes.send(pid, signal.SIGKILL)
+                    print(f"killed {name}", flush=True)
+
+        self.assertEqual(train(5, disturb, nccl=options.fake_gpu, slow_us=20000), train(5))
+
     def test_failed_steps_leave_no_trace(self):
         failing = train(9, fail_every=97)
         self.assertEqual(failing, train(9))
@@ -118,5 +131,12 @@ class GroupTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    options, rest = counter_job.arguments(__doc__, "group_test.py")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="Example: group_test.py --muster build/dev/cli/muster --trainer build/dev/tests/integration/group_trainer "
+               "--fake-gpu build/dev/tests/collectives/backends/libmuster_fake_gpu.so",
+    )
+    counter_job.add_arguments(parser)
+    parser.add_argument("--fake-gpu", required=True, type=os.path.abspath, help="a library in place of NCCL and CUDA")
+    options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

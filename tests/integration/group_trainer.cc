@@ -31,6 +31,8 @@ struct Options {
   /// Every such minibatch of the process fails its step: by Fail, by NaN, by leaving the loop, in
   /// turn. 0: none.
   uint64_t fail_every = 0;
+  /// A library with the interfaces of NCCL and of CUDA's driver; empty: the ring adds.
+  std::string nccl;
 };
 
 /// What a record wants of a weight: a number that differs for all pairs.
@@ -49,6 +51,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--slow-while") options.slow_while = value;
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
+    if (name == "--nccl") options.nccl = value;
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
@@ -63,7 +66,13 @@ int Train(const Options& options) {
   }
   std::vector<float> weights(kWeights, options.initial);
   std::array<int64_t, 1> updates{};
-  muster::Result<muster::Group> group = session->Group();
+  muster::CollectiveOptions collective;
+  if (!options.nccl.empty()) {
+    collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
+                  .library = options.nccl,
+                  .driver = options.nccl};
+  }
+  muster::Result<muster::Group> group = session->Group(collective);
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
     return 1;

@@ -41,14 +41,14 @@ absl::StatusOr<uint32_t> GroupTensors::AddBucket(std::string_view name, uint64_t
     return absl::InvalidArgumentError(
         fmt::format("group bucket \"{}\" has a type that cannot be summed", name));
   }
-  Add({std::string(name), dtype, elements, true, fixed ? fraction_bits : 0});
+  Add({std::string(name), dtype, elements, true, fixed ? fraction_bits : 0, backend_});
   return buckets_++;
 }
 
 absl::Status GroupTensors::AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                                     std::span<std::byte> memory) {
   MUSTER_RETURN_IF_ERROR(Check(name, elements));
-  Add({std::string(name), dtype, elements, false, 0});
+  Add({std::string(name), dtype, elements, false, 0, ""});
   memory_.push_back(memory);
   return absl::OkStatus();
 }

@@ -21,6 +21,8 @@ class GroupTensors {
   /// So a minibatch may have gradients up to 2^10 in the finest fixed point.
   static constexpr uint32_t kFractionBitsMax = 40;
 
+  /// What adds the buckets, for GroupTensor::backend; before the first one.
+  void SetBackend(std::string_view name) { backend_ = name; }
   /// Returns the number of the bucket, counted from 0. `fraction_bits`: of kFixedPoint.
   absl::StatusOr<uint32_t> AddBucket(std::string_view name, uint64_t elements, GroupDtype dtype,
                                      uint32_t fraction_bits);
@@ -41,6 +43,7 @@ class GroupTensors {
   std::vector<GroupTensor> tensors_;
   std::vector<std::span<std::byte>> memory_;
   std::set<std::string, std::less<>> names_;
+  std::string backend_;
   uint32_t buckets_ = 0;
   bool closed_ = false;
 };

@@ -1,7 +1,10 @@
 // The classes of include/muster/group.h, in terms of the implementation.
+#include <fmt/format.h>
+
 #include <memory>
 #include <utility>
 
+#include "collectives/backends/nccl_backend.h"
 #include "muster/group.h"
 #include "worker_sdk/session/group_impl.h"
 #include "worker_sdk/session/group_step.h"
@@ -15,12 +18,33 @@ std::span<std::byte> MemoryOf(std::span<T> values) {
   return std::as_writable_bytes(values);
 }
 
+/// Nothing for the members' own ring.
+absl::StatusOr<std::shared_ptr<collectives::Backend>> Open(const CollectiveOptions& options) {
+  using Backend = CollectiveOptions::Backend;
+  if (options.backend == Backend::kRing) return nullptr;
+  if (options.backend != Backend::kNccl) {
+    return absl::InvalidArgumentError(
+        fmt::format("CollectiveOptions::backend {} is unknown", static_cast<int>(options.backend)));
+  }
+  collectives::NcclOptions nccl;
+  nccl.device = options.device;
+  if (!options.library.empty()) nccl.library = options.library;
+  if (!options.driver.empty()) nccl.cuda = options.driver;
+  return collectives::OpenNccl(nccl);
+}
+
 }  // namespace
 
 Result<Group> Session::Group() {
+  return Group(CollectiveOptions());
+}
+
+Result<Group> Session::Group(const CollectiveOptions& options) {
   const absl::Status may = impl_->MayHaveGroup();
   if (!may.ok()) return internal::ToPublic(may);
-  return muster::Group(std::make_unique<internal::GroupImpl>(impl_.get()));
+  absl::StatusOr<std::shared_ptr<collectives::Backend>> backend = Open(options);
+  if (!backend.ok()) return internal::ToPublic(backend.status());
+  return muster::Group(std::make_unique<internal::GroupImpl>(impl_.get(), *std::move(backend)));
 }
 
 Group::Group(std::unique_ptr<internal::GroupImpl> impl) : impl_(std::move(impl)) {}

@@ -33,6 +33,11 @@ GroupDtype DtypeOf(SumType type) {
 
 }  // namespace
 
+GroupImpl::GroupImpl(SessionImpl* session, std::shared_ptr<collectives::Backend> backend)
+    : session_(session), backend_(std::move(backend)) {
+  if (backend_ != nullptr) tensors_.SetBackend(backend_->name());
+}
+
 uint32_t GroupImpl::AddBucket(std::string_view name, uint64_t elements, const SumOptions& options) {
   MutexLock lock(&mutex_);
   absl::StatusOr<uint32_t> bucket =

@@ -47,7 +47,9 @@ class GroupStepImpl;
 class GroupImpl final : private collectives::StateProvider {
  public:
   /// `session` outlives it. Without one, it only registers.
-  explicit GroupImpl(SessionImpl* session = nullptr) : session_(session) {}
+  /// `backend` adds the buckets; absent: the members' own ring.
+  explicit GroupImpl(SessionImpl* session = nullptr,
+                     std::shared_ptr<collectives::Backend> backend = nullptr);
   /// Joins the threads.
   ~GroupImpl() override;
   GroupImpl(const GroupImpl&) = delete;
@@ -152,6 +154,7 @@ class GroupImpl final : private collectives::StateProvider {
                                                  uint32_t bucket) override;
 
   SessionImpl* const session_;
+  const std::shared_ptr<collectives::Backend> backend_;
   const SystemClock clock_;
 
   mutable Mutex mutex_;

@@ -128,6 +128,8 @@ bool GroupImpl::FollowRing() {
   options.rank = ring->rank;
   options.members = ring->members;
   options.listener = listener_.get();
+  options.backend = backend_;
+  options.buckets = layout().size();
   reducer_ = collectives::Reducer::Start(std::move(options),
                                          [this, attempt = ring->attempt](SuspectedMember member) {
                                            MutexLock lock(&mutex_);
@@ -197,6 +199,8 @@ void GroupImpl::OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucke
                          const absl::Status& status, uint32_t crc) {
   MutexLock lock(&mutex_);
   --pending_;
+  // Nothing is wrong with the data: this process cannot add any more, but the next one may.
+  if (!status.ok() && !absl::IsAborted(status)) FailLocked(status);
   if (status.ok() && sums == sums_) {
     digest_ = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "muster/export.h"
@@ -64,6 +65,27 @@ struct SumOptions {
   /// minibatch, and a minibatch's gradient must be below 2^(50 - fraction_bits): with 24 bits,
   /// 3e-8 and 6.7e7.
   uint32_t fraction_bits = 24;
+};
+
+/// What adds the buckets among the members. All members have the same, and a job that is continued
+/// has the one with which it began. A value; thread-compatible.
+struct CollectiveOptions {
+  enum class Backend : uint8_t {
+    /// The members' own ring, over shared memory, UNIX sockets, TCP or TLS.
+    kRing,
+    /// NCCL 2.14 or later, for members with a GPU each. Gradients and sums are copied between the
+    /// memory of this process and the GPU. The connections between GPUs are NCCL's: they are
+    /// neither encrypted nor checked, whatever spec.security says.
+    kNccl,
+  };
+  Backend backend = Backend::kRing;
+  /// Of kNccl: the number of the GPU, as CUDA counts those that the process may use.
+  int device = 0;
+  /// Of kNccl: the library's file. Empty: libnccl.so.2 as the dynamic linker finds it. A library
+  /// that the process has loaded already, such as PyTorch's, is found by that name.
+  std::string library;
+  /// Of kNccl: CUDA's driver; empty: libcuda.so.1.
+  std::string driver;
 };
 
 /// A handle of a bucket; small and cheap to copy. Use it only with the group that made it.

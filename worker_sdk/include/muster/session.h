@@ -22,6 +22,7 @@ class ShardImpl;
 }  // namespace internal
 
 class Group;
+struct CollectiveOptions;
 
 /// How to reach the job. FromEnvironment reads it from the environment variables on the right;
 /// `muster run` sets them. A value; thread-compatible.
@@ -151,6 +152,10 @@ class MUSTER_EXPORT Session {
   /// and tables are not for use. Call it once. kFailedPrecondition: the job has no group, or the
   /// process has the object already.
   Result<muster::Group> Group();
+  /// The same, with another library than the own one for the sums. Errors also: kNotFound: the
+  /// library cannot be loaded; kFailedPrecondition: it has no such GPU; kUnimplemented: it is too
+  /// old; kInvalidArgument: an option is wrong.
+  Result<muster::Group> Group(const CollectiveOptions& options);
 
   /// Ends this worker's part in the job, for example after SIGTERM (the SDK handles no signals).
   /// From now on, NextShard returns nullopt, and waiting shards are handed back. Loops may finish

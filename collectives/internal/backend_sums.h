@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "base/words/types.h"
+#include "collectives/backend.h"
+
+namespace muster::collectives::internal {
+
+/// The sums of one attempt, made by a backend on a thread of its own.
+///
+/// A backend wants the same buckets in the same order from all members, but members give them in
+/// any order. So a step's buckets are added in the order of their numbers. Gradients are copied to
+/// memory of the backend and back. So a backend that does not end an aborted sum never touches the
+/// caller's memory; its thread and its memory remain.
+///
+/// Thread-safe, apart from Finish.
+class BackendSums {
+ public:
+  /// `crc`: CRC-32C of the sum, if the status is OK. kAborted: Abort was called. Everything else:
+  /// the backend cannot add in this process, and all later sums fail as well.
+  using Done = std::function<void(absl::Status status, uint32_t crc)>;
+  struct Options {
+    std::shared_ptr<Backend> backend;
+    Backend::Place place;
+    /// Of each step, numbered from 0.
+    uint32_t buckets = 0;
+    /// Adds int64 with the other members by other means, to tell them the id; `done` may come on
+    /// any thread. After Abort, `done` need not come, and the memory is not touched.
+    std::function<void(std::span<const std::byte> in, std::span<std::byte> out,
+                       std::function<void(absl::Status)> done)>
+        exchange;
+    /// Runs answers to sums one after the other.
+    std::function<void(std::function<void()>)> post;
+  };
+
+  /// Starts the thread.
+  static std::shared_ptr<BackendSums> Start(Options options);
+  virtual ~BackendSums() = default;
+
+  /// As Reducer::Sum; `bucket` < options.buckets. `done` is posted.
+  virtual void Add(StepNumber step, uint32_t bucket, SumType type, std::span<const std::byte> in,
+                   std::span<std::byte> out, Done done) = 0;
+  /// Answers every pending sum with kAborted; the memory of sums is not touched any more.
+  virtual void Abort() = 0;
+  /// After Abort: waits for the thread. False: it does not end within `patience`, and is left to
+  /// itself.
+  virtual bool Finish(std::chrono::milliseconds patience) = 0;
+};
+
+}  // namespace muster::collectives::internal
