@@ -22,15 +22,14 @@ MINIBATCH, MINIBATCHES = 32, 8
 class GroupJob(counter_job.CounterJob):
     """The counter job's data, trained by a group."""
 
-    def __init__(self, arguments, *, members=3, fail_every=0, nccl=None, **more):
+    def __init__(self, arguments, *, members=3, fail_every=0, backend=(), **more):
         super().__init__(arguments, **more)
         self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}}
         self.ps = {"replicas": 1}
         self.worker = {"replicas": members}
         self.command = [self.trainer, "--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW),
                         "--output", self.path("weights"), "--fail-every", str(fail_every)]
-        if nccl:
-            self.command += ["--nccl", nccl]
+        self.command += backend
 
     def write_job(self):
         super().write_job()
@@ -112,7 +111,7 @@ class GroupTest(unittest.TestCase):
 
         train(6, look, members=2, slow_us=20000)
 
-    def test_nccl_adds_the_same_sums(self):
+    def adds_the_same(self, *backend):
         def disturb(job, run):
             for name, share in (("worker-1", 0.2), ("worker-0", 0.5)):
                 job.wait_progress(run, share)
@@ -120,7 +119,15 @@ class GroupTest(unittest.TestCase):
                     processes.send(pid, signal.SIGKILL)
                     print(f"killed {name}", flush=True)
 
-        self.assertEqual(train(5, disturb, nccl=options.fake_gpu, slow_us=20000), train(5))
+        self.assertEqual(train(5, disturb, backend=backend, slow_us=20000), train(5))
+
+    def test_nccl_adds_the_same_sums(self):
+        self.adds_the_same("--nccl", options.fake_gpu)
+
+    def test_a_plugin_adds_the_same_sums(self):
+        if not options.gloo_plugin:
+            self.skipTest("Gloo (libgloo-dev) is missing")
+        self.adds_the_same("--plugin", options.gloo_plugin)
 
     def test_failed_steps_leave_no_trace(self):
         failing = train(9, fail_every=97)
@@ -138,5 +145,6 @@ if __name__ == "__main__":
     )
     counter_job.add_arguments(parser)
     parser.add_argument("--fake-gpu", required=True, type=os.path.abspath, help="a library in place of NCCL and CUDA")
+    parser.add_argument("--gloo-plugin", type=os.path.abspath, help="examples/gloo_plugin")
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

@@ -33,6 +33,7 @@ struct Options {
   uint64_t fail_every = 0;
   /// A library with the interfaces of NCCL and of CUDA's driver; empty: the ring adds.
   std::string nccl;
+  std::string plugin;  // a library that adds; empty: the ring adds
 };
 
 /// What a record wants of a weight: a number that differs for all pairs.
@@ -52,6 +53,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
+    if (name == "--plugin") options.plugin = value;
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
@@ -71,6 +73,10 @@ int Train(const Options& options) {
     collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
                   .library = options.nccl,
                   .driver = options.nccl};
+  }
+  if (!options.plugin.empty()) {
+    collective.backend = muster::CollectiveOptions::Backend::kPlugin;
+    collective.library = options.plugin;
   }
   muster::Result<muster::Group> group = session->Group(collective);
   if (!group.ok()) {

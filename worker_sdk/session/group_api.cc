@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "collectives/backends/nccl_backend.h"
+#include "collectives/backends/plugin_backend.h"
 #include "muster/group.h"
 #include "worker_sdk/session/group_impl.h"
 #include "worker_sdk/session/group_step.h"
@@ -22,6 +23,12 @@ std::span<std::byte> MemoryOf(std::span<T> values) {
 absl::StatusOr<std::shared_ptr<collectives::Backend>> Open(const CollectiveOptions& options) {
   using Backend = CollectiveOptions::Backend;
   if (options.backend == Backend::kRing) return nullptr;
+  if (options.backend == Backend::kPlugin) {
+    if (options.library.empty()) {
+      return absl::InvalidArgumentError("CollectiveOptions::library must name the plugin's file");
+    }
+    return collectives::OpenPlugin(options.library);
+  }
   if (options.backend != Backend::kNccl) {
     return absl::InvalidArgumentError(
         fmt::format("CollectiveOptions::backend {} is unknown", static_cast<int>(options.backend)));

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <future>
@@ -10,6 +9,7 @@
 #include "base/checksum/crc32c.h"
 #include "collectives/reducer.h"
 #include "tests/collectives/backends/fake_gpu_library.h"
+#include "tests/collectives/backends/signal.h"
 #include "tests/collectives/group_fixture.h"
 
 namespace muster::collectives {
@@ -24,15 +24,7 @@ using testing::FakeGpuFault;
 using testing::FakeGpuLibrary;
 using testing::Group;
 using ::testing::HasSubstr;
-
-class Signal final : public AbortSignal {
- public:
-  bool aborted() const override { return aborted_.load(); }
-  void Set() { aborted_.store(true); }
-
- private:
-  std::atomic<bool> aborted_{false};
-};
+using testing::Signal;
 
 using Connected = absl::StatusOr<std::unique_ptr<Communicator>>;
 

@@ -76,6 +76,21 @@ TEST(FormingTest, AnotherModelIsRefused) {
   EXPECT_THAT(later.refused, HasSubstr("it has 0 tensors and buckets, but the group 1"));
 }
 
+TEST(FormingTest, BucketsThatAnotherLibraryAddsAreAnotherModel) {
+  GroupParts parts({.members_min = 2, .members_max = 2});
+  const auto bucket = [](const char* backend) {
+    return std::vector<GroupTensor>{{"g", GroupDtype::kFixedPoint, 9, true, 24, backend}};
+  };
+  Process& other = Introduce(parts, 0, 7, bucket("NCCL"));
+  Introduce(parts, 1, 7, bucket(""));
+  Introduce(parts, 2, 7, bucket(""));
+  parts.forming.Advance(parts.now);
+  EXPECT_EQ(other.refused,
+            "its model is not that of the group: it has bucket 'g' of 9 fixed point with 24 bits "
+            "after the point added by NCCL where the group has bucket 'g' of 9 fixed point with 24 "
+            "bits after the point");
+}
+
 TEST(FormingTest, ThoseWithTheStateBecomeMembers) {
   GroupParts parts({.members_max = 2});
   Introduce(parts, 0, 7);

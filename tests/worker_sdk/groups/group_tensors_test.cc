@@ -33,6 +33,15 @@ TEST(GroupTensorsTest, KeepsTheOrderOfBucketsAndState) {
   EXPECT_EQ(tensors.memory()[0].data(), memory.data());
 }
 
+TEST(GroupTensorsTest, BucketsNameWhatAddsThem) {
+  GroupTensors tensors;
+  tensors.SetBackend("NCCL");
+  ASSERT_THAT(tensors.AddBucket("g", 10, GroupDtype::kFloat32, 0).status(), IsOk());
+  ASSERT_THAT(tensors.AddState("w", GroupDtype::kInt64, 0, {}), IsOk());
+  EXPECT_EQ(tensors.tensors()[0].backend, "NCCL");
+  EXPECT_EQ(tensors.tensors()[1].backend, "");
+}
+
 TEST(GroupTensorsTest, RefusesWhatCanNeverWork) {
   GroupTensors tensors;
   const GroupDtype fixed = GroupDtype::kFixedPoint;

@@ -77,12 +77,14 @@ struct CollectiveOptions {
     /// memory of this process and the GPU. The connections between GPUs are NCCL's: they are
     /// neither encrypted nor checked, whatever spec.security says.
     kNccl,
+    /// A library of the user's, with the interface of muster/collective_plugin.h.
+    kPlugin,
   };
   Backend backend = Backend::kRing;
   /// Of kNccl: the number of the GPU, as CUDA counts those that the process may use.
   int device = 0;
-  /// Of kNccl: the library's file. Empty: libnccl.so.2 as the dynamic linker finds it. A library
-  /// that the process has loaded already, such as PyTorch's, is found by that name.
+  /// The library's file. Of kNccl, empty means libnccl.so.2 as the dynamic linker finds it; a
+  /// library that the process has loaded already, such as PyTorch's, is found by that name.
   std::string library;
   /// Of kNccl: CUDA's driver; empty: libcuda.so.1.
   std::string driver;
