@@ -94,7 +94,7 @@ struct Communicator {
   ~Communicator() {
     std::error_code ignored;
     // The member of rank 0 cleans up; by now nobody looks for others there.
-    if (context->rank == 0) std::filesystem::remove_all(folder, ignored);
+    if (context != nullptr && context->rank == 0) std::filesystem::remove_all(folder, ignored);
   }
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::filesystem::path folder;
@@ -151,9 +151,9 @@ int Connect(const uint8_t* id, size_t bytes, uint32_t rank, uint32_t members,
   attr.hostname = Setting("MUSTER_GLOO_HOST", "127.0.0.1");
   auto device = gloo::transport::tcp::CreateDevice(attr);
   auto made = std::make_unique<Communicator>();
-  made->folder = folder;
   made->context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(rank),
                                                               static_cast<int>(members));
+  made->folder = folder;
   made->context->setTimeout(kTimeout);
   made->context->connectFullMesh(store, device);
   *communicator = made.release();

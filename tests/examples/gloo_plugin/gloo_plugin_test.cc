@@ -51,7 +51,7 @@ TEST(GlooPluginTest, AnAbortEndsAConnectOfGloo) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::vector<std::byte> id, gloo->NewId());
   Signal signal;
   auto connecting =
-      std::async(std::launch::async, [&] { return gloo->Connect(id, {1, 2}, &signal).status(); });
+      std::async(std::launch::async, [&] { return gloo->Connect(id, {0, 2}, &signal).status(); });
   signal.Set();
   EXPECT_THAT(connecting.get(),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("the attempt is over")));
