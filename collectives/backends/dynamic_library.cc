@@ -4,8 +4,22 @@
 #include <fmt/format.h>
 #include <link.h>
 
+#if defined(__has_feature)
+#define MUSTER_HAS_FEATURE(x) __has_feature(x)
+#else
+#define MUSTER_HAS_FEATURE(x) 0
+#endif
+
 namespace muster::collectives {
 namespace {
+
+/// A sanitizer has to see the allocations of the library, too.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    MUSTER_HAS_FEATURE(address_sanitizer) || MUSTER_HAS_FEATURE(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
 
 std::string LinkerError() {
   const char* const text = ::dlerror();
@@ -16,10 +30,7 @@ std::string LinkerError() {
 
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Load(const std::string& name, bool isolated) {
   int flags = RTLD_NOW | RTLD_LOCAL;
-// A sanitizer has to see the allocations of the library, too.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (isolated) flags |= RTLD_DEEPBIND;
-#endif
+  if (isolated && !kSanitized) flags |= RTLD_DEEPBIND;
   void* const handle = ::dlopen(name.c_str(), flags);
   if (handle == nullptr) {
     return absl::NotFoundError(fmt::format("cannot load {}: {}", name, LinkerError()));
