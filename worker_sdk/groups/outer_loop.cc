@@ -33,6 +33,10 @@ absl::Status OuterLoop::Close() {
     return absl::InvalidArgumentError(
         fmt::format("mixing is {}; use a number from 0 to below 1", options_.mixing));
   }
+  if (options_.members > kMembersMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("members is {}; use a number from 0 to {}", options_.members, kMembersMax));
+  }
   const uint32_t moments = MomentsOf(options_.optimizer.kind);
   for (std::vector<Piece>* pieces : {&weights_, &means_}) {
     for (Piece& piece : *pieces) {
@@ -113,11 +117,12 @@ std::span<const float> OuterLoop::Contribution(uint32_t slot) {
 }
 
 void OuterLoop::Apply(Part part, float count, const SumOf& sum) {
+  const float divisor = options_.members == 0 ? count : static_cast<float>(options_.members);
   const uint64_t update = static_cast<uint64_t>(updates_[0]) / options_.fragments + 1;
   for (uint32_t slot = 0; slot < weight_slots(); ++slot) {
     Piece* const piece = InFragment(slot);
     if (piece == nullptr) continue;
-    UpdateOuter(options_.optimizer, update, sum(slot), count,
+    UpdateOuter(options_.optimizer, update, sum(slot), divisor,
                 {piece->shared, piece->first, piece->second});
   }
   for (uint32_t i = 0; i < means_.size(); ++i) {

@@ -39,7 +39,10 @@ class OuterLoop {
     /// The part of its own weights that a member keeps when they are synchronised: from 0 to
     /// below 1.
     float mixing = 0;
+    /// Above 0: changes are divided by this, and not by the members that have trained.
+    uint32_t members = 0;
   };
+  static constexpr uint32_t kMembersMax = 1024;
   static constexpr uint32_t kFragmentsMax = 1024;
 
   explicit OuterLoop(const Options& options) : options_(options) {}

@@ -34,7 +34,8 @@ OuterLoop::Options LoopOptions(const DiLoCoOptions& options) {
   return {
       .optimizer = std::visit([](const auto& outer) { return OptimizerOf(outer); }, options.outer),
       .fragments = options.fragments,
-      .mixing = options.mixing};
+      .mixing = options.mixing,
+      .members = options.members};
 }
 
 }  // namespace

@@ -137,6 +137,9 @@ TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
   EXPECT_FALSE(sums.Complete(kRun, 1, Share(4, 3)));
   sums.Begin(kRun + 1);
   EXPECT_FALSE(sums.Complete(kRun + 1, 0, Share(4, 2)));
+  sums.End(kRun + 1, MinibatchIndex(7));
+  EXPECT_THAT(sums.Put(kRun + 1, 1, std::vector<float>{1, 1}), IsOk());
+  EXPECT_TRUE(sums.Complete(kRun + 1, 1, Share(7, 1)));
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(0, 0));
 }
 

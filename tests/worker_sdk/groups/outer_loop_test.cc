@@ -18,7 +18,6 @@ namespace {
 using muster::testing::IsOk;
 using muster::testing::StatusIs;
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using OuterKind = OuterOptimizer::Kind;
 using Part = OuterLoop::Part;
@@ -271,17 +270,21 @@ TEST(OuterLoopTest, OwnWeightsGoWithAStepOfOthersAndWithALineage) {
 
 TEST(OuterLoopTest, MixingCountsEachChangeOnce) {
   Members members;
-  members.emplace_back(Streaming(1, 0.5F), std::vector<std::vector<float>>{{0}});
-  members.emplace_back(Streaming(1, 0.5F), std::vector<std::vector<float>>{{0}});
+  OuterLoop::Options options = Streaming(1, 0.5F);
+  options.optimizer.learning_rate = 0.5F;
+  members.emplace_back(options, std::vector<std::vector<float>>{{0}});
+  members.emplace_back(options, std::vector<std::vector<float>>{{0}});
   // The mean change of a step is 2, whatever the members' own weights are.
   for (StepRunNumber run = 1; run <= 3; ++run) {
     StepOf(members, run,
            [](OuterMember& member, size_t m) { AddTo(member.weights(), m == 0 ? 1.0F : 3.0F); });
-    EXPECT_THAT(members[0].Shared(), ElementsAre(2 * static_cast<float>(run)));
+    EXPECT_THAT(members[0].Shared(), ElementsAre(static_cast<float>(run)));
   }
-  // Its own: 1 -> (1 + 2) / 2, + 1 -> (2.5 + 4) / 2, + 1 -> (4.25 + 6) / 2.
-  members[0].loop().BeginRun(kLineage, 9);
-  EXPECT_THAT(members[0].weights(), ElementsAre(FloatNear(5.125F, 1e-6F)));
+  // Its own: 1 -> (1 + 1) / 2, + 1 -> (2 + 2) / 2, + 1 -> (3 + 3) / 2; of the other: 3 -> (3 + 1) /
+  // 2, ...
+  for (OuterMember& member : members) member.loop().BeginRun(kLineage, 9);
+  EXPECT_THAT(members[1].weights(), ElementsAre(((2 + 3 + 2) / 2.0F + 3 + 3) / 2));
+  EXPECT_THAT(members[0].weights(), ElementsAre(3));
 }
 
 TEST(OuterLoopTest, ANewcomerWithMixingBeginsAtTheSharedWeights) {
@@ -293,6 +296,35 @@ TEST(OuterLoopTest, ANewcomerWithMixingBeginsAtTheSharedWeights) {
   newcomer.loop().BeginRun(kLineage, 1);
   EXPECT_THAT(newcomer.weights(), ElementsAre(3));
   EXPECT_THAT(newcomer.loop().Contribution(0), ElementsAre(0));
+}
+
+TEST(OuterLoopTest, AGivenNumberOfMembersDividesTheChanges) {
+  Members members;
+  for (int m = 0; m < 2; ++m) {
+    members.emplace_back(OuterLoop::Options{.members = 4}, std::vector<std::vector<float>>{{0}});
+  }
+  StepOf(members, 1, [](OuterMember& member, size_t) { AddTo(member.weights(), 6); });
+  EXPECT_THAT(members[0].weights(), ElementsAre(3));
+}
+
+/// Adam's first update of each fragment is as long as its rate.
+TEST(OuterLoopTest, EachFragmentCountsItsUpdates) {
+  Members members;
+  OuterLoop::Options options = Streaming(2);
+  options.optimizer = {.kind = OuterKind::kAdam,
+                       .learning_rate = 1,
+                       .momentum = 0.9F,
+                       .beta2 = 0.9F,
+                       .epsilon = 1e-6F};
+  members.emplace_back(options, std::vector<std::vector<float>>{{0}, {0}});
+  const Train train = [](OuterMember& member, size_t) {
+    AddTo(member.weights(0), 3);
+    AddTo(member.weights(1), 3);
+  };
+  StepOf(members, 1, train);
+  StepOf(members, 2, train);
+  EXPECT_NEAR(members[0].weights(0)[0], 1, 1e-5);
+  EXPECT_NEAR(members[0].weights(1)[0], 1, 1e-5);
 }
 
 TEST(OuterLoopTest, MeansHaveNoOptimizer) {
@@ -350,6 +382,7 @@ TEST(OuterLoopTest, OptionsHaveBounds) {
   EXPECT_THAT(closed(Streaming(1025), 1025), invalid("1 to 1024"));
   EXPECT_THAT(closed({}, 0), invalid("0 pieces"));
   EXPECT_THAT(closed({}, 1, 0), invalid("no elements"));
+  EXPECT_THAT(closed({.members = 1025}, 1), invalid("members is 1025"));
   EXPECT_THAT(closed(Streaming(1, 1), 1), invalid("mixing is 1"));
   EXPECT_THAT(closed(Streaming(1, -0.5F), 1), invalid("mixing is -0.5"));
   EXPECT_THAT(closed(Streaming(1, std::numeric_limits<float>::quiet_NaN()), 1),

@@ -45,7 +45,8 @@ class OuterLoopImpl;
 /// its minibatches, too, from where they are. So a step of an hour can take almost two.
 ///
 /// The mean is over the members that trained in the step, each with weight 1, as in the papers. So
-/// each inner step of the group counts alike, whichever member made it.
+/// each inner step of the group counts alike, whichever member made it. See also
+/// DiLoCoOptions::members.
 ///
 /// The state of the inner optimizer belongs to each process, and the group does not know it: a
 /// process that is started again begins without it, and minibatches that a member must compute
@@ -100,6 +101,12 @@ struct DiLoCoOptions {
   /// mixing * its own weights + (1 - mixing) * the shared weights. From 0 (no own weights) to below
   /// 1. Its changes count once, before or after. The same is lost as with fragments.
   float mixing = 0;
+  /// The number of members for which the rates are meant; at most 1024. With 0, the pseudo-gradient
+  /// is the mean over the members that have trained in the step. So with fewer members, which make
+  /// more local steps each, the weights move farther in a step. With a number, the sum of the
+  /// changes is divided by it, whoever is there: each inner step then counts alike in all steps,
+  /// and a run whose members die moves about as far as one in which they live.
+  uint32_t members = 0;
 };
 
 /// A group that trains with local steps. Use its NextStep, Minibatches and Commit in place of those
