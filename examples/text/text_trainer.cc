@@ -42,6 +42,7 @@ starts it, with the arguments of the job file.
   --algorithm A  sum: the group adds the gradients of every minibatch (default). local-sgd,
                diloco: members train alone in a step, and then bring their weights together
   --fragments N  with diloco: a step synchronises one of so many parts of the weights (1)
+  --members N    with diloco: changes are divided by this number; 0: by the members that trained (0)
   --seed N     of the initial weights (1)
   --output F   folder for the loss of each step, and for the model after each evaluation (.)
 
@@ -65,11 +66,12 @@ std::optional<muster::DiLoCoOptions> ParseOuter(Arguments& arguments, const Shap
   muster::DiLoCoOptions outer;
   const uint64_t fragments = arguments.Number("fragments", 1, 1, LayerCount(shape));
   outer.fragments = static_cast<uint32_t>(fragments);
+  outer.members = static_cast<uint32_t>(arguments.Number("members", 0, 0, 1024));
   if (algorithm == "local-sgd") outer.outer = muster::OuterSgd{};
   if (algorithm != "sum" && algorithm != "local-sgd" && algorithm != "diloco") {
     error = "--algorithm is '" + algorithm + "', not sum, local-sgd or diloco";
-  } else if (algorithm != "diloco" && fragments != 1) {
-    error = "--fragments is for --algorithm diloco";
+  } else if (algorithm != "diloco" && (fragments != 1 || outer.members != 0)) {
+    error = "--fragments and --members are for --algorithm diloco";
   }
   return algorithm == "sum" ? std::nullopt : std::optional(outer);
 }

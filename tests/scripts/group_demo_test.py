@@ -108,9 +108,11 @@ class DilocoDemoTest(unittest.TestCase):
         self.assertTrue(self.report(run_with("d", [4.3, 3.05]))[0])
         good, said = self.report(run_with("d", [4.3, 3.5]))
         self.assertFalse(good)
-        self.assertIn("OUTSIDE", said)
+        self.assertIn("ABOVE", said)
         self.assertIn("MISSED", said)
-        self.assertFalse(self.report(run_with("d", [4.3, 2.7]))[0])
+        good, said = self.report(run_with("d", [4.3, 2.7]))
+        self.assertTrue(good)
+        self.assertIn("below", said)
         self.assertFalse(self.report(run_with("d", [6.5, 3.1]))[0])  # the mean of all epochs
 
     def test_records_and_disturbances_decide_too(self):
