@@ -25,9 +25,9 @@ struct AdamLayer {
   std::span<float> second;  // moving mean of their squares, 0 at first
 };
 
-/// Changes a layer by the sum of the gradients of so many records. Pure: equal arguments give equal
-/// bits.
-void Update(const AdamOptions& options, int64_t update, std::span<const float> sum,
+/// Changes a layer by the sum of the gradients of so many records. `rate` is the learning rate,
+/// `update` counts the updates of the moments from 1. Pure: equal arguments give equal bits.
+void Update(const AdamOptions& options, float rate, int64_t update, std::span<const float> sum,
             uint64_t records, const AdamLayer& layer);
 
 }  // namespace text

@@ -35,8 +35,9 @@ def losses(folder):
 
 
 def last_step(folder):
-    """The newest step that a member has made; 0 before the first one."""
-    return max(losses(folder), default=0)
+    """The newest step that a member has made; 0 before the first one. Members may differ, as after a step that was lost and made again."""
+    paths = glob.glob(os.path.join(folder, "loss-*.csv"))
+    return max((int(line.split(",")[0]) for path in paths for line in _lines(path)), default=0)
 
 
 def models(folder):

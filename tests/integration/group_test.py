@@ -1,5 +1,6 @@
 """A synchronous group of real processes: members and master are killed and paused while it trains. Afterwards every record of
-every epoch is committed once, and the weights of all members equal those of an undisturbed run, bit for bit."""
+every epoch is committed once, and the weights of all members equal those of an undisturbed run, bit for bit. If members train with local
+steps, the members of a run have equal bits, and two runs have nearly the same losses."""
 
 import argparse
 import glob
@@ -7,6 +8,7 @@ import os
 import random
 import signal
 import struct
+import statistics
 import sys
 import time
 import unittest
@@ -17,18 +19,23 @@ import processes  # noqa: E402
 
 WEIGHTS = 257
 MINIBATCH, MINIBATCHES = 32, 8
+# With local steps: the part by which the losses of two runs differ at most, in the epochs before the last one and in the last. The
+# best weights have a loss of 0.25, the initial ones of 2.5.
+TOLERANCES = (0.3, 0.05)
+LEARNED = 0.27
 
 
 class GroupJob(counter_job.CounterJob):
     """The counter job's data, trained by a group."""
 
-    def __init__(self, arguments, *, members=3, fail_every=0, backend=(), **more):
+    def __init__(self, arguments, *, members=3, fail_every=0, algorithm="", initial=0.5, backend=(), **more):
         super().__init__(arguments, **more)
         self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}}
         self.ps = {"replicas": 1}
         self.worker = {"replicas": members}
         self.command = [self.trainer, "--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW),
-                        "--output", self.path("weights"), "--fail-every", str(fail_every)]
+                        "--output", self.path("weights"), "--fail-every", str(fail_every), "--algorithm", algorithm,
+                        "--initial", str(initial)]
         self.command += backend
 
     def write_job(self):
@@ -53,8 +60,8 @@ class GroupJob(counter_job.CounterJob):
         return {node["name"]: node["pid"] for node in status["nodes"] if node["role"] == role and node["state"] == "running"}
 
 
-def train(seed, disturb=None, **more):
-    """The weights after a run; `disturb(job, run)` does what it likes meanwhile."""
+def train_with_losses(seed, disturb=None, **more):
+    """The weights after a run, and the loss of each epoch; `disturb(job, run)` does what it likes meanwhile."""
     with GroupJob(options, seed=seed, records=6000, epochs=2, **more) as job:
         job.write_data(random.Random(seed))
         job.write_job()
@@ -74,29 +81,36 @@ def train(seed, disturb=None, **more):
         final = {pair for pair in weights.values() if pair[1] == newest}
         if len(final) != 1:
             raise AssertionError(f"members differ: {[(name, pair[1]) for name, pair in weights.items()]}")
-        return final.pop()
+        epochs = sorted(summary["datasets"][0]["epochs"], key=lambda epoch: epoch["epoch"])
+        return final.pop(), [epoch["metrics"]["loss"] for epoch in epochs]
+
+
+def train(*arguments, **more):
+    return train_with_losses(*arguments, **more)[0]
+
+
+def disturber(seed):
+    """Kills and pauses members and the master."""
+    def disturb(job, run):
+        rng = random.Random(seed)
+        for number in range(8):
+            job.wait_progress(run, 0.05 + 0.1 * number)
+            role = "master" if number % 4 == 3 else "worker"
+            if pids := job.pids(role):
+                name = rng.choice(sorted(pids))
+                if rng.random() < 0.3:
+                    processes.send(pids[name], signal.SIGSTOP)
+                    time.sleep(rng.random() * 3)
+                    processes.send(pids[name], signal.SIGCONT)
+                else:
+                    processes.send(pids[name], signal.SIGKILL)
+                print(f"disturbed {name}", flush=True)
+    return disturb
 
 
 class GroupTest(unittest.TestCase):
     def test_kills_of_members_and_master_leave_no_trace(self):
-        undisturbed = train(7)
-
-        def disturb(job, run):
-            rng = random.Random(7)
-            for number in range(8):
-                job.wait_progress(run, 0.05 + 0.1 * number)
-                role = "master" if number % 4 == 3 else "worker"
-                if pids := job.pids(role):
-                    name = rng.choice(sorted(pids))
-                    if rng.random() < 0.3:
-                        processes.send(pids[name], signal.SIGSTOP)
-                        time.sleep(rng.random() * 3)
-                        processes.send(pids[name], signal.SIGCONT)
-                    else:
-                        processes.send(pids[name], signal.SIGKILL)
-                    print(f"disturbed {name}", flush=True)
-
-        self.assertEqual(train(7, disturb, slow_us=20000), undisturbed)
+        self.assertEqual(train(7, disturber(7), slow_us=40000), train(7))
 
     def test_the_status_shows_the_members(self):
         def look(job, run):
@@ -135,6 +149,36 @@ class GroupTest(unittest.TestCase):
 
     def test_the_number_of_members_does_not_matter(self):
         self.assertEqual(train(8, members=1), train(8, members=4))
+
+
+class LocalStepsTest(unittest.TestCase):
+    """Members that train alone in a step (muster/local_sgd.h)."""
+
+    def compare(self, algorithm, seed, **disturbed):
+        """A disturbed run learns what runs learn in which nobody dies."""
+        more = {"algorithm": algorithm, "initial": 3}
+        undisturbed = [train_with_losses(seed, **more) for _ in range(2)]
+        state, losses = train_with_losses(seed, **more, **disturbed)
+        print(f"{algorithm}: undisturbed {[known for _, known in undisturbed]}, disturbed {losses}", flush=True)
+        for other, _ in undisturbed:
+            self.assertEqual(state[1], other[1], "the runs have different numbers of steps")
+        for epoch, loss in enumerate(losses):
+            mean = statistics.mean(known[epoch] for _, known in undisturbed)
+            self.assertAlmostEqual(loss, mean, delta=TOLERANCES[epoch + 1 == len(losses)] * mean)
+        self.assertLess(losses[-1], LEARNED)
+
+    def test_local_sgd_disturbed(self):
+        self.compare("local-sgd", 11, disturb=disturber(11), slow_us=40000)
+
+    def test_diloco_disturbed(self):
+        self.compare("diloco", 12, disturb=disturber(12), slow_us=40000)
+
+    def test_streaming_disturbed(self):
+        self.compare("streaming", 13, disturb=disturber(13), slow_us=40000)
+
+    def test_diloco_fails_steps(self):
+        """Minibatches of a step that fails are in no weights, and neither is NaN."""
+        self.compare("diloco", 14, fail_every=97)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,13 +35,48 @@ struct Options {
   /// A library with the interfaces of NCCL and of CUDA's driver; empty: the ring adds.
   std::string nccl;
   std::string plugin;  // a library that adds; empty: the ring adds
+  /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
+  std::string algorithm;
 };
+
+/// Nullopt if the members do not train with local steps.
+std::optional<muster::DiLoCoOptions> OuterOptions(const std::string& algorithm) {
+  const muster::SumOptions sum{.type = muster::SumType::kFloat32};
+  if (algorithm == "local-sgd") {
+    return muster::DiLoCoOptions{.outer = muster::OuterSgd{}, .sum = sum};
+  }
+  if (algorithm == "diloco") return muster::DiLoCoOptions{};
+  if (algorithm == "streaming") return muster::DiLoCoOptions{.fragments = 3, .mixing = 0.25F};
+  return std::nullopt;
+}
 
 /// What a record wants of a weight: a number that differs for all pairs.
 float Target(uint64_t number, size_t weight) {
   const uint64_t mixed =
       (number + 1) * 0x9E3779B97F4A7C15ULL ^ (weight + 1) * 0xC2B2AE3D27D4EB4FULL;
   return static_cast<float>(mixed >> 40) / static_cast<float>(1 << 24);
+}
+
+void Descend(std::span<const float> gradient, size_t records, std::span<float> weights) {
+  for (size_t i = 0; i < kWeights; ++i) {
+    weights[i] -= 0.25F * gradient[i] / static_cast<float>(records);
+  }
+}
+
+/// Of the sum over the records. Returns their mean loss.
+double Gradient(std::span<const float> weights, std::span<const std::string_view> records,
+                std::span<float> gradient) {
+  std::ranges::fill(gradient, 0.0F);
+  double loss = 0;
+  for (const std::string_view record : records) {
+    const uint64_t number = std::strtoull(std::string(record).c_str(), nullptr, 10);
+    for (size_t i = 0; i < kWeights; ++i) {
+      const float error = weights[i] - Target(number, i);
+      gradient[i] += std::tanh(error);
+      loss += std::abs(error);
+    }
+  }
+  return loss / static_cast<double>(kWeights * records.size());
 }
 
 Options Parse(int argc, char** argv) {
@@ -54,6 +90,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
     if (name == "--plugin") options.plugin = value;
+    if (name == "--algorithm") options.algorithm = value;
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
@@ -83,38 +120,45 @@ int Train(const Options& options) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
     return 1;
   }
-  group->AddState("weights", std::span<float>(weights));
+  std::optional<muster::DiLoCo> outer;
+  std::optional<muster::SumBucket> bucket;
+  if (const auto outer_options = OuterOptions(options.algorithm)) {
+    outer.emplace(*group, *outer_options);
+    for (size_t i = 0; i < 4; ++i) {  // pieces of different sizes
+      outer->AddWeights("weights-" + std::to_string(i),
+                        std::span(weights).subspan(i * 64, i == 3 ? kWeights - 3 * 64 : 64));
+    }
+  } else {
+    group->AddState("weights", std::span<float>(weights));
+    bucket = group->AddBucket("gradients", kWeights);
+  }
   group->AddState("updates", std::span<int64_t>(updates));
-  const muster::SumBucket bucket = group->AddBucket("gradients", kWeights);
   std::vector<float> gradient(kWeights);
   uint64_t seen = 0;
-  while (auto step = group->NextStep()) {
-    for (muster::Minibatch& minibatch : step->Minibatches()) {
-      std::ranges::fill(gradient, 0.0F);
-      double loss = 0;
-      for (const std::string_view record : minibatch.records()) {
-        const uint64_t number = std::strtoull(std::string(record).c_str(), nullptr, 10);
-        for (size_t i = 0; i < kWeights; ++i) {
-          const float error = weights[i] - Target(number, i);
-          gradient[i] += std::tanh(error);
-          loss += std::abs(error);
-        }
-      }
+  while (auto step = outer ? outer->NextStep() : group->NextStep()) {
+    for (muster::Minibatch& minibatch : outer ? outer->Minibatches(*step) : step->Minibatches()) {
+      const double loss = Gradient(weights, minibatch.records(), gradient);
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
-      minibatch.Metric("loss", loss / kWeights, static_cast<double>(minibatch.records().size()));
+      minibatch.Metric("loss", loss, static_cast<double>(minibatch.records().size()));
       const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
       const uint64_t way = fails ? seen / options.fail_every % 3 : 0;
       if (fails && way == 0) step->Fail("the test fails it");
       if (fails && way == 1) gradient[7] = std::nanf("");
-      if (!minibatch.evaluate()) step->Add(bucket, gradient);
+      if (outer && !minibatch.evaluate()) {
+        Descend(gradient, minibatch.records().size(), weights);
+      } else if (!minibatch.evaluate()) {
+        step->Add(*bucket, gradient);
+      }
       if (fails && way == 2) break;
     }
-    const auto records = static_cast<float>(step->records());
+    if (outer) {
+      outer->Commit(*step, [&] { ++updates[0]; });
+      continue;
+    }
     step->Commit([&] {
-      const std::span<const float> sum = step->Sum(bucket);
-      for (size_t i = 0; i < kWeights; ++i) weights[i] -= 0.25F * sum[i] / records;
+      Descend(step->Sum(*bucket), step->records(), weights);
       ++updates[0];
     });
   }

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "worker_sdk/groups/sum_kernels.h"
 
 namespace muster::sdk {
 namespace {
@@ -49,6 +48,7 @@ absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> t
 void GradientSums::Begin(StepRunNumber run) {
   if (run == run_) return;
   run_ = run;
+  ended_ = IntervalSet();
   for (Bucket& bucket : buckets_) {
     bucket.zero = true;
     bucket.bad = false;
@@ -56,36 +56,52 @@ void GradientSums::Begin(StepRunNumber run) {
   }
 }
 
-absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t number,
-                               std::span<const float> gradient) {
-  if (run != run_) return absl::OkStatus();
+absl::Status GradientSums::Check(uint32_t number, size_t elements) const {
   if (number >= buckets_.size()) {
     return absl::InvalidArgumentError(
         fmt::format("there is no bucket {}; the group has {}", number, buckets_.size()));
   }
+  const GroupTensor& tensor = buckets_[number].tensor;
+  if (elements == tensor.elements) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("the gradient of bucket \"{}\" has {} elements, the bucket has {}", tensor.name,
+                  elements, tensor.elements));
+}
+
+absl::Status GradientSums::Take(Bucket* bucket, std::span<const float> values, SumMode mode) {
+  bucket->zero = false;
+  size_t wrong = bucket->tensor.dtype == GroupDtype::kFixedPoint
+                     ? AddFixedPoint(values, bucket->tensor.fraction_bits, mode, bucket->fixed)
+                     : AddFloat(values, mode, bucket->floats);
+  if (wrong == kNoElement) return absl::OkStatus();
+  bucket->bad = true;
+  return OutOfRange(*bucket, wrong, values[wrong]);
+}
+
+absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t number,
+                               std::span<const float> gradient) {
+  if (run != run_) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(Check(number, gradient.size()));
   Bucket& bucket = buckets_[number];
-  if (gradient.size() != bucket.tensor.elements) {
-    return absl::InvalidArgumentError(
-        fmt::format("the gradient of bucket \"{}\" has {} elements, the bucket has {}",
-                    bucket.tensor.name, gradient.size(), bucket.tensor.elements));
-  }
   if (bucket.minibatches.Contains(minibatch.value())) {
     return absl::InvalidArgumentError(
         fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
                     bucket.tensor.name, minibatch.value()));
   }
   bucket.minibatches.Add(minibatch.value());
-  SumMode mode = bucket.zero ? SumMode::kStore : SumMode::kAdd;
-  bucket.zero = false;
-  size_t wrong = bucket.tensor.dtype == GroupDtype::kFixedPoint
-                     ? AddFixedPoint(gradient, bucket.tensor.fraction_bits, mode, bucket.fixed)
-                     : AddFloat(gradient, mode, bucket.floats);
-  if (wrong == kNoElement) return absl::OkStatus();
-  bucket.bad = true;
-  return OutOfRange(bucket, wrong, gradient[wrong]);
+  return Take(&bucket, gradient, bucket.zero ? SumMode::kStore : SumMode::kAdd);
 }
 
-absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) const {
+absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<const float> values) {
+  if (run != run_) return absl::OkStatus();
+  MUSTER_RETURN_IF_ERROR(Check(number, values.size()));
+  Bucket& bucket = buckets_[number];
+  MUSTER_CHECK(bucket.whole);
+  bucket.minibatches = ended_;
+  return Take(&bucket, values, SumMode::kStore);
+}
+
+absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) {
   return absl::OutOfRangeError(
       fmt::format("the gradient of bucket \"{}\", element {}, is {}: it is no number, or too large "
                   "for the type of the sum",
@@ -94,7 +110,10 @@ absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, floa
 
 void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
   if (run != run_) return;
-  for (Bucket& bucket : buckets_) bucket.minibatches.Add(minibatch.value());
+  ended_.Add(minibatch.value());
+  for (Bucket& bucket : buckets_) {
+    if (!bucket.whole) bucket.minibatches.Add(minibatch.value());
+  }
 }
 
 bool GradientSums::Complete(StepRunNumber run, uint32_t number,

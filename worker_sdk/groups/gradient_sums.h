@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/groups/step_run.h"
+#include "worker_sdk/groups/sum_kernels.h"
 
 namespace muster::sdk {
 
@@ -16,10 +17,10 @@ namespace muster::sdk {
 /// (StepRun): they stay over the attempts of the step, and a new run begins with zeros, also when
 /// others compute the minibatches of an evicted member. Pure.
 ///
-/// Threads may call Add, Complete and Encoded at once for different buckets; everything else, and
-/// calls for one bucket, exclude each other. While a bucket is complete, other threads may read
-/// what Encoded returned, until the next Add to this bucket or the next Begin: so end the sums of
-/// an old attempt first.
+/// Threads may call Add, Put, Complete and Encoded at once for different buckets; everything else,
+/// and calls for one bucket, exclude each other. While a bucket is complete, other threads may read
+/// what Encoded returned, until the next Add or Put to this bucket or the next Begin: so end the
+/// sums of an old attempt first.
 class GradientSums {
  public:
   /// Of the tensors, the summed ones, in order: kFixedPoint, kFloat32 or kBfloat16, each with at
@@ -39,8 +40,16 @@ class GradientSums {
   /// complete in this run.
   absl::Status Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
-  /// The minibatch is over: to buckets that do not have it, it has added zeros.
+  /// The minibatch is over: to buckets that do not have it, it has added zeros. Whole buckets get
+  /// it by Put.
   void End(StepRunNumber run, MinibatchIndex minibatch);
+
+  /// From now on, the bucket is whole: its values are not added up by minibatch, but Put at the end
+  /// of the loop. Call it before the first Begin.
+  void MakeWhole(uint32_t bucket) { buckets_[bucket].whole = true; }
+  /// The values of a whole bucket, `[elements] float32`, come from all minibatches that have ended
+  /// in this run. They replace what an earlier loop of the run has put. Otherwise like Add.
+  absl::Status Put(StepRunNumber run, uint32_t bucket, std::span<const float> values);
   /// The bucket has exactly these minibatches.
   bool Complete(StepRunNumber run, uint32_t bucket, std::span<const MinibatchSpan> share) const;
 
@@ -65,13 +74,17 @@ class GradientSums {
     /// What of a former run stands there does not count.
     bool zero = true;
     bool bad = false;
+    bool whole = false;
     IntervalSet minibatches;
   };
   GradientSums() = default;
-  absl::Status OutOfRange(const Bucket& bucket, size_t element, float value) const;
+  absl::Status Check(uint32_t bucket, size_t elements) const;
+  static absl::Status Take(Bucket* bucket, std::span<const float> values, SumMode mode);
+  static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);
   static void FillWithZeros(Bucket* bucket);
 
   StepRunNumber run_ = 0;
+  IntervalSet ended_;  // minibatches of the run
   std::vector<Bucket> buckets_;
 };
 

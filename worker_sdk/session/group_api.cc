@@ -1,4 +1,4 @@
-// The classes of include/muster/group.h, in terms of the implementation.
+// The classes of include/muster/group.h and local_sgd.h, in terms of the implementation.
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,8 +7,10 @@
 #include "collectives/backends/nccl_backend.h"
 #include "collectives/backends/plugin_backend.h"
 #include "muster/group.h"
+#include "muster/local_sgd.h"
 #include "worker_sdk/session/group_impl.h"
 #include "worker_sdk/session/group_step.h"
+#include "worker_sdk/session/outer_loop_impl.h"
 #include "worker_sdk/session/public_status.h"
 
 namespace muster {
@@ -114,6 +116,31 @@ std::span<const float> GroupStep::Sum(const SumBucket& bucket) const {
 }
 void GroupStep::Fail(std::string_view reason) {
   impl_->Fail(reason);
+}
+
+DiLoCo::DiLoCo(Group& group, const DiLoCoOptions& options)
+    : impl_(std::make_unique<internal::OuterLoopImpl>(group.impl_.get(), options)) {}
+DiLoCo::DiLoCo(DiLoCo&&) noexcept = default;
+DiLoCo& DiLoCo::operator=(DiLoCo&&) noexcept = default;
+DiLoCo::~DiLoCo() = default;
+
+void DiLoCo::AddWeights(std::string_view name, std::span<float> weights) {
+  impl_->AddWeights(name, weights);
+}
+void DiLoCo::AddMean(std::string_view name, std::span<float> values) {
+  impl_->AddMean(name, values);
+}
+std::optional<GroupStep> DiLoCo::NextStep() {
+  std::unique_ptr<internal::GroupStepImpl> step = impl_->NextStep();
+  if (step == nullptr) return std::nullopt;
+  return GroupStep(std::move(step));
+}
+MinibatchRange DiLoCo::Minibatches(GroupStep& step, Prepare prepare) {
+  impl_->Begin(*step.impl_);
+  return step.Minibatches(std::move(prepare));
+}
+bool DiLoCo::Commit(GroupStep& step, const std::function<void()>& apply) {
+  return impl_->Commit(step.impl_.get(), apply);
 }
 
 }  // namespace muster

@@ -46,6 +46,14 @@ uint32_t GroupImpl::AddBucket(std::string_view name, uint64_t elements, const Su
   return bucket.ok() ? *bucket : 0;
 }
 
+uint32_t GroupImpl::AddWholeBucket(std::string_view name, uint64_t elements,
+                                   const SumOptions& options) {
+  const uint32_t bucket = AddBucket(name, elements, options);
+  MutexLock lock(&mutex_);
+  if (failure_.ok()) whole_buckets_.push_back(bucket);
+  return bucket;
+}
+
 void GroupImpl::AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                          std::span<std::byte> memory) {
   MutexLock lock(&mutex_);
@@ -120,6 +128,7 @@ absl::Status GroupImpl::Begin() {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
+  for (const uint32_t bucket : whole_buckets_) gradients_->MakeWhole(bucket);
   memory_ = GroupMemory(tensors_.memory());
   core_.emplace(sdk::MemberCore::Options{
       .worker = session_->options().worker_name,
@@ -285,6 +294,20 @@ absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibat
   MUSTER_RETURN_IF_ERROR(gradients_->Add(task.run, minibatch, bucket, gradient));
   Signal();
   return absl::OkStatus();
+}
+
+absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
+                            std::span<const float> values) {
+  MutexLock lock(&mutex_);
+  MUSTER_RETURN_IF_ERROR(gradients_->Put(task.run, bucket, values));
+  Signal();
+  return absl::OkStatus();
+}
+
+LineageNumber GroupImpl::lineage() const {
+  MutexLock lock(&mutex_);
+  const bool known = core_.has_value() && core_->state().has_value();
+  return known ? core_->state()->lineage : LineageNumber();
 }
 
 std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {

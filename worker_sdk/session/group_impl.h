@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -57,8 +58,12 @@ class GroupImpl final : private collectives::StateProvider {
 
   /// The number of the bucket; 0 if the group has failed.
   uint32_t AddBucket(std::string_view name, uint64_t elements, const SumOptions& options);
+  /// Its values are not added up by minibatch, but Put after the loop.
+  uint32_t AddWholeBucket(std::string_view name, uint64_t elements, const SumOptions& options);
   void AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                 std::span<std::byte> memory);
+  /// The memory of registered state that is not the trainer's stays as long as the group.
+  void KeepMemory(std::shared_ptr<const void> memory) { own_memory_ = std::move(memory); }
   absl::Status status() const;
   /// A copy of what is registered.
   sdk::GroupTensors tensors() const;
@@ -84,6 +89,10 @@ class GroupImpl final : private collectives::StateProvider {
   /// Errors as of GradientSums::Add.
   absl::Status Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
+  /// Errors as of GradientSums::Put.
+  absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values);
+  /// Of the state, which a step in the trainer's hands begins with.
+  LineageNumber lineage() const;
   /// The sums of a kApply or kReplay; facts included.
   std::shared_ptr<SummedStep> SumsOf(const sdk::TrainerTask& task);
   /// The step of a kApply or kReplay is in the state.
@@ -155,6 +164,7 @@ class GroupImpl final : private collectives::StateProvider {
 
   SessionImpl* const session_;
   const std::shared_ptr<collectives::Backend> backend_;
+  std::shared_ptr<const void> own_memory_;
   const SystemClock clock_;
 
   mutable Mutex mutex_;
@@ -162,6 +172,7 @@ class GroupImpl final : private collectives::StateProvider {
   uint64_t events_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<uint32_t> whole_buckets_ MUSTER_GUARDED_BY(mutex_);
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
 
   // Made by the first NextStep; from then on, these two stay where they are.

@@ -92,6 +92,15 @@ void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
   }
 }
 
+bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
+  // Commit says why a step whose loop did not end has failed.
+  if (!over_ || failed_) return false;
+  const absl::Status put = group_->Put(task_, bucket, values);
+  if (absl::IsInvalidArgument(put)) group_->ProgramError(std::string(Message(put)));
+  if (!put.ok()) Fail(Message(put));
+  return put.ok();
+}
+
 bool GroupStepImpl::Commit(const std::function<void()>& apply) {
   if (committed_.has_value()) return *committed_;
   if (computes()) {

@@ -29,12 +29,17 @@ class GroupStepImpl final : private StepLoop {
   /// The loop over the minibatches; null: there are none.
   ShardImpl* shard() const { return shard_.get(); }
   void Add(uint32_t bucket, std::span<const float> gradient);
+  /// It has minibatches, and so a run.
+  bool computes() const { return shard_ != nullptr; }
+  sdk::StepRunNumber run() const { return task_.run; }
+  /// After the loop: the values of a whole bucket, from all minibatches of the run that are over.
+  /// False: the step has failed.
+  bool Put(uint32_t bucket, std::span<const float> values);
   bool Commit(const std::function<void()>& apply);
   std::span<const float> Sum(uint32_t bucket) const;
   void Fail(std::string_view reason);
 
  private:
-  bool computes() const { return shard_ != nullptr; }
   void Apply(const std::function<void()>& apply);
 
   bool Start(MinibatchIndex minibatch) override;

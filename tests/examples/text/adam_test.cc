@@ -24,7 +24,7 @@ TEST(AdamTest, FollowsTheMomentsOfTheMeanGradient) {
   std::vector<double> expected = {1, -2, 3}, m(3), v(3);
   for (int64_t update = 1; update <= 3; ++update) {
     const std::vector<float> sum = {4, -0.5F * static_cast<float>(update), 0};
-    Update(options, update, sum, 4, layer);
+    Update(options, RateAt(options, update), update, sum, 4, layer);
     for (size_t i = 0; i < 3; ++i) {
       const double gradient = sum[i] / 4.0, at = static_cast<double>(update);
       m[i] = 0.9 * m[i] + 0.1 * gradient;

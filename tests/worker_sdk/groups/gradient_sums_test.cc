@@ -106,6 +106,43 @@ TEST(GradientSumsTest, GradientsStayInTheRunAndGoWithIt) {
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(4));
 }
 
+TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
+  GradientSums sums = *GradientSums::Create(Tensors(2));
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) sums.MakeWhole(bucket);
+  sums.Begin(kRun);
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    EXPECT_TRUE(sums.Complete(kRun, bucket, {}));  // a member without minibatches
+  }
+  sums.End(kRun, MinibatchIndex(4));
+  sums.End(kRun, MinibatchIndex(5));
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    EXPECT_FALSE(sums.Complete(kRun, bucket, Share(4, 2)));
+    EXPECT_THAT(sums.Put(kRun, bucket, std::vector<float>{1.5F, -2}), IsOk());
+    EXPECT_TRUE(sums.Complete(kRun, bucket, Share(4, 2)));
+    EXPECT_THAT(Decoded(&sums, bucket), ElementsAre(1.5F, -2));
+  }
+  // The share grows: what is put then replaces what was there.
+  sums.End(kRun, MinibatchIndex(6));
+  EXPECT_FALSE(sums.Complete(kRun, 1, Share(4, 3)));
+  EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{4, 8}), IsOk());
+  EXPECT_TRUE(sums.Complete(kRun, 1, Share(4, 3)));
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(4, 8));
+  EXPECT_THAT(sums.Put(kRun + 1, 1, std::vector<float>{9, 9}), IsOk());
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(4, 8));
+
+  EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{4}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 1 elements")));
+  EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{4, std::nanf("")}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"float\", element 1")));
+  EXPECT_FALSE(sums.Complete(kRun, 1, Share(4, 3)));
+  sums.Begin(kRun + 1);
+  EXPECT_FALSE(sums.Complete(kRun + 1, 0, Share(4, 2)));
+  sums.End(kRun + 1, MinibatchIndex(7));
+  EXPECT_THAT(sums.Put(kRun + 1, 1, std::vector<float>{1, 1}), IsOk());
+  EXPECT_TRUE(sums.Complete(kRun + 1, 1, Share(7, 1)));
+  EXPECT_THAT(Decoded(&sums, 0), ElementsAre(0, 0));
+}
+
 TEST(GradientSumsTest, CallsThatCannotWork) {
   GradientSums sums = Sums(2);
   const std::vector<float> good{1, 2};

@@ -20,6 +20,7 @@ namespace internal {
 class GroupImpl;
 class GroupStepImpl;
 }  // namespace internal
+class DiLoCo;
 
 /// Synchronous training: a job with `spec.group`. All members of the group have the same state, and
 /// change it together, step by step. A step is a shard: its minibatches are divided among the
@@ -170,6 +171,7 @@ class MUSTER_EXPORT GroupStep {
   ~GroupStep();
 
  private:
+  friend class DiLoCo;
   std::unique_ptr<internal::GroupStepImpl> impl_;
 };
 
@@ -222,6 +224,7 @@ class MUSTER_EXPORT Group {
   ~Group();
 
  private:
+  friend class DiLoCo;
   std::unique_ptr<internal::GroupImpl> impl_;
 };
 

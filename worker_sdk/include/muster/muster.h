@@ -15,9 +15,11 @@
 ///   }
 ///   return session.Finish();
 ///
-/// A job with `spec.group` trains synchronously, with another loop: muster/group.h.
+/// A job with `spec.group` trains synchronously, with another loop: muster/group.h. Over a slow
+/// network, its members train alone for many minibatches: muster/local_sgd.h.
 
 #include "muster/group.h"
+#include "muster/local_sgd.h"
 #include "muster/minibatch.h"
 #include "muster/session.h"
 #include "muster/status.h"

@@ -1,0 +1,78 @@
+#include "worker_sdk/session/outer_loop_impl.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/muster.h"
+
+namespace muster::internal {
+namespace {
+
+TEST(OuterLoopImplTest, RegistersSharedStateAndBuckets) {
+  auto owned = std::make_unique<GroupImpl>();
+  const GroupImpl& impl = *owned;
+  Group group(std::move(owned));
+  std::vector<float> first{1, 2, 3};
+  std::vector<float> second{4, 5};
+  std::vector<float> moments{6};
+  DiLoCo diloco(group, {.sum = {.type = SumType::kBfloat16}, .fragments = 2});
+  diloco.AddWeights("first", first);
+  diloco.AddWeights("second", second);
+  diloco.AddMean("moments", moments);
+  EXPECT_FALSE(diloco.NextStep().has_value());  // it has no session
+  EXPECT_TRUE(group.status().ok()) << group.status().message();
+  EXPECT_EQ(impl.tensors().tensors(),
+            (std::vector<GroupTensor>{{"first", GroupDtype::kFloat32, 3, false, 0},
+                                      {"first/first-moment", GroupDtype::kFloat32, 3, false, 0},
+                                      {"second", GroupDtype::kFloat32, 2, false, 0},
+                                      {"second/first-moment", GroupDtype::kFloat32, 2, false, 0},
+                                      {"moments", GroupDtype::kFloat32, 1, false, 0},
+                                      {"outer/updates", GroupDtype::kInt64, 1, false, 0},
+                                      {"outer-0/change", GroupDtype::kBfloat16, 3, true, 0},
+                                      {"moments/sum", GroupDtype::kFloat32, 1, true, 0},
+                                      {"outer/members", GroupDtype::kFixedPoint, 1, true, 0}}));
+  // The group has the shared weights, not the trainer's.
+  ASSERT_EQ(impl.tensors().memory().size(), 6u);
+  EXPECT_NE(static_cast<void*>(impl.tensors().memory()[0].data()), first.data());
+
+  diloco.AddWeights("late", second);
+  EXPECT_EQ(group.status().message(),
+            "the weights \"late\" come after the first DiLoCo::NextStep: register them before");
+}
+
+TEST(OuterLoopImplTest, WhatItCannotUseFailsTheGroup) {
+  std::vector<float> weights{1};
+  const auto message = [&](const DiLoCoOptions& options, std::string_view other_state = "other") {
+    Group group(std::make_unique<GroupImpl>());
+    group.AddState(other_state, std::span(weights));
+    DiLoCo diloco(group, options);
+    diloco.AddWeights("weights", weights);
+    EXPECT_FALSE(diloco.NextStep().has_value());
+    return group.status().message();
+  };
+  EXPECT_EQ(message({.mixing = 2}), "mixing is 2; use a number from 0 to below 1");
+  EXPECT_EQ(message({.outer = OuterSgd{.learning_rate = -1}}),
+            "the outer optimizer's learning_rate is -1; use a number above 0, and at most 1000");
+  EXPECT_EQ(message({.outer = OuterAdam{.beta2 = 1}}),
+            "the outer optimizer's beta2 is 1; use a number from 0 to below 1");
+  EXPECT_EQ(message({}, "weights"), "group tensor \"weights\": the name is taken; choose another");
+  EXPECT_EQ(message({}), "");
+}
+
+TEST(OuterLoopImplTest, LocalSgdKeepsNoMomentum) {
+  auto owned = std::make_unique<GroupImpl>();
+  const GroupImpl& impl = *owned;
+  Group group(std::move(owned));
+  std::vector<float> weights{1};
+  LocalSgd local(group);
+  local.AddWeights("weights", weights);
+  EXPECT_FALSE(local.NextStep().has_value());
+  EXPECT_EQ(impl.tensors().memory().size(), 2u);  // the weights, and the number of updates
+}
+
+}  // namespace
+}  // namespace muster::internal
