@@ -20,8 +20,9 @@ namespace asio = boost::asio;
 constexpr size_t kStepBytes = 4u << 20;
 // The requested size of a UNIX socket's send buffer. A TCP socket finds its own size.
 constexpr int kUnixBufferBytes = 4 << 20;
-// How long a read looks for bytes in shared memory before it sleeps; less if waits are long.
-constexpr std::chrono::microseconds kSpinMax{50};
+// How long a read looks for bytes in shared memory before it sleeps; less if waits are long. Where
+// members have more threads than there are processors, a longer look keeps others from working.
+constexpr std::chrono::microseconds kSpinMax{10};
 
 void Prepare(net::Socket* socket) {
   boost::system::error_code ignored;
