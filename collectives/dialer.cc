@@ -142,8 +142,11 @@ void Dialer::OnConnected() {
     return NextAddress("a process of another user listens there");
   }
   checked_ = !same_machine && !options_.tls;
+  wanted_ring_bytes_ = same_machine && shares_ ? WantedRingBytes(*options_.sharing) : 0;
   if (same_machine || !options_.tls) {
-    stream_ = PlainStream(std::move(socket_));
+    auto plain = PlainStream(std::move(socket_));
+    plain_ = plain.get();
+    stream_ = std::move(plain);
     return SendHello();
   }
   auto tls =
@@ -156,6 +159,7 @@ void Dialer::OnConnected() {
 void Dialer::SendHello() {
   Hello hello = options_.hello;
   hello.checked = checked_;
+  hello.ring_bytes_max = wanted_ring_bytes_;
   hello_ = EncodeFrame(FrameKind::kHello, EncodeMessage(hello));
   stream_->Write({asio::buffer(hello_)}, Guarded([](Dialer* /*self*/) {}));
   ReadReply();
@@ -183,9 +187,45 @@ void Dialer::OnReply(std::string_view message) {
   const absl::StatusOr<HelloReply> reply = DecodeHelloReplyMessage(message);
   if (!reply.ok()) return NextAddress(Message(reply.status()));
   const std::string& address = options_.addresses[address_];
-  if (reply->refused.empty()) return Finish(Dialed{std::move(stream_), address, checked_});
+  if (reply->refused.empty()) {
+    if (reply->ring_bytes > wanted_ring_bytes_) {
+      return NextAddress(fmt::format("it shares rings of {} bytes, asked for were {}",
+                                     reply->ring_bytes, wanted_ring_bytes_));
+    }
+    if (reply->ring_bytes > 0) return AwaitRings(reply->ring_bytes);
+    return Finish(Dialed{std::move(stream_), address, checked_});
+  }
   if (reply->again) return NextAddress(reply->refused);
   Finish(absl::UnavailableError(fmt::format("{}: {}", address, reply->refused)));
+}
+
+void Dialer::AwaitRings(uint32_t ring_bytes) {
+  plain_->socket().async_wait(net::Socket::wait_read, [self = shared_from_this(), ring_bytes,
+                                                       which = try_](const error_code& error) {
+    if (!self->done_ || self->try_ != which) return;
+    const absl::Status status =
+        error ? absl::AbortedError(error.message()) : self->EnterRings(ring_bytes);
+    if (absl::IsUnavailable(status)) return self->AwaitRings(ring_bytes);
+    if (!status.ok()) return self->TryWithoutRings();
+    self->Finish(
+        Dialed{std::move(self->stream_), self->options_.addresses[self->address_], self->checked_});
+  });
+}
+
+absl::Status Dialer::EnterRings(uint32_t ring_bytes) {
+  MUSTER_ASSIGN_OR_RETURN(OwnedFd received,
+                          net::ReceiveDescriptor(plain_->socket().native_handle()));
+  MUSTER_ASSIGN_OR_RETURN(auto stream, OpenedRings(&plain_->socket(), std::move(received),
+                                                   ring_bytes, *options_.sharing));
+  stream_ = std::move(stream);
+  return absl::OkStatus();
+}
+
+void Dialer::TryWithoutRings() {
+  shares_ = false;
+  ++try_;
+  stream_->Close();
+  TryAddress(address_);
 }
 
 }  // namespace muster::collectives::internal

@@ -82,6 +82,8 @@ struct Hello {
   uint32_t to_rank = 0;
   /// The sender wants checksums in both directions.
   bool checked = false;
+  /// The largest ring that the sender would share over this UNIX socket; 0: none.
+  uint32_t ring_bytes_max = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "job_id", s.job_id, {.most = most::kNameBytes});
     f(2, "worker", s.worker, {.most = most::kNameBytes});
@@ -93,6 +95,7 @@ struct Hello {
     f(9, "rank", s.rank, {.most = most::kMembers});
     f(10, "to_rank", s.to_rank, {.most = most::kMembers});
     f(11, "checked", s.checked);
+    f(12, "ring_bytes_max", s.ring_bytes_max);
   }
   friend bool operator==(const Hello&, const Hello&) = default;
 };
@@ -102,9 +105,13 @@ struct HelloReply {
   std::string refused;
   /// Another process may listen at the address later, so a new connection may be accepted.
   bool again = false;
+  /// Size of each of two rings (net/ring_memory.h), whose descriptor follows; all further frames go
+  /// through them. 0: they go through the socket.
+  uint32_t ring_bytes = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "refused", s.refused, {.most = 1'024});
     f(2, "again", s.again);
+    f(3, "ring_bytes", s.ring_bytes);
   }
   friend bool operator==(const HelloReply&, const HelloReply&) = default;
 };

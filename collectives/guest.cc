@@ -1,3 +1,6 @@
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
@@ -13,10 +16,13 @@ using boost::system::error_code;
 
 }  // namespace
 
-Guest::Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, Greeted greeted)
-    : greeted_(std::move(greeted)), deadline_(socket.get_executor()) {
+Guest::Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
+             Greeted greeted)
+    : sharing_(sharing), greeted_(std::move(greeted)), deadline_(socket.get_executor()) {
   if (context == nullptr) {
-    stream_ = PlainStream(std::move(socket));
+    auto plain = PlainStream(std::move(socket));
+    plain_ = plain.get();
+    stream_ = std::move(plain);
     return;
   }
   auto tls = EncryptedStream(std::move(socket), context.get(), net::TlsStream::Side::kServer);
@@ -80,8 +86,38 @@ void Guest::Refuse(std::string_view why, bool again) {
                  [self = shared_from_this()](const error_code&, size_t) { self->Close(); });
 }
 
-std::unique_ptr<net::ByteStream> Guest::Accept() {
-  return std::move(stream_);
+std::unique_ptr<net::ByteStream> Guest::ShareMemory() {
+  if (plain_ == nullptr || hello_.ring_bytes_max == 0) return nullptr;
+  error_code error;
+  const auto self = plain_->socket().local_endpoint(error);
+  if (error || self.protocol().family() != AF_UNIX) return nullptr;
+  auto rings = std::make_unique<net::OfferedRings>(&sharing_->budget);
+  const size_t bytes =
+      rings->Make(std::min(hello_.ring_bytes_max, sharing_->ring_bytes), hello_.worker);
+  if (bytes == 0) return nullptr;
+  const std::string reply =
+      EncodeFrame(FrameKind::kHelloReply,
+                  EncodeMessage(HelloReply{.ring_bytes = static_cast<uint32_t>(bytes)}));
+  // It fits: nothing has been sent before.
+  const int fd = plain_->socket().native_handle();
+  const ssize_t sent = ::send(fd, reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  absl::StatusOr<net::RingMemory> memory = absl::UnavailableError("the peer has gone");
+  if (std::cmp_equal(sent, reply.size())) memory = rings->HandOver(fd);
+  if (!memory.ok()) {
+    // The peer connects again, and does not ask for memory.
+    stream_->Close();
+    return nullptr;
+  }
+  return MadeRings(std::move(plain_->socket()), *std::move(memory), std::move(rings), *sharing_);
+}
+
+std::shared_ptr<Link> Guest::Accept(Link::Handler* handler) {
+  if (auto rings = ShareMemory(); rings != nullptr) {
+    return std::make_shared<Link>(std::move(rings), hello_.checked, handler);
+  }
+  auto link = std::make_shared<Link>(std::move(stream_), hello_.checked, handler);
+  link->SendMessage(FrameKind::kHelloReply, EncodeMessage(HelloReply{}));
+  return link;
 }
 
 void Guest::Close() {

@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
 
-Hub::Hub(ListenerOptions options) : options_(std::move(options)) {}
+Hub::Hub(ListenerOptions options)
+    : options_(std::move(options)), sharing_(options_.ring_bytes_max) {}
 
 absl::StatusOr<std::vector<std::string>> Hub::Start() {
   std::vector<std::string> addresses;
@@ -104,12 +105,12 @@ void Hub::Accept(Acceptor* acceptor, bool encrypted) {
 void Hub::Admit(net::Socket socket, bool encrypted) {
   // One more is dropped: it tries again.
   if (greeting_.size() + waiting_.size() + sessions_.size() >= options_.strangers_max) return;
-  auto guest =
-      std::make_shared<Guest>(std::move(socket), encrypted ? options_.tls_server() : nullptr,
-                              [this](const std::shared_ptr<Guest>& greeted, const Hello* hello) {
-                                greeting_.erase(greeted);
-                                if (hello != nullptr && !closed_) OnHello(greeted, *hello);
-                              });
+  auto guest = std::make_shared<Guest>(
+      std::move(socket), encrypted ? options_.tls_server() : nullptr, &sharing_,
+      [this](const std::shared_ptr<Guest>& greeted, const Hello* hello) {
+        greeting_.erase(greeted);
+        if (hello != nullptr && !closed_) OnHello(greeted, *hello);
+      });
   greeting_.insert(guest);
   guest->Start(options_.hello_timeout);
 }
@@ -153,10 +154,10 @@ void Hub::OnLearner(const std::shared_ptr<Guest>& guest) {
     return guest->Refuse(fmt::format("{} gives no state to learners", options_.worker), false);
   }
   auto session = std::make_shared<StateSession>(
-      guest->Accept(), guest->hello().checked, options_.provider,
+      options_.provider,
       [this](const std::shared_ptr<StateSession>& ended) { sessions_.erase(ended); });
   sessions_.insert(session);
-  session->Start();
+  session->Start(guest.get());
 }
 
 void Hub::Register(AttemptNumber attempt, Host* host) {

@@ -92,6 +92,9 @@ void Link::OnHeader() {
   stopped_ = !place->has_value();
   if (stopped_) return;
   place_ = **place;
+  if (place_.empty() && Lends(header_)) {
+    return stream_->Await(header_.payload_bytes, Guarded([](Link* self) { self->OnLent(); }));
+  }
   MUSTER_CHECK(place_.size() == header_.payload_bytes);
   if (place_.empty()) return OnPayload();
   stream_->ReadOne(asio::buffer(place_.data(), place_.size()),
@@ -101,6 +104,18 @@ void Link::OnHeader() {
 void Link::OnPayload() {
   absl::Status status = checked_ ? CheckFrame(header_, place_) : absl::OkStatus();
   if (status.ok()) status = handler_->OnPayload(header_);
+  OnTaken(status);
+}
+
+void Link::OnLent() {
+  const std::span<const std::byte> payload = stream_->Borrow(header_.payload_bytes);
+  if (payload.empty()) return End("it took back what it had sent");
+  const absl::Status status = handler_->OnLent(header_, payload);
+  if (is_open()) stream_->GiveBack();
+  OnTaken(status);
+}
+
+void Link::OnTaken(const absl::Status& status) {
   if (!is_open()) return;
   if (!status.ok()) return End(Message(status));
   ReadHeader();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,6 +39,9 @@ struct ListenerOptions {
   /// Connections that have not said hello, or whose attempt has not begun here; and learners'
   /// connections. The next one is refused.
   uint32_t strangers_max = 256;
+  /// Memory that this process shares with others on its machine that connect over the UNIX socket,
+  /// all of them together; 0: none, and it uses no memory of theirs.
+  size_t ring_bytes_max = 64u << 20;
   /// Gives states and sums to learners; may be null. Must outlive the listener.
   StateProvider* provider = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -30,11 +31,27 @@ inline Bfloat16 Add(Bfloat16 a, Bfloat16 b) {
 
 // Simple enough for the compiler to use vectors: CMakeLists.txt compiles this file with -O3.
 template <typename T>
+T Load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+template <typename T>
 void AddAll(std::span<const std::byte> from, std::span<std::byte> to) {
-  const T* __restrict in = reinterpret_cast<const T*>(from.data());
+  const std::byte* __restrict in = from.data();
   T* __restrict out = reinterpret_cast<T*>(to.data());
   const size_t count = to.size() / sizeof(T);
-  for (size_t i = 0; i < count; ++i) out[i] = Add(out[i], in[i]);
+  for (size_t i = 0; i < count; ++i) out[i] = Add(out[i], Load<T>(in + i * sizeof(T)));
+}
+
+template <typename T>
+void AddAll(std::span<const std::byte> a, std::span<const std::byte> b, std::span<std::byte> sum) {
+  const std::byte* __restrict first = a.data();
+  const T* __restrict second = reinterpret_cast<const T*>(b.data());
+  T* __restrict out = reinterpret_cast<T*>(sum.data());
+  const size_t count = sum.size() / sizeof(T);
+  for (size_t i = 0; i < count; ++i) out[i] = Add(Load<T>(first + i * sizeof(T)), second[i]);
 }
 
 }  // namespace
@@ -76,6 +93,20 @@ void AddElements(SumType type, std::span<const std::byte> from, std::span<std::b
       return AddAll<Bfloat16>(from, to);
     case SumType::kInt64:
       return AddAll<uint64_t>(from, to);
+  }
+}
+
+void AddElements(SumType type, std::span<const std::byte> a, std::span<const std::byte> b,
+                 std::span<std::byte> sum) {
+  MUSTER_CHECK(a.size() == sum.size() && b.size() == sum.size() &&
+               sum.size() % ElementBytes(type) == 0);
+  switch (type) {
+    case SumType::kFloat32:
+      return AddAll<float>(a, b, sum);
+    case SumType::kBfloat16:
+      return AddAll<Bfloat16>(a, b, sum);
+    case SumType::kInt64:
+      return AddAll<uint64_t>(a, b, sum);
   }
 }
 

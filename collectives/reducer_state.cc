@@ -58,6 +58,7 @@ void ReducerState::Dial(Peer* peer) {
                     .to_rank = peer->rank},
           .timeout = options_.connect_timeout,
           .tls = hub_->options().tls_client,
+          .sharing = hub_->sharing(),
       },
       [this, peer](absl::StatusOr<Dialed> dialed) { OnDialed(peer, std::move(dialed)); });
   peer->dialer->Start();
@@ -119,8 +120,7 @@ void ReducerState::OnGuest(const std::shared_ptr<Guest>& guest) {
   Peer& peer = peers_.at(hello.rank);
   // A connection before that has not begun has been given up.
   if (peer.link != nullptr) peer.link->Close(false);
-  peer.link = std::make_shared<Link>(guest->Accept(), hello.checked, &peer);
-  peer.link->SendMessage(FrameKind::kHelloReply, EncodeMessage(HelloReply{}));
+  peer.link = guest->Accept(&peer);
   peer.link->Start();
 }
 
@@ -162,14 +162,24 @@ absl::StatusOr<std::optional<std::span<std::byte>>> ReducerState::Peer::OnHeader
     awaits = key;
     return std::optional<std::span<std::byte>>();
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::span<std::byte> place, sum->second.work.PlaceOf(rank, header));
-  return std::optional(place);
+  SumWork& work = sum->second.work;
+  MUSTER_RETURN_IF_ERROR(work.Check(rank, header));
+  if (link->Lends(header)) return std::optional(std::span<std::byte>());
+  return std::optional(work.PlaceOf(rank));
 }
 
 absl::Status ReducerState::Peer::OnPayload(const FrameHeader& header) {
   if (header.kind != FrameKind::kChunk) return absl::OkStatus();
   const Key key(header.step, header.bucket);
   state->sums_.at(key).work.Arrived(rank);
+  state->Work(key);
+  return absl::OkStatus();
+}
+
+absl::Status ReducerState::Peer::OnLent(const FrameHeader& header,
+                                        std::span<const std::byte> payload) {
+  const Key key(header.step, header.bucket);
+  state->sums_.at(key).work.Arrived(rank, payload);
   state->Work(key);
   return absl::OkStatus();
 }
@@ -245,7 +255,9 @@ void ReducerState::Abort() {
   hub_->Unregister(options_.attempt);
   for (auto& [unused, peer] : peers_) {
     if (peer.dialer != nullptr) peer.dialer->Cancel();
-    if (peer.link != nullptr) peer.link->Close(peer.standing);
+    if (peer.link == nullptr) continue;
+    peer.link->Close(peer.standing);
+    peer.link = nullptr;  // on this thread, to which its shared memory belongs
   }
   for (const auto& [unused, sum] : std::exchange(sums_, {})) {
     sum.done(Aborted(options_.attempt), 0);

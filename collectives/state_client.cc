@@ -62,7 +62,8 @@ void StateClient::State::Start() {
                                 .to_worker = options.holder.worker,
                                 .to_incarnation = options.holder.incarnation},
                       .timeout = options.connect_timeout,
-                      .tls = own.tls_client},
+                      .tls = own.tls_client,
+                      .sharing = hub->sharing()},
       [this](absl::StatusOr<Dialed> dialed) { OnDialed(std::move(dialed)); });
   dialer->Start();
 }

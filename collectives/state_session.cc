@@ -9,14 +9,11 @@
 
 namespace muster::collectives::internal {
 
-StateSession::StateSession(std::unique_ptr<net::ByteStream> stream, bool checked,
-                           StateProvider* provider, Ended ended)
-    : provider_(provider),
-      ended_(std::move(ended)),
-      link_(std::make_shared<Link>(std::move(stream), checked, this)) {}
+StateSession::StateSession(StateProvider* provider, Ended ended)
+    : provider_(provider), ended_(std::move(ended)) {}
 
-void StateSession::Start() {
-  link_->SendMessage(FrameKind::kHelloReply, EncodeMessage(HelloReply{}));
+void StateSession::Start(Guest* learner) {
+  link_ = learner->Accept(this);
   link_->Start();
 }
 

@@ -55,7 +55,7 @@ std::span<std::byte> SumWork::PlaceOfReceive(size_t index) {
   return receives_[index].scratch;
 }
 
-absl::StatusOr<std::span<std::byte>> SumWork::PlaceOf(uint32_t peer, const FrameHeader& header) {
+absl::Status SumWork::Check(uint32_t peer, const FrameHeader& header) const {
   if (header.type != type_ || header.elements != elements()) {
     return absl::InvalidArgumentError(fmt::format(
         "its bucket {} has {} elements of {} bytes, that of this member {} of {}", header.bucket,
@@ -71,28 +71,64 @@ absl::StatusOr<std::span<std::byte>> SumWork::PlaceOf(uint32_t peer, const Frame
                                                   header.chunk, header.bucket,
                                                   from->second.arrived));
   }
-  const std::span<std::byte> place = PlaceOfReceive(from->second.receives[from->second.arrived]);
-  if (place.size() != header.payload_bytes) {
+  const size_t bytes = BytesOf(plan_.receives[from->second.receives[from->second.arrived]]);
+  if (bytes != header.payload_bytes) {
     return absl::InvalidArgumentError(
         fmt::format("chunk {} of its bucket {} has {} bytes instead of {}", header.chunk,
-                    header.bucket, header.payload_bytes, place.size()));
+                    header.bucket, header.payload_bytes, bytes));
   }
-  return place;
+  return absl::OkStatus();
+}
+
+std::span<std::byte> SumWork::PlaceOf(uint32_t peer) {
+  const FromPeer& from = peers_.at(peer);
+  return PlaceOfReceive(from.receives[from.arrived]);
 }
 
 void SumWork::Arrived(uint32_t peer) {
   FromPeer& from = peers_.at(peer);
   receives_[from.receives[from.arrived++]].arrived = true;
-  // In the order of the plan, so that the sum does not depend on who is faster.
-  while (applied_ < receives_.size() && receives_[applied_].arrived) Apply(applied_++);
+  ApplyArrived();
 }
 
-void SumWork::Apply(size_t index) {
+void SumWork::Arrived(uint32_t peer, std::span<const std::byte> payload) {
+  FromPeer& from = peers_.at(peer);
+  const size_t index = from.receives[from.arrived];
+  if (index != applied_) {
+    std::memcpy(PlaceOfReceive(index).data(), payload.data(), payload.size());
+    return Arrived(peer);
+  }
+  ++from.arrived;
+  Apply(applied_++, payload);
+  ApplyArrived();
+}
+
+void SumWork::ApplyArrived() {
+  // In the order of the plan, so that the sum does not depend on who is faster.
+  for (; applied_ < receives_.size() && receives_[applied_].arrived; ++applied_) {
+    Apply(applied_, PlaceOfReceive(applied_));
+    receives_[applied_].scratch = {};
+  }
+}
+
+void SumWork::Apply(size_t index, std::span<const std::byte> payload) {
   const PlannedReceive& planned = plan_.receives[index];
   const std::span<std::byte> out = OutBytes(planned.range);
-  if (planned.on_arrival == OnArrival::kAdd) AddElements(type_, InBytes(planned.range), out);
-  if (planned.on_arrival == OnArrival::kAddToSum) {
-    AddElements(type_, std::exchange(receives_[index].scratch, {}), out);
+  const bool in_place = payload.data() == out.data();
+  switch (planned.on_arrival) {
+    case OnArrival::kCopy:
+      if (!in_place) std::memcpy(out.data(), payload.data(), payload.size());
+      break;
+    case OnArrival::kAdd:
+      if (in_place) {
+        AddElements(type_, InBytes(planned.range), out);
+      } else {
+        AddElements(type_, payload, InBytes(planned.range), out);
+      }
+      break;
+    case OnArrival::kAddToSum:
+      AddElements(type_, payload, out);
+      break;
   }
   // Now, while the bytes are still in the processor's cache.
   if (planned.final) final_.emplace(planned.range.first, FinalPiece{Crc32c(out), out.size()});

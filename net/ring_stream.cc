@@ -27,6 +27,10 @@ using boost::system::error_code;
 
 namespace {
 
+/// What a write puts into the ring before the peer hears of it: the peer reads the first bytes of a
+/// long write while they are in the processor's cache.
+constexpr size_t kPublishBytes = 256u << 10;
+
 /// A pending read or write: some buffers, done up to a place in one of them.
 template <typename Buffers>
 struct Transfer {
@@ -285,10 +289,10 @@ void RingStream::State::GoOnWriting() {
 
 absl::StatusOr<bool> RingStream::State::WriteTurn() {
   MUSTER_ASSIGN_OR_RETURN(const std::span<std::byte> room, writer.Room());
-  const size_t given =
-      write->Go(room.size(), [&](asio::const_buffer from, size_t count, size_t at) {
-        std::memcpy(room.data() + at, from.data(), count);
-      });
+  const size_t given = write->Go(std::min(room.size(), kPublishBytes),
+                                 [&](asio::const_buffer from, size_t count, size_t at) {
+                                   std::memcpy(room.data() + at, from.data(), count);
+                                 });
   Publish(given);
   if (write->complete()) {
     Complete(&write, {});

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "collectives/frames.h"
+#include "collectives/internal/streams.h"
 #include "net/byte_stream.h"
 #include "net/tls_engine.h"
 
@@ -34,6 +35,8 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
     Hello hello;
     std::chrono::milliseconds timeout{0};
     net::TlsContextSource tls;
+    /// Must outlive the stream.
+    const RingSharing* sharing = nullptr;
   };
   /// kUnavailable: the text has the address and what went wrong last.
   using Done = std::function<void(absl::StatusOr<Dialed>)>;
@@ -53,6 +56,10 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   void ReadReply();
   void ReadReplyMessage();
   void OnReply(std::string_view message);
+  void AwaitRings(uint32_t ring_bytes);
+  absl::Status EnterRings(uint32_t ring_bytes);
+  /// This address once more, without shared memory.
+  void TryWithoutRings();
   void Finish(absl::StatusOr<Dialed> result);
   /// A handler of the stream, which does nothing after the end, and goes on to the next address
   /// after an error.
@@ -69,6 +76,9 @@ class Dialer : public std::enable_shared_from_this<Dialer> {
   size_t address_ = 0;
   uint64_t try_ = 0;  // handlers of earlier tries do nothing
   std::unique_ptr<net::ByteStream> stream_;
+  net::SocketStream* plain_ = nullptr;  // stream_, if it is one
+  bool shares_ = true;
+  uint32_t wanted_ring_bytes_ = 0;  // of this connection
   bool checked_ = false;
   std::string error_;
   std::array<std::byte, kFrameHeaderBytes> header_bytes_;

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "collectives/frames.h"
+#include "collectives/internal/link.h"
+#include "collectives/internal/streams.h"
 #include "net/byte_stream.h"
 #include "net/tls_stream.h"
 
@@ -20,14 +22,16 @@ class Guest : public std::enable_shared_from_this<Guest> {
   /// Its hello has come; `hello` is null if it ended before that.
   using Greeted = std::function<void(const std::shared_ptr<Guest>&, const Hello* hello)>;
 
-  /// `context`: null for plain text.
-  Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, Greeted greeted);
+  /// `context`: null for plain text. `sharing` outlives the guest, and the link that it becomes.
+  Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
+        Greeted greeted);
   /// Begins to read; the guest ends by itself if its hello takes longer than `timeout`.
   void Start(std::chrono::milliseconds timeout);
   /// Tells the peer why, and ends the connection.
   void Refuse(std::string_view why, bool again);
-  /// The connection, for its link, which sends the reply. Call it once, instead of Refuse.
-  std::unique_ptr<net::ByteStream> Accept();
+  /// Sends the reply: the connection is a link now, over shared memory if the peer wants it and
+  /// there is some. Call it once, instead of Refuse.
+  std::shared_ptr<Link> Accept(Link::Handler* handler);
   /// Ends it at once; nothing is called from then on.
   void Close();
   const Hello& hello() const { return hello_; }
@@ -36,14 +40,18 @@ class Guest : public std::enable_shared_from_this<Guest> {
   void ReadHello();
   void ReadMessage();
   void OnHello();
+  /// Null: frames go through the socket, which may have been closed.
+  std::unique_ptr<net::ByteStream> ShareMemory();
   void Fail();
   template <typename Then>
   net::ByteStream::Handler Guarded(Then then);
 
+  RingSharing* const sharing_;
   Greeted greeted_;  // null: it has been called, or closed
   boost::asio::steady_timer deadline_;
   std::unique_ptr<net::ByteStream> stream_;
   net::TlsStream* tls_ = nullptr;  // stream_, if it is one
+  net::SocketStream* plain_ = nullptr;
   std::array<std::byte, kFrameHeaderBytes> header_bytes_;
   std::string message_;
   std::string reply_;

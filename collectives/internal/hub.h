@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/internal/guest.h"
 #include "collectives/internal/state_session.h"
+#include "collectives/internal/streams.h"
 #include "collectives/listener.h"
 
 namespace muster::collectives::internal {
@@ -46,6 +47,7 @@ class Hub {
   void Register(AttemptNumber attempt, Host* host);
   void Unregister(AttemptNumber attempt);
   boost::asio::io_context* io() { return &io_; }
+  RingSharing* sharing() { return &sharing_; }
   const ListenerOptions& options() const { return options_; }
   bool is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
@@ -59,6 +61,7 @@ class Hub {
   void CloseAll();
 
   const ListenerOptions options_;
+  RingSharing sharing_;
   boost::asio::io_context io_{1};
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_{
       boost::asio::make_work_guard(io_)};

@@ -30,8 +30,15 @@ class Link : public std::enable_shared_from_this<Link> {
     /// known yet, so the link reads on after Resume. An error ends the link.
     virtual absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(
         const FrameHeader& header) = 0;
-    /// All of the payload has come.
+    /// All of the payload has come to its place.
     virtual absl::Status OnPayload(const FrameHeader& header) = 0;
+    /// All of the payload has come, and lies in memory that the peer can write: it stays until this
+    /// returns, and may change. For headers of which OnHeader has named an empty place, because
+    /// Lends() was true.
+    virtual absl::Status OnLent(const FrameHeader& /*header*/,
+                                std::span<const std::byte> /*payload*/) {
+      return absl::InternalError("no payload was to be lent");
+    }
     /// The connection has broken, or its peer broke the rules; the link is closed. Not called after
     /// Close.
     virtual void OnEnded(std::string_view why) = 0;
@@ -44,6 +51,10 @@ class Link : public std::enable_shared_from_this<Link> {
 
   /// Begins to read.
   void Start() { ReadHeader(); }
+  /// True if this payload can be used in place; see OnLent.
+  bool Lends(const FrameHeader& header) const {
+    return !checked_ && header.payload_bytes > 0 && header.payload_bytes <= stream_->lends();
+  }
   /// Asks the handler again for the place of the frame at which the link stopped; does nothing if
   /// it did not stop.
   void Resume();
@@ -70,6 +81,8 @@ class Link : public std::enable_shared_from_this<Link> {
   void ReadHeader();
   void OnHeader();
   void OnPayload();
+  void OnLent();
+  void OnTaken(const absl::Status& status);
   void End(std::string_view why);
   /// A handler of the stream, which does nothing after Close.
   template <typename Then>

@@ -42,6 +42,7 @@ class ReducerState : public std::enable_shared_from_this<ReducerState>, public H
     absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(
         const FrameHeader& header) override;
     absl::Status OnPayload(const FrameHeader& header) override;
+    absl::Status OnLent(const FrameHeader& header, std::span<const std::byte> payload) override;
     void OnEnded(std::string_view why) override;
 
     ReducerState* const state;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "collectives/internal/guest.h"
 #include "collectives/internal/link.h"
 #include "collectives/state_provider.h"
 
@@ -15,10 +16,9 @@ class StateSession : public std::enable_shared_from_this<StateSession>, public L
  public:
   using Ended = std::function<void(const std::shared_ptr<StateSession>&)>;
 
-  StateSession(std::unique_ptr<net::ByteStream> stream, bool checked, StateProvider* provider,
-               Ended ended);
+  StateSession(StateProvider* provider, Ended ended);
   /// Accepts the learner.
-  void Start();
+  void Start(Guest* learner);
   void Close();
 
  private:

@@ -33,11 +33,14 @@ class SumWork {
   /// One that NextSend has given has left.
   void Sent();
 
-  /// Where the payload of a chunk of `peer` belongs. kInvalidArgument: it is not the one that
-  /// follows.
-  absl::StatusOr<std::span<std::byte>> PlaceOf(uint32_t peer, const FrameHeader& header);
+  /// kInvalidArgument: this chunk of `peer` is not the one that follows.
+  absl::Status Check(uint32_t peer, const FrameHeader& header) const;
+  /// Where the payload of the chunk that follows belongs. Requires: Check has returned OK.
+  std::span<std::byte> PlaceOf(uint32_t peer);
   /// The payload has come to its place.
   void Arrived(uint32_t peer);
+  /// The payload has come, and lies in `payload`, which need not be aligned and may change.
+  void Arrived(uint32_t peer, std::span<const std::byte> payload);
 
   /// All chunks have come and left.
   bool done() const { return applied_ == plan_.receives.size() && sent_ == plan_.sends.size(); }
@@ -58,7 +61,12 @@ class SumWork {
   std::span<std::byte> OutBytes(ElementRange range) const;
   std::span<const std::byte> InBytes(ElementRange range) const;
   std::span<std::byte> PlaceOfReceive(size_t index);
-  void Apply(size_t index);
+  size_t BytesOf(const PlannedReceive& receive) const {
+    return receive.range.count * ElementBytes(type_);
+  }
+  void ApplyArrived();
+  /// `payload`: where its elements are.
+  void Apply(size_t index, std::span<const std::byte> payload);
 
   const SumPlan plan_;
   const SumType type_;

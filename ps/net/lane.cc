@@ -87,7 +87,7 @@ struct Lane::State {
   // Closing connections use it, so it outlives them. If it is not empty, ReleaseSome is posted.
   std::deque<AlignedBuffer> discarded;
   SpareBuffers spares{options.limits.spare_bytes_max};
-  RingBudget rings{options.limits.ring_bytes_max};
+  net::RingBudget rings{options.limits.ring_bytes_max};
   bool ended = false;
   asio::io_context io{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work{

@@ -70,6 +70,8 @@ class FakeMember {
     return DecodeHelloReplyMessage(payload).value();
   }
 
+  int fd() const { return fd_.get(); }
+
  private:
   explicit FakeMember(OwnedFd fd) : fd_(std::move(fd)) {}
   static sockaddr_un AddressOf(const std::string& path) {

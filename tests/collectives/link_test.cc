@@ -5,6 +5,7 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <utility>
 
 #include "base/check.h"
 #include "collectives/internal/streams.h"
@@ -46,7 +47,7 @@ class LinkTest : public ::testing::TestWithParam<bool> {
     raw_.emplace(io_, protocol, fds[1]);
   }
   ~LinkTest() override {
-    here_->Close(false);
+    if (here_ != nullptr) here_->Close(false);
     if (there_ != nullptr) there_->Close(false);
   }
   /// Puts a link to the other end.
@@ -100,6 +101,88 @@ TEST_P(LinkTest, AFrameWithoutAPlaceWaits) {
   there_->Resume();
   RunUntil([&] { return to_there_.come.size() == 3; });
   there_->Resume();  // it does not stand
+}
+
+/// Says where what has come was.
+struct Lender : Taker {
+  absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(const FrameHeader& header) override {
+    if (link->Lends(header)) return std::optional(std::span<std::byte>());
+    return Taker::OnHeader(header);
+  }
+  absl::Status OnLent(const FrameHeader& header, std::span<const std::byte> payload) override {
+    text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    come.push_back("lent " + std::to_string(header.bucket));
+    return text == "wrong!" ? absl::InvalidArgumentError("it is wrong") : absl::OkStatus();
+  }
+  Link* link = nullptr;
+};
+
+/// Two links that share memory.
+class SharingLinkTest : public LinkTest {
+ protected:
+  ~SharingLinkTest() override {
+    // While there is `sharing_`.
+    for (std::shared_ptr<Link>* link : {&here_, &there_}) {
+      if (*link != nullptr) (*link)->Close(false);
+      *link = nullptr;
+    }
+    io_.restart();
+    while (io_.poll() > 0) continue;
+  }
+  void ShareMemory() {
+    here_->Close(false);
+    std::array<int, 2> fds;
+    MUSTER_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) == 0);
+    const boost::asio::generic::stream_protocol protocol(AF_UNIX, 0);
+    net::Socket here(io_, protocol, fds[0]), there(io_, protocol, fds[1]);
+    auto offered = std::make_unique<net::OfferedRings>(&sharing_.budget);
+    const size_t bytes = offered->Make(kRing, "peer");
+    net::RingMemory memory = offered->HandOver(fds[0]).value();
+    here_ = std::make_shared<Link>(
+        MadeRings(std::move(here), std::move(memory), std::move(offered), sharing_), GetParam(),
+        &to_here_);
+    OwnedFd received = net::ReceiveDescriptor(fds[1]).value();
+    there_ = std::make_shared<Link>(
+        OpenedRings(&there, std::move(received), static_cast<uint32_t>(bytes), sharing_).value(),
+        GetParam(), &lender_);
+    lender_.link = there_.get();
+    there_->Start();
+  }
+
+  static constexpr size_t kRing = net::RingBudget::kRingBytesMin;
+  RingSharing sharing_{64u << 20};
+  Lender lender_;
+};
+INSTANTIATE_TEST_SUITE_P(Checked, SharingLinkTest, ::testing::Bool());
+
+TEST_P(SharingLinkTest, APayloadIsUsedWhereItIsUnlessItIsTooLongOrChecked) {
+  ShareMemory();
+  const std::string text = "12345678", longer(kRing, 'x');
+  Send(1, text);
+  Send(2, longer);
+  Send(3, "");
+  RunUntil([&] { return lender_.come.size() == 3; });
+  EXPECT_THAT(lender_.come, ElementsAre(GetParam() ? "1:" + text : "lent 1", "2:" + longer, "3:"));
+}
+
+TEST_P(SharingLinkTest, AnErrorOverALentPayloadEndsIt) {
+  if (GetParam()) GTEST_SKIP() << "nothing is lent";
+  ShareMemory();
+  here_->Start();
+  const std::string text = "wrong!";
+  Send(1, text);
+  RunUntil([&] { return !lender_.ended.empty() && !to_here_.ended.empty(); });
+  EXPECT_EQ(lender_.ended, "it is wrong");
+}
+
+TEST_P(SharingLinkTest, TheMemoryCountsUntilTheStreamIsGone) {
+  ShareMemory();
+  EXPECT_EQ(sharing_.budget.bytes(), 2 * kRing);
+  here_->Close(false);
+  RunUntil([&] { return !lender_.ended.empty(); });
+  while (io_.poll() > 0) continue;
+  here_ = std::exchange(there_, nullptr);  // which has no memory that counts
+  EXPECT_EQ(sharing_.budget.bytes(), 0u);
 }
 
 TEST_P(LinkTest, AnErrorOfTheHandlerEndsIt) {

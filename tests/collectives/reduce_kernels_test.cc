@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace muster::collectives {
@@ -14,6 +15,23 @@ template <typename T>
 std::vector<T> Added(SumType type, const std::vector<T>& from, std::vector<T> to) {
   AddElements(type, std::as_bytes(std::span(from)), std::as_writable_bytes(std::span(to)));
   return to;
+}
+
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// As Added, with a sum in other memory, and one side that is not aligned.
+template <typename T>
+std::vector<std::byte> AddedApart(SumType type, const std::vector<T>& a, const std::vector<T>& b) {
+  std::vector<std::byte> moved = BytesOf(a);
+  moved.insert(moved.begin(), std::byte{0});
+  std::vector<T> sum(b.size());
+  AddElements(type, std::span(moved).subspan(1), std::as_bytes(std::span(b)),
+              std::as_writable_bytes(std::span(sum)));
+  return BytesOf(sum);
 }
 
 /// Of a number that bfloat16 has.
@@ -31,6 +49,12 @@ TEST(ReduceKernelsTest, EveryElementIsAddedAtAnyLength) {
       whole.push_back(static_cast<int64_t>(i)), more_whole.push_back(-1000);
       halves.push_back(Half(static_cast<float>(i))), more_halves.push_back(Half(-1));
     }
+    EXPECT_EQ(AddedApart(SumType::kFloat32, more_floats, floats),
+              BytesOf(Added(SumType::kFloat32, more_floats, floats)));
+    EXPECT_EQ(AddedApart(SumType::kInt64, more_whole, whole),
+              BytesOf(Added(SumType::kInt64, more_whole, whole)));
+    EXPECT_EQ(AddedApart(SumType::kBfloat16, more_halves, halves),
+              BytesOf(Added(SumType::kBfloat16, more_halves, halves)));
     floats = Added(SumType::kFloat32, more_floats, floats);
     whole = Added(SumType::kInt64, more_whole, whole);
     halves = Added(SumType::kBfloat16, more_halves, halves);

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <tuple>
 
 #include "base/checksum/crc32c.h"
 #include "base/random.h"
@@ -55,19 +56,27 @@ void ExpectSums(const Buckets<float>& buckets) {
   }
 }
 
-class ReducerSizesTest : public ::testing::TestWithParam<uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Members, ReducerSizesTest, ::testing::Values(1, 2, 3, 5, 8));
+/// Members, through UNIX sockets or shared memory.
+class ReducerSizesTest : public ::testing::TestWithParam<std::tuple<uint32_t, size_t>> {
+ protected:
+  const uint32_t members_ = std::get<0>(GetParam());
+  Group group_{members_, [](uint32_t, ListenerOptions* options) {
+                 options->ring_bytes_max = std::get<1>(GetParam());
+               }};
+};
+INSTANTIATE_TEST_SUITE_P(Members, ReducerSizesTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5, 8),
+                                            ::testing::Values(size_t{0}, size_t{64} << 20)));
 
 TEST_P(ReducerSizesTest, BucketsOfAllSizesAreSummedAtOnce) {
-  Group group(GetParam());
-  group.StartAll(1);
+  group_.StartAll(1);
   std::vector<Buckets<float>> all;
-  for (const uint64_t elements : kSizes) all.push_back(Floats(group.size(), elements));
-  for (uint32_t rank = 0; rank < group.size(); ++rank) {
+  for (const uint64_t elements : kSizes) all.push_back(Floats(members_, elements));
+  for (uint32_t rank = 0; rank < members_; ++rank) {
     // Each member gives its buckets in another order.
     for (size_t i = 0; i < all.size(); ++i) {
       const size_t number = (i + rank) % all.size();
-      all[number][rank]->Sum(&group.reducer(rank), GroupDtype::kFloat32, 1,
+      all[number][rank]->Sum(&group_.reducer(rank), GroupDtype::kFloat32, 1,
                              static_cast<uint32_t>(number));
     }
   }
@@ -75,25 +84,23 @@ TEST_P(ReducerSizesTest, BucketsOfAllSizesAreSummedAtOnce) {
 }
 
 TEST_P(ReducerSizesTest, WholeNumbersAndBfloat16) {
-  Group group(GetParam());
-  group.StartAll(1);
-  const uint32_t members = group.size();
+  group_.StartAll(1);
   for (const uint64_t elements : {9u, 100'001u}) {
     Buckets<int64_t> whole;
     Buckets<uint16_t> halves;
-    for (uint32_t rank = 0; rank < members; ++rank) {
+    for (uint32_t rank = 0; rank < members_; ++rank) {
       whole.push_back(std::make_unique<Bucket<int64_t>>(elements));
       halves.push_back(std::make_unique<Bucket<uint16_t>>(elements));
       for (uint64_t i = 0; i < elements; ++i) {
         whole[rank]->in[i] = static_cast<int64_t>(i * i) * (rank % 2 == 0 ? 1 : -2);
         halves[rank]->in[i] = 0x3f80;  // 1
       }
-      whole[rank]->Sum(&group.reducer(rank), GroupDtype::kFixedPoint, elements, 0);
-      halves[rank]->Sum(&group.reducer(rank), GroupDtype::kBfloat16, elements, 1);
+      whole[rank]->Sum(&group_.reducer(rank), GroupDtype::kFixedPoint, elements, 0);
+      halves[rank]->Sum(&group_.reducer(rank), GroupDtype::kBfloat16, elements, 1);
     }
-    const int64_t times = (members + 1) / 2 - 2 * static_cast<int64_t>(members / 2);
-    const float count = static_cast<float>(members);
-    for (uint32_t rank = 0; rank < members; ++rank) {
+    const int64_t times = (members_ + 1) / 2 - 2 * static_cast<int64_t>(members_ / 2);
+    const float count = static_cast<float>(members_);
+    for (uint32_t rank = 0; rank < members_; ++rank) {
       ASSERT_THAT(whole[rank]->answers.Await(1)[0].status, IsOk());
       ASSERT_THAT(halves[rank]->answers.Await(1)[0].status, IsOk());
       for (uint64_t i = 0; i < elements; ++i) {
@@ -105,13 +112,12 @@ TEST_P(ReducerSizesTest, WholeNumbersAndBfloat16) {
 }
 
 TEST_P(ReducerSizesTest, ManyStepsFollowEachOther) {
-  Group group(GetParam());
-  group.StartAll(1);
+  group_.StartAll(1);
   for (uint64_t step = 1; step <= 50; ++step) {
-    Buckets<float> small = Floats(group.size(), 16), large = Floats(group.size(), 20'000);
-    for (uint32_t rank = 0; rank < group.size(); ++rank) {
-      small[rank]->Sum(&group.reducer(rank), GroupDtype::kFloat32, step, 0);
-      large[rank]->Sum(&group.reducer(rank), GroupDtype::kFloat32, step, 1);
+    Buckets<float> small = Floats(members_, 16), large = Floats(members_, 20'000);
+    for (uint32_t rank = 0; rank < members_; ++rank) {
+      small[rank]->Sum(&group_.reducer(rank), GroupDtype::kFloat32, step, 0);
+      large[rank]->Sum(&group_.reducer(rank), GroupDtype::kFloat32, step, 1);
     }
     ExpectSums(small);
     ExpectSums(large);

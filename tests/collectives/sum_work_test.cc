@@ -16,7 +16,8 @@ namespace {
 using ::muster::testing::StatusIs;
 using ::testing::HasSubstr;
 
-/// Members whose chunks travel through memory, in an order that a seed decides.
+/// Members whose chunks travel through memory, in an order that a seed decides; some are copied to
+/// their places, and others lent.
 class Members {
  public:
   Members(uint32_t count, uint64_t elements, uint64_t seed) : rng_(seed) {
@@ -65,16 +66,23 @@ class Members {
     const auto [from, to] = way;
     const SumWork::Outgoing chunk = on_the_way_[way].front();
     on_the_way_[way].pop_front();
-    const absl::StatusOr<std::span<std::byte>> place =
-        work_[to].PlaceOf(from, {.kind = FrameKind::kChunk,
-                                 .type = SumType::kFloat32,
-                                 .chunk = chunk.chunk,
-                                 .elements = work_[to].elements(),
-                                 .payload_bytes = chunk.bytes.size()});
-    ASSERT_TRUE(place.ok()) << Message(place.status());
-    std::memcpy(place->data(), chunk.bytes.data(), chunk.bytes.size());
+    const absl::Status fits = work_[to].Check(from, {.kind = FrameKind::kChunk,
+                                                     .type = SumType::kFloat32,
+                                                     .chunk = chunk.chunk,
+                                                     .elements = work_[to].elements(),
+                                                     .payload_bytes = chunk.bytes.size()});
+    ASSERT_TRUE(fits.ok()) << Message(fits);
+    if (rng_.Below(2) == 0) {
+      const std::span<std::byte> place = work_[to].PlaceOf(from);
+      std::memcpy(place.data(), chunk.bytes.data(), chunk.bytes.size());
+      work_[from].Sent();
+      return work_[to].Arrived(from);
+    }
+    // As in shared memory: not aligned, and gone afterwards.
+    std::vector<std::byte> lent(1 + chunk.bytes.size());
+    std::memcpy(lent.data() + 1, chunk.bytes.data(), chunk.bytes.size());
     work_[from].Sent();
-    work_[to].Arrived(from);
+    work_[to].Arrived(from, std::span(lent).subspan(1));
   }
 
   Rng rng_;
@@ -129,7 +137,7 @@ TEST(SumWorkTest, AChunkThatDoesNotFitIsRefused) {
   const auto refuses = [&](uint32_t peer, auto change, std::string_view text) {
     FrameHeader header = right;
     change(&header);
-    EXPECT_THAT(work.PlaceOf(peer, header).status(),
+    EXPECT_THAT(work.Check(peer, header),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(text))));
   };
   refuses(1, [](FrameHeader* h) { h->elements = 11; }, "has 11 elements of 4 bytes");
@@ -137,7 +145,8 @@ TEST(SumWorkTest, AChunkThatDoesNotFitIsRefused) {
   refuses(1, [](FrameHeader* h) { h->chunk = 1; }, "chunk 1 of bucket 0 instead of 0");
   refuses(1, [](FrameHeader* h) { h->payload_bytes = 36; }, "has 36 bytes instead of 40");
   refuses(2, [](FrameHeader* /*h*/) {}, "more chunks");
-  ASSERT_TRUE(work.PlaceOf(1, right).ok());
+  ASSERT_TRUE(work.Check(1, right).ok());
+  EXPECT_EQ(work.PlaceOf(1).size(), 40u);
   work.Arrived(1);
   refuses(1, [](FrameHeader* /*h*/) {}, "more chunks");
 }

@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Target{"master_answers", FuzzMasterAnswers}, Target{"npy", FuzzNpy},
                       Target{"rest_requests", FuzzRestRequests},
                       Target{"scaler_files", FuzzScalerFiles},
-                      Target{"kubernetes_answers", FuzzKubernetesAnswers}),
+                      Target{"kubernetes_answers", FuzzKubernetesAnswers},
+                      Target{"group_frames", FuzzGroupFrames}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "collectives/frames.h"
 #include "proto/exported/npy.h"
 #include "proto/fields/encode.h"
 #include "proto/wire/frame.h"
@@ -168,6 +169,57 @@ std::string MasterAnswers() {
   return Call(3, reply) + std::string("\x02") + Sized("") + Call(3, second);
 }
 
+std::string GroupFrame(collectives::FrameHeader header, std::string_view payload) {
+  header.payload_bytes = payload.size();
+  std::array<std::byte, collectives::kFrameHeaderBytes> head;
+  collectives::EncodeFrameHeader(header, head);
+  return Text(head) + std::string(payload);
+}
+
+/// Every message, and all that the buckets of the target wait for.
+std::string GroupFrames() {
+  using collectives::FrameKind;
+  std::string text =
+      GroupFrame({.kind = FrameKind::kHello},
+                 collectives::EncodeMessage(collectives::Hello{.job_id = "id-1",
+                                                               .worker = "worker-0",
+                                                               .incarnation = 7,
+                                                               .to_worker = "worker-1",
+                                                               .members = 4,
+                                                               .to_rank = 1,
+                                                               .ring_bytes_max = 1u << 20}));
+  text += GroupFrame({.kind = FrameKind::kHelloReply},
+                     collectives::EncodeMessage(collectives::HelloReply{"no", true, 1u << 20}));
+  text +=
+      GroupFrame({.kind = FrameKind::kFetch},
+                 collectives::EncodeMessage(collectives::FetchRequest{.number = 3, .bytes = 9}));
+  text += GroupFrame({.kind = FrameKind::kNotFetched},
+                     collectives::EncodeMessage(collectives::FetchError{true, "no stripe"}));
+  const std::string bytes(40, 'x');
+  for (const uint64_t lent : {0u, 1u}) {
+    for (const uint64_t peer : {2u, 1u}) {
+      text += GroupFrame({.kind = FrameKind::kChunk,
+                          .lineage = LineageNumber(lent),
+                          .step = StepNumber(peer),
+                          .bucket = static_cast<uint32_t>(2 * lent),
+                          .elements = 10},
+                         bytes);
+    }
+    // Parts of 4, 3 and 3 elements, in slices of 2 at most.
+    uint32_t chunk = 0;
+    for (const size_t elements : {2u, 1u, 2u, 1u, 2u, 2u, 2u, 1u}) {
+      text += GroupFrame({.kind = FrameKind::kChunk,
+                          .lineage = LineageNumber(lent),
+                          .step = StepNumber(2),
+                          .bucket = static_cast<uint32_t>(1 + 2 * lent),
+                          .chunk = chunk++,
+                          .elements = 10},
+                         bytes.substr(0, elements * sizeof(float)));
+    }
+  }
+  return text;
+}
+
 void Write(const std::filesystem::path& corpus, const std::string& target, const std::string& name,
            const std::string& input) {
   std::filesystem::create_directories(corpus / target);
@@ -187,6 +239,7 @@ void WriteAll(const std::filesystem::path& corpus) {
   Write(corpus, "master_requests", "all", MasterRequests());
   Write(corpus, "master_answers", "grant", MasterAnswers());
   Write(corpus, "npy", "float32", EncodeNpyHeader({kNpyFloat32, {2, 3}}) + std::string(24, '\x01'));
+  Write(corpus, "group_frames", "all", GroupFrames());
   Write(corpus, "npy", "uint64", EncodeNpyHeader({kNpyUint64, {2}}) + std::string(16, '\x01'));
 }
 

@@ -31,5 +31,7 @@ void FuzzRestRequests(std::string_view input);
 void FuzzScalerFiles(std::string_view input);
 /// What a Kubernetes API server answers, a kubeconfig, or what a credential plugin prints.
 void FuzzKubernetesAnswers(std::string_view input);
+/// A stream of frames between members of a group: messages, and chunks of buckets that are summed.
+void FuzzGroupFrames(std::string_view input);
 
 }  // namespace muster::testing

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "net/offered_rings.h"
+#include "net/ring_budget.h"
 #include "net/socket_stream.h"
 #include "net/tls_stream.h"
 #include "ps/core/aligned_buffer.h"
 #include "ps/net/frame_handler.h"
-#include "ps/net/internal/offered_rings.h"
 #include "ps/net/internal/request.h"
-#include "ps/net/internal/ring_budget.h"
 #include "ps/net/internal/spare_buffers.h"
 #include "ps/net/lane.h"
 
@@ -33,7 +33,7 @@ struct ConnectionContext {
   /// lane.
   std::function<void(AlignedBuffer)> discard;
   SpareBuffers* spares = nullptr;
-  RingBudget* rings = nullptr;
+  net::RingBudget* rings = nullptr;
 };
 
 /// One peer of a lane: reads frames, lets the handler serve them in slices, and writes the replies.
@@ -148,7 +148,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   const boost::asio::any_io_executor executor_;
-  OfferedRings rings_;                   // while they wait, nothing is read
+  net::OfferedRings rings_;              // while they wait, nothing is read
   net::SocketStream* socket_ = nullptr;  // stream_, as long as it is a plain socket
   net::TlsStream* tls_ = nullptr;        // stream_, if it is one
   std::unique_ptr<net::ByteStream> stream_;

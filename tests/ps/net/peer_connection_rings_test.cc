@@ -5,7 +5,6 @@
 #include <numeric>
 #include <thread>
 
-#include "ps/net/internal/ring_budget.h"
 #include "tests/ps/net/connection_fixture.h"
 
 namespace muster::ps {
@@ -291,7 +290,7 @@ TEST_F(RingsTest, RowsBehindATextThatNobodyForesawAreCopied) {
 class SmallRingsTest : public RingsTest {
  protected:
   SmallRingsTest() : RingsTest({.outstanding_bytes_max = 1000, .ring_bytes_max = 16 * kRing}) {}
-  static constexpr size_t kRing = RingBudget::kRingBytesMin;
+  static constexpr size_t kRing = net::RingBudget::kRingBytesMin;
 };
 
 TEST_F(SmallRingsTest, MemoryHasALimitAndComesBack) {
@@ -321,23 +320,6 @@ TEST_F(SmallRingsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
   for (uint64_t request = 1; request < requests; ++request) {
     EXPECT_EQ(slow->Receive().value().values[0], static_cast<float>(request));
   }
-}
-
-TEST(RingBudgetTest, TheFirstPeersGetMostAndAllTogetherNoMoreThanTheLimit) {
-  RingBudget budget(64u << 20);
-  std::vector<size_t> given;
-  while (const size_t ring = budget.Take(RingBudget::kRingBytesMax)) {
-    EXPECT_LE(ring, given.empty() ? ring : given.back());
-    given.push_back(ring);
-    ASSERT_LE(budget.bytes(), 64u << 20);
-  }
-  EXPECT_EQ(given.front(), RingBudget::kRingBytesMax);
-  EXPECT_EQ(given.back(), RingBudget::kRingBytesMin);
-  EXPECT_GT(given.size(), 16u);
-  for (const size_t ring : given) budget.Give(ring);
-  EXPECT_EQ(budget.bytes(), 0u);
-  EXPECT_EQ(budget.Take(300'000), RingBudget::kRingBytesMin);
-  EXPECT_EQ(budget.Take(RingBudget::kRingBytesMin - 1), 0u);
 }
 
 }  // namespace connection_test

@@ -1,4 +1,4 @@
-#include "ps/net/internal/offered_rings.h"
+#include "net/offered_rings.h"
 
 #include <utility>
 
@@ -6,12 +6,12 @@
 #include "base/log.h"
 #include "base/status.h"
 
-namespace muster::ps {
+namespace muster::net {
 namespace {
 
-absl::StatusOr<net::RingMemory> MakeMemory(size_t ring_bytes) {
+absl::StatusOr<RingMemory> MakeMemory(size_t ring_bytes) {
   MUSTER_FAILPOINT_OR_RETURN("rings.before-make");
-  return net::RingMemory::Make(ring_bytes);
+  return RingMemory::Make(ring_bytes);
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ OfferedRings::~OfferedRings() {
 size_t OfferedRings::Make(size_t wanted, std::string_view peer) {
   bytes_ = budget_->Take(wanted);
   if (bytes_ == 0) return 0;
-  absl::StatusOr<net::RingMemory> memory = MakeMemory(bytes_);
+  absl::StatusOr<RingMemory> memory = MakeMemory(bytes_);
   if (!memory.ok()) {
     Log(LogLevel::kWarning,
         "there is no shared memory for {}, so it continues to use its socket: {}", peer,
@@ -35,13 +35,13 @@ size_t OfferedRings::Make(size_t wanted, std::string_view peer) {
   return bytes_;
 }
 
-absl::StatusOr<net::RingMemory> OfferedRings::HandOver(int socket) {
-  net::RingMemory memory = *std::exchange(memory_, std::nullopt);
+absl::StatusOr<RingMemory> OfferedRings::HandOver(int socket) {
+  RingMemory memory = *std::exchange(memory_, std::nullopt);
   MUSTER_FAILPOINT_OR_RETURN("rings.before-hand-over");
-  MUSTER_RETURN_IF_ERROR(net::SendDescriptor(socket, memory.descriptor()));
+  MUSTER_RETURN_IF_ERROR(SendDescriptor(socket, memory.descriptor()));
   MUSTER_FAILPOINT("rings.after-hand-over");
   memory.CloseDescriptor();
   return memory;
 }
 
-}  // namespace muster::ps
+}  // namespace muster::net

@@ -1,4 +1,4 @@
-#include "ps/net/internal/offered_rings.h"
+#include "net/offered_rings.h"
 
 #include <sys/socket.h>
 
@@ -9,7 +9,7 @@
 #include "base/failpoint.h"
 #include "tests/support/status_matchers.h"
 
-namespace muster::ps {
+namespace muster::net {
 namespace {
 
 using muster::testing::IsOk;
@@ -40,12 +40,12 @@ TEST_F(OfferedRingsTest, ThePeerGetsTheSameMemory) {
   const OwnedFd here(sockets[0]), there(sockets[1]);
   OfferedRings rings(&budget_);
   ASSERT_EQ(rings.Make(kWanted, "peer"), kWanted);
-  absl::StatusOr<net::RingMemory> made = rings.HandOver(here.get());
+  absl::StatusOr<RingMemory> made = rings.HandOver(here.get());
   ASSERT_THAT(made, IsOk());
   EXPECT_FALSE(rings.waiting());
-  absl::StatusOr<OwnedFd> received = net::ReceiveDescriptor(there.get());
+  absl::StatusOr<OwnedFd> received = ReceiveDescriptor(there.get());
   ASSERT_THAT(received, IsOk());
-  absl::StatusOr<net::RingMemory> opened = net::RingMemory::Open(*std::move(received), kWanted);
+  absl::StatusOr<RingMemory> opened = RingMemory::Open(*std::move(received), kWanted);
   ASSERT_THAT(opened, IsOk());
   made->makers().data[0] = std::byte{7};
   EXPECT_EQ(opened->makers().data[0], std::byte{7});
@@ -70,4 +70,4 @@ TEST_F(OfferedRingsTest, WithoutMemoryThePeerStaysWithItsSocketAndTheBudgetIsWho
 #endif
 
 }  // namespace
-}  // namespace muster::ps
+}  // namespace muster::net

@@ -5,13 +5,13 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "net/ring_budget.h"
 #include "net/ring_memory.h"
-#include "ps/net/internal/ring_budget.h"
 
-namespace muster::ps {
+namespace muster::net {
 
 /// The shared memory of one peer, from its creation until the peer gets it. When this object ends,
-/// its part of the lane's budget is free again. Belongs to the lane's thread.
+/// its part of the budget is free again. Belongs to the thread of the budget.
 class OfferedRings {
  public:
   /// The budget must outlive it.
@@ -28,12 +28,12 @@ class OfferedRings {
   /// The peer does not get them.
   void Drop() { memory_.reset(); }
   /// Sends the peer their descriptor over a UNIX socket. Requires waiting().
-  absl::StatusOr<net::RingMemory> HandOver(int socket);
+  absl::StatusOr<RingMemory> HandOver(int socket);
 
  private:
   RingBudget* const budget_;
   size_t bytes_ = 0;  // of the budget
-  std::optional<net::RingMemory> memory_;
+  std::optional<RingMemory> memory_;
 };
 
-}  // namespace muster::ps
+}  // namespace muster::net

@@ -7,19 +7,19 @@
 #include "base/check.h"
 #include "net/ring_memory.h"
 
-namespace muster::ps {
+namespace muster::net {
 
-/// The memory that a lane shares with its peers. A page of a ring that was written once stays in
-/// memory, so all rings together have a limit. Every peer gets at most an eighth of the rest. So
+/// The memory that one thread shares with its peers. A page of a ring that was written once stays
+/// in memory, so all rings together have a limit. Every peer gets at most an eighth of the rest. So
 /// the first peers get large rings; the last ones continue to use their sockets, which are slower
-/// but need no memory. Belongs to the lane's thread.
+/// but need no memory. Belongs to that thread.
 class RingBudget {
  public:
   /// A smaller ring costs more than it gains.
   static constexpr size_t kRingBytesMin = 256u << 10;
   static constexpr size_t kRingBytesMax = 4u << 20;
-  static_assert(kRingBytesMin >= net::RingMemory::kRingBytesMin &&
-                kRingBytesMax <= net::RingMemory::kRingBytesMax);
+  static_assert(kRingBytesMin >= RingMemory::kRingBytesMin &&
+                kRingBytesMax <= RingMemory::kRingBytesMax);
 
   explicit RingBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
 
@@ -38,10 +38,11 @@ class RingBudget {
   }
 
   size_t bytes() const { return bytes_; }
+  size_t bytes_max() const { return bytes_max_; }
 
  private:
   const size_t bytes_max_;
   size_t bytes_ = 0;
 };
 
-}  // namespace muster::ps
+}  // namespace muster::net
