@@ -42,8 +42,8 @@ class GroupStepImpl;
 /// the core and the sums. Nothing is sent, read or copied under it, apart from gradients that are
 /// added.
 ///
-/// Registering and status() are thread-safe; NextStep and what a step calls belong to the trainer's
-/// thread, apart from Add.
+/// Registering, status() and HasFinalState() are thread-safe; NextStep and what a step calls belong
+/// to the trainer's thread, apart from Add.
 class GroupImpl final : private collectives::StateProvider {
  public:
   /// `session` outlives it. Without one, it only registers.
@@ -58,6 +58,8 @@ class GroupImpl final : private collectives::StateProvider {
   void AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                 std::span<std::byte> memory);
   absl::Status status() const;
+  /// See Group::HasFinalState.
+  bool HasFinalState() const;
   /// A copy of what is registered.
   sdk::GroupTensors tensors() const;
 
