@@ -26,7 +26,8 @@ constexpr size_t kWeights = 257;
 struct Options {
   uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
   std::string slow_while;
-  std::string output;  // the weights are written to OUTPUT-WORKER.bin
+  std::string hang_while;  // a minibatch that begins while this file exists does not end
+  std::string output;      // the weights are written to OUTPUT-WORKER.bin
   float initial = 0.5F;
   /// Every such minibatch of the process fails its step: by Fail, by NaN, by leaving the loop, in
   /// turn. 0: none.
@@ -47,6 +48,7 @@ Options Parse(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (name == "--slow-us") options.slow_us = std::stoull(value);
     if (name == "--slow-while") options.slow_while = value;
+    if (name == "--hang-while") options.hang_while = value;
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--initial") options.initial = std::stof(value);
@@ -88,6 +90,9 @@ int Train(const Options& options) {
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
+      if (!options.hang_while.empty() && std::filesystem::exists(options.hang_while)) {
+        muster::SleepFor(std::chrono::hours(1));
+      }
       minibatch.Metric("loss", loss / kWeights, static_cast<double>(minibatch.records().size()));
       const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
       const uint64_t way = fails ? seen / options.fail_every % 3 : 0;
@@ -103,8 +108,9 @@ int Train(const Options& options) {
       ++updates[0];
     });
   }
+  const bool final = group->HasFinalState();
   const int code = session->Finish();
-  if (code == 0) {
+  if (code == 0 && final) {
     const char* name = std::getenv("MUSTER_NODE");
     std::ofstream file(options.output + "-" + (name == nullptr ? "worker" : name) + ".bin",
                        std::ios::binary);
