@@ -398,6 +398,7 @@ TEST_F(HangingServerTest, WhileOneWorkerGetsOnNoServerIsToBlame) {
 void Await(FakeJob* job, const std::string& worker, const std::string& other, uint64_t step) {
   job->loads[worker] = {.minibatches = 0, .shards_held = 0, .awaited_step = step};
   job->loads[worker].peers_waiting = 1;
+  job->loads[worker].cpus = 0;
   job->loads[other] = {.minibatches = 0, .shards_held = 0};
 }
 
