@@ -10,7 +10,9 @@
 #include "cli/show/output.h"
 #include "job/file/load_job.h"
 #include "proto/fields/generated.h"
+#include "proto/messages/group_state.h"
 #include "ps/export/export.h"
+#include "ps/export/group_export.h"
 #include "store/names/place.h"
 
 namespace muster {
@@ -22,6 +24,7 @@ bool MayBeReplaced(const absl::Status& status) {
 }
 
 bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestResponse& b) {
+  if (a.group().SerializeAsString() != b.group().SerializeAsString()) return false;
   return std::equal(a.partitions().begin(), a.partitions().end(), b.partitions().begin(),
                     b.partitions().end(), [](const auto& one, const auto& other) {
                       return one.SerializeAsString() == other.SerializeAsString();
@@ -37,7 +40,38 @@ absl::StatusOr<std::string> OutputPlace(const std::string& output, const JobSpec
   return PlaceWithOptions(output, snapshots.options);
 }
 
+absl::Status WriteGroupExportOf(const v1::GetManifestResponse& manifest, const JobSpec& job,
+                                const StateDirectory& state, std::string output) {
+  ps::GroupExportOptions options;
+  options.job = job.name;
+  options.seed = job.seed;
+  options.snapshot_directory = manifest.snapshot_directory();
+  options.output_directory = std::move(output);
+  const v1::GroupManifest& group = manifest.group();
+  if (group.stripes().empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("there is nothing to export: according to the journal, the group of the job in "
+                    "{} has stored no state yet (spec.snapshots.interval)",
+                    state.path()));
+  }
+  MUSTER_ASSIGN_OR_RETURN(options.label, FromProto<StateLabel>(group.label()));
+  for (const v1::GroupTensor& tensor : group.tensors()) {
+    MUSTER_ASSIGN_OR_RETURN(GroupTensor one, FromProto<GroupTensor>(tensor));
+    options.tensors.push_back(std::move(one));
+  }
+  for (const v1::StateStripe& stripe : group.stripes()) {
+    MUSTER_ASSIGN_OR_RETURN(StateStripe one, FromProto<StateStripe>(stripe));
+    options.stripes.push_back(std::move(one));
+  }
+  return ps::WriteGroupExport(options).status();
+}
+
 }  // namespace
+
+uint64_t ExportedTables(const v1::GetManifestResponse& manifest) {
+  return static_cast<uint64_t>(manifest.has_group() ? manifest.group().tensors_size()
+                                                    : manifest.tables_size());
+}
 
 absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch) {
   v1::GetManifestRequest request;
@@ -66,6 +100,9 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   options.snapshot_directory = manifest.snapshot_directory();
   MUSTER_ASSIGN_OR_RETURN(options.output_directory,
                           OutputPlace(output_directory, job.spec, manifest));
+  if (manifest.has_group()) {
+    return WriteGroupExportOf(manifest, job.spec, state, options.output_directory);
+  }
   for (const v1::Table& table : manifest.tables()) {
     MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto<TableSpec>(table));
     options.tables.push_back(std::move(spec));

@@ -32,6 +32,9 @@ struct ExportSteps {
 inline constexpr int kExportTriesMax = 10;
 absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps);
 
+/// How many tables an export of it has; each tensor of a group's state is one.
+uint64_t ExportedTables(const v1::GetManifestResponse& manifest);
+
 /// Says what was written.
 void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables);
 

@@ -123,8 +123,7 @@ int ExportCommand(const ExportCommandOptions& options) {
                                return WriteExportOf(newest, *state, options.output_directory);
                              }});
   if (!manifest.ok()) return PrintError(manifest.status());
-  PrintExported(options.query.output, options.output_directory,
-                static_cast<uint64_t>(manifest->tables_size()));
+  PrintExported(options.query.output, options.output_directory, ExportedTables(*manifest));
   return kExitSucceeded;
 }
 

@@ -174,7 +174,7 @@ absl::StatusOr<uint64_t> ExportRunning(PodExport* one, const JobLink& link,
   MUSTER_ASSIGN_OR_RETURN(
       const v1::GetManifestResponse written,
       ExportWhileItRuns({.fetch = [&] { return AskMaster(link, options); }, .write = write}));
-  return static_cast<uint64_t>(written.tables_size());
+  return ExportedTables(written);
 }
 
 /// Before anything is asked or made.

@@ -93,7 +93,7 @@ absl::StatusOr<v1::GetManifestResponse> ManifestFor(const ExportRequest& request
 
 absl::StatusOr<MadeExport> Make(const ExportRequest& request, const Served& served) {
   MUSTER_ASSIGN_OR_RETURN(const v1::GetManifestResponse manifest, ManifestFor(request, served));
-  MadeExport made{.tables = static_cast<uint64_t>(manifest.tables_size())};
+  MadeExport made{.tables = ExportedTables(manifest)};
   std::string output = request.output;
   if (output.empty()) {
     made.folder = output = served.folder + "/export";

@@ -67,6 +67,13 @@ scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine) {
   shape.snapshot_interval = job.snapshot_interval;
   shape.workers_min = job.worker.replicas_min.value_or(job.worker.replicas);
   shape.workers_max = job.worker.replicas_max.value_or(job.worker.replicas);
+  if (HasGroup(job)) {
+    // Fewer make no step, and more only wait. What the file says of the first workers holds.
+    const uint32_t first = job.worker.replicas;
+    shape.members_min = job.group.members_min;
+    shape.workers_min = std::max(shape.workers_min, std::min(job.group.members_min, first));
+    shape.workers_max = std::min(shape.workers_max, std::max(GroupMembersMax(job), first));
+  }
   return shape;
 }
 

@@ -12,6 +12,26 @@
 namespace muster {
 namespace {
 
+/// ", about 812 steps/min"; empty: not known.
+std::string StepRate(const GroupStatus& group, const std::optional<double>& records_per_second) {
+  if (!records_per_second.has_value() || group.global_batch == 0) return "";
+  const double steps = 60 * *records_per_second / group.global_batch;
+  return fmt::format(", about {} steps/min", CountText(static_cast<uint64_t>(steps)));
+}
+
+/// The members that the others wait for. Empty while all compute.
+std::string Awaited(const GroupStatus& group) {
+  std::vector<std::string> names;
+  uint32_t members = 0;
+  for (const GroupProcessStatus& process : group.processes) {
+    if (process.standing != GroupStanding::kMember) continue;
+    ++members;
+    if (process.awaited) names.push_back(Printable(process.worker));
+  }
+  if (names.empty() || names.size() == members) return "";
+  return names.size() == 1 ? names[0] : CountText(names.size(), "member");
+}
+
 std::string GroupLine(const JobStatus& status, size_t columns) {
   const GroupStatus& group = *status.group;
   std::vector<LineField> fields = {{"group: step " + CountText(group.step), 0},
@@ -19,12 +39,7 @@ std::string GroupLine(const JobStatus& status, size_t columns) {
   if (!IsTerminal(status.state)) {
     fields.push_back({", " + CountText(group.members, "member"), 0});
     fields.push_back({fmt::format(" (of {} to {})", group.members_min, group.members_max), 4});
-    const std::optional<double>& rate = status.progress.records_per_second;
-    if (rate.has_value() && group.global_batch > 0) {
-      const double steps = 60 * *rate / group.global_batch;
-      fields.push_back(
-          {fmt::format(", about {} steps/min", CountText(static_cast<uint64_t>(steps))), 1});
-    }
+    fields.push_back({StepRate(group, status.progress.records_per_second), 1});
   }
   fields.push_back({group.checkpoint_step == 0
                         ? ", no checkpoint"
@@ -62,6 +77,24 @@ std::string TableOf(const GroupStatus& group, size_t columns) {
 }
 
 }  // namespace
+
+std::string GroupInOneLine(const JobSummary& job, std::optional<double> records_per_second,
+                           size_t columns) {
+  if (!job.group.has_value() || IsTerminal(job.state)) return "";
+  const GroupStatus& group = *job.group;
+  const std::string step = "group: step " + CountText(group.step);
+  const std::string members = ", " + CountText(group.members, "member");
+  if (!group.waits.empty()) {
+    return CutText(fmt::format("{}{}, waits: {}", step, members, Printable(group.waits)), columns);
+  }
+  const std::string awaited = Awaited(group);
+  return FitLine({{step, 0},
+                  {members, 1},
+                  {fmt::format(" (of {} to {})", group.members_min, group.members_max), 4},
+                  {StepRate(group, records_per_second), 2},
+                  {awaited.empty() ? "" : ", waits for " + awaited, 3}},
+                 columns);
+}
 
 std::string GroupText(const JobStatus& status, size_t columns) {
   if (!status.group.has_value()) return "";

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/show/epochs.h"
 #include "cli/show/fit.h"
+#include "cli/show/group_text.h"
 #include "cli/show/output.h"
 #include "cli/show/reasons.h"
 #include "proto/messages/node_role.h"
@@ -198,6 +199,10 @@ std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t column
     for (const std::string& trouble : TroublesOf(status)) {
       lines.push_back(CutText("  " + trouble, columns));
     }
+    // Two columns are for the indent.
+    const size_t room = columns == 0 ? 0 : std::max<size_t>(columns, 3) - 2;
+    const std::string group = GroupInOneLine(status, input.records_per_second, room);
+    if (!group.empty()) lines.push_back(CutText("  " + group, columns));
     for (const DatasetStatus& dataset : status.datasets) {
       if (dataset.epochs.empty()) continue;
       lines.push_back(EpochLine(dataset, columns));
@@ -222,6 +227,8 @@ std::string ProgressLine(const ProgressInput& input) {
   std::string line =
       fmt::format("[{}] {}", DurationText(input.elapsed), ToString(input.status->state));
   for (const std::string& trouble : TroublesOf(*input.status)) line += "; " + trouble;
+  const std::string group = GroupInOneLine(*input.status, input.records_per_second, 0);
+  if (!group.empty()) line += "; " + group;
   for (const DatasetStatus& dataset : input.status->datasets) {
     if (dataset.epochs.empty()) continue;
     const size_t current = CurrentEpoch(dataset);

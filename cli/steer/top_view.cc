@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/show/epochs.h"
 #include "cli/show/fit.h"
+#include "cli/show/group_text.h"
 #include "cli/show/json_output.h"
 #include "cli/show/progress.h"
 #include "cli/steer/event_text.h"
@@ -192,6 +193,10 @@ std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall, size_t colu
   for (const std::string& wait : WaitsOf(nodes)) {
     lines.push_back({CutText("  " + wait, columns), Tone::kBad});
   }
+  // Two columns are for the indent.
+  const size_t room = columns == 0 ? 0 : std::max<size_t>(columns, 3) - 2;
+  const std::string group = GroupInOneLine(job, job.progress.records_per_second, room);
+  if (!group.empty()) lines.push_back({CutText("  " + group, columns)});
   if (!job.limits_remark.empty()) lines.push_back({"  " + job.limits_remark, Tone::kOld});
   Append(TrendLines(columns), &lines);
   return lines;

@@ -155,11 +155,7 @@ class Member {
     losses_ << updates_[0] << "," << step.epoch() << "," << loss << std::endl;
   }
 
-  /// True if the disk refused a model.
-  bool unsaved() const { return unsaved_; }
-
- private:
-  /// Replaces the model of the last evaluation.
+  /// Replaces the model that was written last.
   void Save() {
     const std::string path = Path("model", "bin");
     const auto updates = static_cast<uint64_t>(updates_[0]);
@@ -172,6 +168,10 @@ class Member {
     unsaved_ = !file.good() || error;
   }
 
+  /// True if the disk refused a model.
+  bool unsaved() const { return unsaved_; }
+
+ private:
   std::string Path(const std::string& what, const std::string& ending) const {
     return options_.output + "/" + what + "-" + name_ + "." + ending;
   }
@@ -253,6 +253,8 @@ int Train(const Options& options) {
   auto group = session.Group().value();
   Member member(options, group, connect.worker_name);
   while (auto step = member.NextStep()) member.Run(*step);
+  // A member that was still copying the state when the job ended has an older model.
+  if (group.HasFinalState()) member.Save();
   const int code = session.Finish();
   if (code == 0 && member.unsaved()) {
     std::fprintf(stderr, "text_trainer: the model cannot be written to %s\n",

@@ -141,10 +141,11 @@ void AddReplicas(const std::string& role_name, ReplicaSpec JobSpec::* role, uint
                  std::vector<Field>* fields) {
   const std::string in = "spec.replicaSpecs." + role_name + ".";
   const bool worker = role_name == "worker";
-  fields->push_back(
-      Make(in + "replicas", Form::kWhole, {worker ? 0u : 1u, replicas_max}, OnResume::kMayChange,
-           Job(role, &ReplicaSpec::replicas),
-           worker ? "Trainer processes at first. 0: all of them join." : "Parameter servers."));
+  fields->push_back(Make(in + "replicas", Form::kWhole, {0, replicas_max}, OnResume::kMayChange,
+                         Job(role, &ReplicaSpec::replicas),
+                         worker ? "Trainer processes at first. 0: all of them join."
+                                : "Parameter servers. 0 in a job with `spec.group` only."));
+  if (!worker) fields->back().default_text = "1; with `spec.group`: 0";
   if (worker) {
     fields->push_back(Default(
         Make(in + "minReplicas", Form::kWhole, {1, replicas_max}, OnResume::kMayChange,

@@ -240,9 +240,16 @@ class JobReader {
       CheckSource(drafts_[i], fmt::format("spec.datasets[{}]", i), &broken);
       job_.datasets.push_back(drafts_[i].spec);
     }
+    FillServersOfGroup();
     for (BrokenRule& rule : CheckJobRules(job_)) broken.push_back(std::move(rule));
     CheckShardsOfGroup(&broken);
     for (const BrokenRule& rule : broken) AddBrokenRule(rule);
+  }
+
+  /// A group keeps its state itself, and needs no server.
+  void FillServersOfGroup() {
+    const bool given = given_.contains("spec.replicaSpecs.ps.replicas") || job_.servers_joined > 0;
+    if (HasGroup(job_) && !given) job_.ps.replicas = 0;
   }
 
   /// The shards of a group's job are its steps, so their size is not chosen again.

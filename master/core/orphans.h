@@ -21,4 +21,14 @@ std::optional<MasterIncarnation> IncarnationIn(std::string_view name);
 /// 11)
 bool MaySweep(std::string_view name, const std::set<std::string>& named, MasterIncarnation own);
 
+/// The attempt of a group whose members stored the piece of its state, by the object's name: 3 in
+/// "group/r1-s120-a3-c5-0", and in a temporary file of it. None: it is no such piece.
+std::optional<AttemptNumber> StripeAttemptIn(std::string_view name);
+
+/// The same as MaySweep for a piece of a group's state, if the newest attempt in the journal of the
+/// starting master is `newest`. A newer master, which has taken the job over meanwhile, asks for
+/// pieces in newer attempts only.
+bool MaySweepStripe(std::string_view name, const std::set<std::string>& named,
+                    AttemptNumber newest);
+
 }  // namespace muster

@@ -100,6 +100,22 @@ GroupExchangeReply Answers::For(const GroupProcess& process) const {
   return reply;
 }
 
+bool Answers::Awaits(const GroupProcess& member) const {
+  switch (books_->ReportOf(member).phase) {
+    case MemberPhase::kComputing:
+      return work_->any();
+    case MemberPhase::kApplying:
+      return true;
+    case MemberPhase::kReducing:
+      // All add together. Once another one has the sum, nobody holds this one up.
+      return std::ranges::any_of(books_->members, [this](const GroupProcess& other) {
+        return books_->ReportOf(other).phase == MemberPhase::kVoted;
+      });
+    default:
+      return false;
+  }
+}
+
 GroupCore::View Answers::Show() const {
   const Lineage& lineage = books_->lineage;
   GroupCore::View view{.lineage = lineage.number(),
@@ -122,7 +138,8 @@ GroupCore::View Answers::Show() const {
                                  .share = 0,
                                  .minibatch_us = process.report.minibatch_us,
                                  .waits = process.waits,
-                                 .suspected = suspicions_->Suspects(key)};
+                                 .suspected = suspicions_->Suspects(key),
+                                 .awaited = rank.has_value() && Awaits(key)};
     if (rank.has_value() && work_->any()) {
       shown.share = static_cast<uint32_t>(CountOf(work_->shares()[*rank]));
     }

@@ -50,6 +50,8 @@ class Answers {
   std::string WaitsOf(const Forming& forming) const;
   GroupMember MemberOf(const GroupProcess& process) const;
   StepWork WorkOf() const;
+  /// The others wait for what this member has to do.
+  bool Awaits(const GroupProcess& member) const;
 
   const GroupBooks* const books_;
   const StepInWork* const work_;

@@ -171,6 +171,14 @@ uint64_t GroupCore::steps_after_checkpoint() const {
   return parts_->books.lineage.steps_after_checkpoint();
 }
 
+const GroupModelRecord& GroupCore::model() const {
+  return parts_->books.lineage.model();
+}
+
+const std::optional<CheckpointRecord>& GroupCore::checkpoint() const {
+  return parts_->books.lineage.checkpoint();
+}
+
 bool GroupCore::IsMember(const std::string& worker) const {
   const auto process = parts_->books.processes.all().find(worker);
   return process != parts_->books.processes.all().end() &&

@@ -62,6 +62,9 @@ class GroupCore {
   std::optional<ShardId> ahead() const;
   /// How many steps are not in the checkpoint.
   uint64_t steps_after_checkpoint() const;
+  /// The model, and the stored state that counts now.
+  const GroupModelRecord& model() const;
+  const std::optional<CheckpointRecord>& checkpoint() const;
   /// True while the worker's process is a member.
   bool IsMember(const std::string& worker) const;
 
@@ -84,6 +87,8 @@ class GroupCore {
     std::string waits;
     /// Other members accuse it, and are asked who lives.
     bool suspected = false;
+    /// The group waits for its part: its minibatches, its vote, or a step that it applies.
+    bool awaited = false;
   };
   struct View {
     LineageNumber lineage;

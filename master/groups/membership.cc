@@ -35,11 +35,14 @@ void Membership::NewAttempt(std::vector<GroupProcess> members, std::string_view 
   }
   books_->lineage.NewAttempt(books_->members);
   work_->Retry(former);
+  const size_t count = books_->members.size(), least = books_->options.members_min;
+  const std::string waits =
+      count < least ? fmt::format("; a step needs {} (spec.group.minMembers)", least) : "";
   books_->data->Say(
       "group-changed", "",
-      fmt::format("attempt {} of step {}: {}: {} ({})", books_->lineage.attempt().value(),
-                  books_->lineage.step().value() + 1, CountText(books_->members.size(), "member"),
-                  NamesOf(books_->members), why));
+      fmt::format("attempt {} of step {}: {}: {} ({}){}", books_->lineage.attempt().value(),
+                  books_->lineage.step().value() + 1, CountText(count, "member"),
+                  NamesOf(books_->members), why, waits));
 }
 
 void Membership::Without(const std::vector<std::pair<GroupProcess, std::string>>& out,

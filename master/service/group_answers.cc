@@ -14,7 +14,8 @@ GroupProcessStatus ProcessOf(const GroupCore::ProcessView& process, LineageNumbe
                             .minibatch_us = std::nullopt,
                             .step = std::nullopt,
                             .waits = ValidUtf8(process.waits),
-                            .suspected = process.suspected};
+                            .suspected = process.suspected,
+                            .awaited = process.awaited};
   if (process.standing == GroupStanding::kMember) status.rank = process.rank;
   if (process.minibatch_us > 0) status.minibatch_us = process.minibatch_us;
   // The numbers of another lineage's steps say nothing about this one.

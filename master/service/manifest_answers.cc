@@ -31,19 +31,32 @@ absl::StatusOr<EpochIndex> KeptEpochOf(const MasterCore& core,
                                          epoch.value() + 1, kept.empty() ? "none" : kept));
 }
 
+void FillGroup(const ManifestFacts& facts, v1::GroupManifest* to) {
+  for (const GroupTensor& tensor : facts.model->tensors) {
+    if (!tensor.summed) ToProto(tensor, to->add_tensors());
+  }
+  if (!facts.checkpoint.has_value()) return;
+  ToProto(facts.checkpoint->label, to->mutable_label());
+  for (const StateStripe& stripe : facts.checkpoint->stripes) ToProto(stripe, to->add_stripes());
+}
+
 }  // namespace
 
 absl::StatusOr<ManifestFacts> KeptManifestOf(const MasterCore& core,
                                              const v1::GetManifestRequest& request) {
   if (!request.best() && !request.has_epoch()) return ManifestFactsOf(core);
   MUSTER_ASSIGN_OR_RETURN(const EpochIndex epoch, KeptEpochOf(core, request));
-  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state(), {}, {}};
   facts.partitions = core.kept().epochs().at(epoch);
   return facts;
 }
 
 ManifestFacts ManifestFactsOf(const MasterCore& core) {
-  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state()};
+  ManifestFacts facts{{}, core.tables(), core.ledger().commit_seq(), core.state(), {}, {}};
+  if (core.group() != nullptr) {
+    facts.model = core.group()->model();
+    facts.checkpoint = core.group()->checkpoint();
+  }
   facts.partitions.reserve(core.partitions().size());
   for (uint32_t i = 0; i < core.partitions().size(); ++i) {
     facts.partitions.push_back(core.partitions().manifest(PartitionId(i)));
@@ -59,6 +72,7 @@ void FillManifest(const ManifestFacts& facts, const std::string& snapshot_direct
     ToProto(facts.partitions[i], partition->mutable_manifest());
   }
   for (const auto& [id, table] : facts.tables) ToProto(table, to->add_tables());
+  if (facts.model.has_value()) FillGroup(facts, to->mutable_group());
   to->set_snapshot_directory(snapshot_directory);
   to->set_commit_seq(facts.commit_seq.value());
   to->set_state(static_cast<uint32_t>(facts.state));

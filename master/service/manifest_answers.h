@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct ManifestFacts {
   std::map<TableId, TableSpec> tables;
   DoneSeq commit_seq;
   JobState state = JobState::kUnknown;
+  /// None: the job has no group.
+  std::optional<GroupModelRecord> model;
+  std::optional<CheckpointRecord> checkpoint;
 };
 /// Of the snapshots that count now.
 ManifestFacts ManifestFactsOf(const MasterCore& core);

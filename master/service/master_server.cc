@@ -50,6 +50,8 @@ class MasterServerImpl final : public MasterServer {
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
     MUSTER_ASSIGN_OR_RETURN(snapshots_, OpenStore(options_.job.snapshot_directory));
     const std::set<std::string> named = NamedSnapshots(state);
+    const AttemptNumber attempt =
+        state.group.group.has_value() ? state.group.group->attempt : AttemptNumber();
     auto core = std::make_unique<MasterCore>(options_.core, std::move(state),
                                              StepTime{clock_->Now(), clock_->Wall()});
     MUSTER_RETURN_IF_ERROR(OpenFollowers(*core));
@@ -72,7 +74,7 @@ class MasterServerImpl final : public MasterServer {
     // `named`.
     if (new_run) {
       const uint64_t orphans =
-          DeleteOrphanSnapshots(snapshots_.get(), named, MasterIncarnation(incarnation));
+          DeleteOrphanSnapshots(snapshots_.get(), named, MasterIncarnation(incarnation), attempt);
       if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
     }
     MUSTER_RETURN_IF_ERROR(loop_->Start());

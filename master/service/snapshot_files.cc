@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "base/failpoint.h"
@@ -62,17 +63,22 @@ std::set<std::string> NamedSnapshots(const DurableState& state) {
       for (const SnapshotFile& file : manifest.files) named.insert(file.name);
     }
   }
+  if (state.group.checkpoint.has_value()) {
+    for (const StateStripe& stripe : state.group.checkpoint->stripes) named.insert(stripe.object);
+  }
   return named;
 }
 
 absl::StatusOr<std::vector<std::string>> ListSnapshots(ObjectStore* store) {
-  MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> names, store->List("p"));
-  std::erase_if(names, [](const std::string& name) { return !IsSnapshotFile(name); });
+  MUSTER_ASSIGN_OR_RETURN(std::vector<std::string> names, store->List("group/"));
+  std::erase_if(names, [](const auto& name) { return !StripeAttemptIn(name).has_value(); });
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> files, store->List("p"));
+  std::ranges::copy_if(files, std::back_inserter(names), IsSnapshotFile);
   return names;
 }
 
 uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
-                               MasterIncarnation own) {
+                               MasterIncarnation own, AttemptNumber newest) {
   const absl::StatusOr<std::vector<std::string>> names = ListSnapshots(store);
   const absl::StatusOr<uint64_t> unfinished =
       store->DeleteUnfinished([&](const std::string& name) { return MaySweep(name, {}, own); });
@@ -82,7 +88,8 @@ uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& 
   uint64_t deleted = unfinished.value_or(0);
   if (!names.ok()) return deleted;
   for (const std::string& name : *names) {
-    if (!MaySweep(name, named, own)) continue;
+    const bool stripe = StripeAttemptIn(name).has_value();
+    if (stripe ? !MaySweepStripe(name, named, newest) : !MaySweep(name, named, own)) continue;
     MUSTER_FAILPOINT("orphan.before-delete");
     Delete(store, name);
     MUSTER_FAILPOINT("orphan.after-delete");

@@ -13,21 +13,24 @@
 /// because a file that stays only costs space.
 namespace muster {
 
-/// The names, relative to the place, of the files that the manifests of `state` name.
+/// The names, relative to the place, of the files that the manifests and the checkpoint of a group
+/// in `state` name.
 std::set<std::string> NamedSnapshots(const DurableState& state);
 
-/// The existing snapshot files: "p3/17.sst", sorted.
+/// The existing snapshot files: "p3/17.sst", and pieces of a group's state, "group/r1-s9-a2-c0-1".
+/// Sorted.
 absl::StatusOr<std::vector<std::string>> ListSnapshots(ObjectStore* store);
 
 /// Removes files by their names. Names that lead out of the place are left alone.
 void DeleteSnapshotFiles(ObjectStore* store, const std::vector<std::string>& names);
 
 /// Removes the files that no manifest names: "*.sst" and temporary files of snapshots ("*.tmp*") in
-/// the partitions' folders ("p<number>"), and unfinished uploads; but none that a master of
-/// incarnation `own` or newer has asked for (master/core/orphans.h). Call it only when no server of
-/// an older run lives: it may have written a file that its next report names. Returns how many were
-/// removed.
+/// the partitions' folders ("p<number>"), pieces of a group's state, and unfinished uploads; but
+/// none that a master of incarnation `own` or newer has asked for (master/core/orphans.h), with
+/// `newest`, the newest attempt of the group in the journal. Call it only when no server or member
+/// of an older run lives: it may have written a file that its next report names. Returns how many
+/// were removed.
 uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
-                               MasterIncarnation own);
+                               MasterIncarnation own, AttemptNumber newest = {});
 
 }  // namespace muster

@@ -22,6 +22,7 @@ struct GroupProcessStatus {
   std::optional<uint64_t> step;
   std::string waits;
   bool suspected = false;
+  bool awaited = false;
   static void Fields(auto& f, auto& p) {
     f(1, "worker", p.worker, {"The node"});
     f(2, "standing", p.standing,
@@ -41,6 +42,8 @@ struct GroupProcessStatus {
       {"Its state is the one after this step; null: it has none of the lineage"});
     f(8, "waits", p.waits, {"Why it is no member; empty: it is one, or nothing is known"});
     f(9, "suspected", p.suspected, {"Another member cannot reach it, and the others are asked"});
+    f(10, "awaited", p.awaited,
+      {"The group waits for its part: its minibatches, its vote, or a step that it applies"});
   }
 };
 

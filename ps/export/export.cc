@@ -1,35 +1,27 @@
 #include "ps/export/export.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
-#include "base/digest/sha256.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/version.h"
 #include "proto/exported/npy.h"
-#include "proto/exported/sha256.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/partition.h"
+#include "ps/export/export_folder.h"
 #include "ps/snapshot/snapshot.h"
-#include "store/names/place.h"
 #include "store/object_store.h"
 
 namespace muster::ps {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr char kSumsFile[] = "SHA256SUMS";
 
 template <typename T>
 std::string_view AsBytes(std::span<const T> values) {
@@ -196,24 +188,14 @@ class Exporter {
 
   absl::StatusOr<ExportSummary> Finish() {
     ExportSummary summary;
-    Sha256Sums sums;
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path("export.json"), Description()));
     std::vector<std::string> files{"export.json"};
     for (const auto& [id, output] : outputs_) {
       files.insert(files.end(), output.files.begin(), output.files.end());
       summary.rows += output.rows;
     }
-    for (const std::string& name : files) {
-      MUSTER_RETURN_IF_ERROR(SyncPath(Path(name)));
-      MUSTER_ASSIGN_OR_RETURN(sums[name], Sha256OfFile(Path(name)));
-      std::error_code error;
-      summary.bytes += fs::file_size(Path(name), error);
-    }
-    const std::string text = FormatSums(sums);
-    MUSTER_FAILPOINT_OR_RETURN("export.before-sums");
-    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(Path(kSumsFile), text));
+    MUSTER_RETURN_IF_ERROR(WriteSums(folder_, files, &summary));
     summary.tables = options_.tables.size();
-    summary.hash = Sha256Hex(text);
     return summary;
   }
 
@@ -223,14 +205,7 @@ class Exporter {
   absl::flat_hash_map<TableId, Output> outputs_;
 };
 
-absl::Status CheckOptions(const ExportOptions& options) {
-  std::error_code error;
-  if (fs::exists(options.output_directory, error) &&
-      !fs::is_empty(options.output_directory, error)) {
-    return absl::AlreadyExistsError(fmt::format(
-        "{} exists already and is not an empty folder; name another folder, or remove it",
-        options.output_directory));
-  }
+absl::Status CheckTables(const ExportOptions& options) {
   for (const TableSpec& table : options.tables) {
     // The name becomes a file's name.
     if (table.name.empty() || table.name[0] == '.' || table.name.find('/') != std::string::npos ||
@@ -242,69 +217,16 @@ absl::Status CheckOptions(const ExportOptions& options) {
   return absl::OkStatus();
 }
 
-/// Writes to a local folder first, because files are written at many places.
-absl::StatusOr<ExportSummary> WriteToStore(const ExportOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store,
-                          OpenStore(options.output_directory));
-  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> there, store->List(""));
-  if (!there.empty()) {
-    return absl::AlreadyExistsError(
-        fmt::format("{} has objects already, such as {}; name another prefix, or remove them",
-                    store->place(), there.front()));
-  }
-  std::error_code error;
-  const fs::path folder =
-      fs::temp_directory_path(error) / fmt::format("muster-export-{}", ::getpid());
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder.string()));
-  absl::Cleanup remove = [&folder] {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  };
-  ExportOptions local = options;
-  local.output_directory = (folder / "export").string();
-  MUSTER_ASSIGN_OR_RETURN(const ExportSummary summary, WriteExport(local));
-  std::vector<std::string> names;
-  for (const auto& file : fs::directory_iterator(local.output_directory, error)) {
-    names.push_back(file.path().filename().string());
-  }
-  // Who sees the sums can read all files.
-  std::ranges::sort(names, {}, [](const std::string& name) { return name == kSumsFile; });
-  for (const std::string& name : names) {
-    const absl::Status status =
-        store->Publish(LocalFile::Kept(local.output_directory + "/" + name), name);
-    if (status.ok()) continue;
-    for (const std::string& written : names) store->Delete(written).IgnoreError();
-    return status;
-  }
-  return summary;
-}
-
 }  // namespace
 
 absl::StatusOr<ExportSummary> WriteExport(const ExportOptions& options) {
-  if (IsS3Place(options.output_directory)) return WriteToStore(options);
-  MUSTER_RETURN_IF_ERROR(CheckOptions(options));
-  const fs::path output = fs::path(options.output_directory + "/").lexically_normal().parent_path();
-  const std::string temporary = fmt::format("{}.tmp.{}", output.string(), ::getpid());
-  std::error_code error;
-  fs::remove_all(temporary, error);
-  MUSTER_RETURN_IF_ERROR(MakeDirectory(temporary).status());
-  absl::Cleanup remove = [&] {
-    std::error_code ignored;
-    fs::remove_all(temporary, ignored);
-  };
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> snapshots,
-                          OpenStore(options.snapshot_directory));
-  MUSTER_ASSIGN_OR_RETURN(ExportSummary summary,
-                          Exporter(options, temporary, snapshots.get()).Run());
-  MUSTER_RETURN_IF_ERROR(SyncPath(temporary));
-  MUSTER_FAILPOINT_OR_RETURN("export.before-rename");
-  MUSTER_RETURN_IF_ERROR(RenamePath(temporary, output.string()));
-  std::move(remove).Cancel();
-  MUSTER_FAILPOINT_OR_RETURN("export.after-rename");
-  const std::string parent = output.parent_path().string();
-  MUSTER_RETURN_IF_ERROR(SyncPath(parent.empty() ? "." : parent));
-  return summary;
+  return WriteWhole(options.output_directory,
+                    [&](const std::string& folder) -> absl::StatusOr<ExportSummary> {
+                      MUSTER_RETURN_IF_ERROR(CheckTables(options));
+                      MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> snapshots,
+                                              OpenStore(options.snapshot_directory));
+                      return Exporter(options, folder, snapshots.get()).Run();
+                    });
 }
 
 }  // namespace muster::ps

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "scaler/decision/event_drafts.h"
 #include "scaler/policy/room.h"
 
@@ -48,6 +49,8 @@ class HumanJudge {
   absl::Status KnowsPolicy(const std::string& policy) const;
   absl::Status IsTraining() const;
   absl::Status IsNotOver() const;
+  /// So many workers leave a synchronous group enough members.
+  absl::Status KeepsGroup(uint32_t workers) const;
   absl::Status MayHaveMemory(const NodeView& node, uint64_t bytes) const;
   absl::Status MayHaveCpus(const NodeView& node, double cpus) const;
 
@@ -110,6 +113,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
           "scale the workers up first",
           name));
     }
+    MUSTER_RETURN_IF_ERROR(KeepsGroup(facts_.workers - 1));
     const bool has_range = view_.workers_min < view_.workers_max;
     if (has_range && facts_.workers <= view_.workers_min) {
       return absl::FailedPreconditionError(
@@ -122,6 +126,15 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
         fmt::format("{} does not serve now, so it cannot take the snapshots of a drain", name));
   }
   return Grant(order);
+}
+
+absl::Status HumanJudge::KeepsGroup(uint32_t workers) const {
+  const uint32_t least = view_.members_min;
+  // Where there were fewer before, others join from other machines.
+  if (workers >= least || facts_.workers < least) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("with {}, the group would make no step: it needs {} (spec.group.minMembers)",
+                  CountText(workers, "worker"), CountText(least, "member")));
 }
 
 absl::StatusOr<Granted> HumanJudge::operator()(const ResizeNode& order) const {
@@ -147,6 +160,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const 
   if (workers == 0) {
     return absl::OutOfRangeError("a job with 0 workers does not train: drain the job instead");
   }
+  MUSTER_RETURN_IF_ERROR(KeepsGroup(workers));
   const bool has_range = view_.workers_min < view_.workers_max;
   if (has_range && (workers < view_.workers_min || workers > view_.workers_max)) {
     return absl::FailedPreconditionError(

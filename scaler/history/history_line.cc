@@ -98,6 +98,10 @@ Json ToJson(NodeRole role, const NodeSample& sample, const WallClock& clock) {
        {totals.computing, totals.waiting_shards, totals.waiting_pulls, totals.waiting_pushes}) {
     json.push_back(time.count());
   }
+  if (totals.awaited_step > 0) {
+    json.push_back(totals.awaited_step);
+    json.push_back(totals.peers_waiting);
+  }
   return json;
 }
 
@@ -127,7 +131,9 @@ NodeSample ToSample(NodeRole role, const Json& json) {
                      .waiting_shards = Micros(json.at(12)),
                      .waiting_pulls = Micros(json.at(13)),
                      .waiting_pushes = Micros(json.at(14)),
-                     .shards_held = WholeNumber<uint32_t>(json.at(10))};
+                     .shards_held = WholeNumber<uint32_t>(json.at(10)),
+                     .awaited_step = json.size() > 16 ? WholeNumber<uint64_t>(json.at(15)) : 0,
+                     .peers_waiting = json.size() > 16 ? WholeNumber<uint32_t>(json.at(16)) : 0};
   }
   return sample;
 }

@@ -26,6 +26,9 @@ struct WorkerTotals {
   std::chrono::microseconds waiting_pulls{0};
   std::chrono::microseconds waiting_pushes{0};
   uint32_t shards_held = 0;  // now: leases; 0 = it has no work
+  /// Now: the step whose part the synchronous group awaits from it; 0 = none.
+  uint64_t awaited_step = 0;
+  uint32_t peers_waiting = 0;  // members that have done their part of it
 };
 
 /// Running totals of one life of a server's process.
@@ -172,6 +175,8 @@ struct JobView {
   /// How many workers there may be; both equal = fixed.
   uint32_t workers_min = 0;
   uint32_t workers_max = 0;
+  /// Of a synchronous group: with fewer members, it makes no step. 0: the job has no group.
+  uint32_t members_min = 0;
   uint64_t records_trained = 0;
   uint64_t records_left = 0;  // 0 = unknown; of a topic only those that are known already
   /// It learns from a topic to which more will come: the records that wait to be trained, there and

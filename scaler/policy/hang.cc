@@ -44,6 +44,10 @@ bool OthersToBlame(const JobView& view, const NodeView& node) {
   return view.activity == Activity::kReplaying && node.state != NodeState::kStarting;
 }
 
+WorkerTotals Newest(const NodeView& node) {
+  return node.samples.empty() ? WorkerTotals() : node.samples.back().worker;
+}
+
 /// Over the last minute, or as much of it as there is.
 double CpusNow(const JobView& view, const NodeView& node) {
   const std::optional<Span> span = SpanSince(node, view.now - kCpuWindow, std::chrono::seconds(5));
@@ -94,8 +98,8 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
       state->counted_at == TimePoint() ? nanoseconds(0) : view.now - state->counted_at;
   state->counted_at = view.now;
   const bool worker = node.role == NodeRole::kWorker;
-  const bool has_work =
-      !worker || (!node.samples.empty() && node.samples.back().worker.shards_held > 0);
+  const WorkerTotals totals = Newest(node);
+  const bool has_work = !worker || totals.shards_held > 0 || totals.awaited_step > 0;
   const Phase phase = node.state == NodeState::kStarting              ? Phase::kStarting
                       : node.state == NodeState::kRunning && has_work ? Phase::kWorking
                                                                       : Phase::kIdle;
@@ -135,9 +139,16 @@ bool HangPolicy::Progresses(const NodeView& node, Node* state) const {
     if (grows) state->memory_high = newest.memory_bytes;
     return restores || grows;
   }
-  const uint64_t done = node.role == NodeRole::kWorker ? newest.worker.minibatches
-                                                       : newest.server.pulls + newest.server.parts;
-  return std::exchange(state->progress, done) != done;
+  if (node.role == NodeRole::kServer) {
+    const uint64_t served = newest.server.pulls + newest.server.parts;
+    return std::exchange(state->progress, served) != served;
+  }
+  const WorkerTotals& totals = newest.worker;
+  const bool finished = std::exchange(state->progress, totals.minibatches) != totals.minibatches;
+  // A member may have no minibatch in a step. That the group awaits it no more is no progress yet.
+  if (totals.awaited_step == 0) return finished;
+  const uint64_t before = std::exchange(state->step, totals.awaited_step);
+  return finished || (before > 0 && before != totals.awaited_step);
 }
 
 std::vector<const NodeView*> HangPolicy::Starved(const JobView& view) const {
@@ -232,16 +243,25 @@ std::optional<Proposal> HangPolicy::JudgeWorker(const JobView& view, const NodeV
   const nanoseconds allowed = Allowed(view, node, state);
   if (state.silence < allowed) return std::nullopt;
   const auto window = std::chrono::duration_cast<std::chrono::seconds>(state.silence);
-  const double shards =
-      node.samples.empty() ? 0 : static_cast<double>(node.samples.back().worker.shards_held);
+  const WorkerTotals totals = Newest(node);
+  std::vector<Evidence> evidence = {
+      {"time without a minibatch", Seconds(state.silence), "s", window},
+      {"time allowed", Seconds(allowed), "s"},
+      {"longest between two minibatches", Seconds(state.longest), "s"},
+      {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
+  std::string what = "holds work";
+  if (totals.awaited_step > 0) {
+    evidence.push_back({"step", static_cast<double>(totals.awaited_step), "steps"});
+    evidence.push_back(
+        {"members that wait for it", static_cast<double>(totals.peers_waiting), "members"});
+    what = fmt::format("owes the group its part of step {}", totals.awaited_step);
+  } else {
+    evidence.push_back({"shards held", static_cast<double>(totals.shards_held), "shards"});
+  }
   return Answer(
       view, node,
-      fmt::format("holds work and has finished no minibatch for {:.0f} s", Seconds(state.silence)),
-      {{"time without a minibatch", Seconds(state.silence), "s", window},
-       {"time allowed", Seconds(allowed), "s"},
-       {"longest between two minibatches", Seconds(state.longest), "s"},
-       {"shards held", shards, "shards"},
-       {"CPU", CpusNow(view, node), "cores", kCpuWindow}});
+      fmt::format("{} and has finished no minibatch for {:.0f} s", what, Seconds(state.silence)),
+      std::move(evidence));
 }
 
 std::optional<Proposal> HangPolicy::Answer(const JobView& view, const NodeView& node,
@@ -270,6 +290,8 @@ nanoseconds HangPolicy::AllowedAlone(const Node& state) const {
 nanoseconds HangPolicy::Allowed(const JobView& view, const NodeView& node,
                                 const Node& state) const {
   const nanoseconds allowed = AllowedAlone(state);
+  // Those who have done their part show that nothing common to all of them is to blame.
+  if (Newest(node).peers_waiting > 0) return allowed;
   const bool loops = CpusNow(view, node) >= options_.looping_cpus && !OnlyWaits(view, node);
   if (loops || OthersProgress(view, node.name, options_.silence_min / 2)) return allowed;
   return Times(allowed, options_.alone_factor);

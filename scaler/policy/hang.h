@@ -18,6 +18,8 @@ namespace muster::scaler {
 /// - A worker that holds work and finishes no minibatch. One that waits for others is not hung:
 ///   while a server is away or restores, no worker's time counts, and where all of them stand still
 ///   and none computes, the time is longer.
+/// - A member of a synchronous group whose part of a step the group awaits. The others wait for it,
+///   so their standing still is no excuse, and they are never hung themselves.
 /// - A server that answers nothing while workers wait for rows or acknowledgements and none makes
 ///   progress. Where several are silent, it is the one that burns CPU, or else the one that fell
 ///   silent first; the next one's turn comes when that did not help, and then the workers'.
@@ -41,6 +43,7 @@ class HangPolicy final : public Policy {
     uint32_t start = 0;
     Phase phase = Phase::kIdle;
     uint64_t progress = 0;     // minibatches, requests, or partitions restored
+    uint64_t step = 0;         // of its group, that awaits it
     uint64_t memory_high = 0;  // while it starts: what grows does something
     TimePoint progress_at;
     std::optional<TimePoint> minibatch_at;  // of a worker: the newest one of this life

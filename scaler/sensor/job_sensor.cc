@@ -54,6 +54,7 @@ JobSensor::JobSensor(JobShape shape, const Options& options)
   view_.budget = shape_.budget;
   view_.machine = shape_.machine;
   view_.workers_min = shape_.workers_min;
+  view_.members_min = shape_.members_min;
   view_.workers_max = shape_.workers_max;
   view_.history = shape_.history;
 }

@@ -34,6 +34,7 @@ struct JobShape {
   Resources budget;
   Resources machine;
   uint32_t workers_min = 0;
+  uint32_t members_min = 0;  // as in JobView
   uint32_t workers_max = 0;
   /// How often servers take snapshots of their partitions, which commit records; 0: not known.
   std::chrono::milliseconds snapshot_interval{0};

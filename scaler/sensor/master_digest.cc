@@ -50,6 +50,20 @@ MasterNode ToMasterNode(const NodeStatus& node) {
   return seen;
 }
 
+/// Which members a synchronous group awaits. The others only wait for them, whatever they hold.
+void AddGroup(const GroupStatus& group, MasterDigest* digest) {
+  uint32_t waiting = 0;
+  for (const GroupProcessStatus& process : group.processes) {
+    if (process.standing == GroupStanding::kMember && !process.awaited) ++waiting;
+  }
+  for (const GroupProcessStatus& process : group.processes) {
+    const auto node = digest->nodes.find(process.worker);
+    if (!process.awaited || node == digest->nodes.end()) continue;
+    node->second.worker.awaited_step = process.step.value_or(group.step) + 1;
+    node->second.worker.peers_waiting = waiting;
+  }
+}
+
 /// Of all datasets of training together.
 struct Backlog {
   uint64_t records = 0;
@@ -103,6 +117,7 @@ MasterDigest Digest(const JobStatus& status, TimePoint asked_at) {
   for (const DatasetStatus& dataset : status.datasets) AddDataset(dataset, &digest, &backlog);
   if (backlog.topic && backlog.known) digest.backlog = backlog.records;
   for (const NodeStatus& node : status.nodes) digest.nodes[node.name] = ToMasterNode(node);
+  if (status.group.has_value()) AddGroup(*status.group, &digest);
   return digest;
 }
 

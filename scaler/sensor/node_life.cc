@@ -39,6 +39,8 @@ NodeLife::Heard NodeLife::Hear(const MasterNode& seen, uint64_t master_incarnati
   Raise(&worker_.waiting_pulls, seen.worker.waiting_pulls);
   Raise(&worker_.waiting_pushes, seen.worker.waiting_pushes);
   worker_.shards_held = seen.worker.shards_held;
+  worker_.awaited_step = seen.worker.awaited_step;
+  worker_.peers_waiting = seen.worker.peers_waiting;
   Raise(&server_.pulls, seen.server.pulls);
   Raise(&server_.rows, seen.server.rows);
   Raise(&server_.parts, seen.server.parts);

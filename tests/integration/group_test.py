@@ -4,11 +4,13 @@ steps, the members of a run have equal bits, and two runs have nearly the same l
 
 import argparse
 import glob
+import json
 import os
 import random
 import signal
 import struct
 import statistics
+import subprocess
 import sys
 import time
 import unittest
@@ -28,14 +30,14 @@ LEARNED = 0.27
 class GroupJob(counter_job.CounterJob):
     """The counter job's data, trained by a group."""
 
-    def __init__(self, arguments, *, members=3, fail_every=0, algorithm="", initial=0.5, backend=(), **more):
+    def __init__(self, arguments, *, members=3, fail_every=0, algorithm="", initial=0.5, backend=(), spec=None, **more):
         super().__init__(arguments, **more)
-        self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}}
-        self.ps = {"replicas": 1}
+        self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}} | (spec or {})
+        self.ps = {"replicas": 0}
         self.worker = {"replicas": members}
-        self.command = [self.trainer, "--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW),
-                        "--output", self.path("weights"), "--fail-every", str(fail_every), "--algorithm", algorithm,
-                        "--initial", str(initial)]
+        self.command = ["sh", "-c", 'exec "$0" "$@" --hang-while "hang-$MUSTER_NODE"', self.trainer]
+        self.command += ["--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW), "--output",
+                         self.path("weights"), "--fail-every", str(fail_every), "--algorithm", algorithm, "--initial", str(initial)]
         self.command += backend
 
     def write_job(self):
@@ -54,16 +56,36 @@ class GroupJob(counter_job.CounterJob):
             seen[os.path.basename(path)] = (data[: 4 * WEIGHTS], struct.unpack("<q", data[4 * WEIGHTS :])[0])
         return seen
 
+    def exported(self):
+        """As weights() has it, of the newest checkpoint."""
+        self.ask("export", "job.yaml", "--output-dir", "out")
+        values = []
+        for name in ("weights", "updates"):
+            with open(self.path("out", name + ".npy"), "rb") as file:
+                data = file.read()
+            values.append(data[data.index(b"\n") + 1 :])
+        return values[0], struct.unpack("<q", values[1])[0]
+
+    def decisions(self, policy):
+        """Those of the scaler's policy, oldest first."""
+        said = subprocess.run([self.muster, "events", "job.yaml", "--output", "json"], cwd=self.folder, text=True,
+                              capture_output=True, check=False, timeout=60).stdout
+        events = [json.loads(line)["event"] for line in said.splitlines()]
+        return [event for event in events if event and event["policy"] == policy and event["kind"] == "decision"]
+
     def pids(self, role):
         """{node: pid} of the role's processes; empty while the master cannot be asked."""
         status = self.status() or {"nodes": []}
         return {node["name"]: node["pid"] for node in status["nodes"] if node["role"] == role and node["state"] == "running"}
 
 
-def train_with_losses(seed, disturb=None, **more):
-    """The weights after a run, and the loss of each epoch; `disturb(job, run)` does what it likes meanwhile."""
-    with GroupJob(options, seed=seed, records=6000, epochs=2, **more) as job:
+def train_with_losses(seed, disturb=None, check=None, prepare=None, epochs=2, **more):
+    """The weights after a run, and the loss of each epoch. `prepare(job)` changes it before, `disturb(job, run)` does what it likes
+    meanwhile, and `check(job)` looks at what the run left."""
+    with GroupJob(options, seed=seed, records=6000, epochs=epochs, **more) as job:
         job.write_data(random.Random(seed))
+        if prepare is not None:
+            prepare(job)
         job.write_job()
         run = job.start()
         if disturb is not None:
@@ -75,12 +97,14 @@ def train_with_losses(seed, disturb=None, **more):
             for epoch in dataset["epochs"]:
                 if epoch["records_committed"] != epoch["records_expected"]:
                     raise AssertionError(f"{epoch['records_committed']} of {epoch['records_expected']} records are committed")
+        if check is not None:
+            check(job)
         weights = job.weights()
-        # A process that was killed near the end may still copy the state when the job is over: it has an older one.
-        newest = max(updates for _, updates in weights.values())
-        final = {pair for pair in weights.values() if pair[1] == newest}
+        final = set(weights.values())
         if len(final) != 1:
             raise AssertionError(f"members differ: {[(name, pair[1]) for name, pair in weights.items()]}")
+        if not more.get("algorithm") and (exported := job.exported()) not in final:
+            raise AssertionError(f"the export has another state: that after {exported[1]} updates")
         epochs = sorted(summary["datasets"][0]["epochs"], key=lambda epoch: epoch["epoch"])
         return final.pop(), [epoch["metrics"]["loss"] for epoch in epochs]
 
@@ -149,6 +173,72 @@ class GroupTest(unittest.TestCase):
 
     def test_the_number_of_members_does_not_matter(self):
         self.assertEqual(train(8, members=1), train(8, members=4))
+
+
+    def test_members_that_die_at_every_failpoint_leave_no_trace(self):
+        """Each acts once among all processes, in the middle of the job."""
+        environment = os.environ | {"MUSTER_FAILPOINTS": "list", "MUSTER_MASTER": "127.0.0.1:1", "MUSTER_NODE": "none"}
+        listed = subprocess.run([options.trainer], env=environment, check=True, capture_output=True, text=True, timeout=60).stdout
+        names = {line.split()[0] for line in listed.splitlines() if line.startswith("group.")}
+        self.assertGreaterEqual(len(names), 10)
+
+        def action(name):
+            """A process copies the state once, and captures come seldom."""
+            return "crash@2" if name.endswith(("-vote", "-sum", "-apply")) else "crash"
+
+        def arm(job):
+            os.mkdir(job.path("acted"))
+            job.worker["env"] = {"MUSTER_FAILPOINTS": ";".join(f"{name}={action(name)}" for name in sorted(names)),
+                                 "MUSTER_FAILPOINTS_ONCE": job.path("acted")}
+
+        def wait(job, run):
+            end = time.monotonic() + 150
+            while missing := names - set(os.listdir(job.path("acted"))):
+                self.assertIsNone(run.poll(), f"{missing}\n{job.said()}")
+                self.assertLess(time.monotonic(), end, f"not reached: {missing}\n{job.last_words()}")
+                time.sleep(0.1)
+
+        self.assertEqual(train(12, wait, prepare=arm, epochs=6, slow_us=100000), train(12, epochs=6))
+
+    def test_a_drained_member_leaves_between_two_steps(self):
+        def drain(job, run):
+            job.wait_progress(run, 0.1)
+            job.ask("drain", "job.yaml", "--node", "worker-1")
+            members = None
+            while members != ["worker-0", "worker-2"]:
+                self.assertIsNone(run.poll(), job.said())
+                group = (job.status() or {}).get("group") or {"processes": []}
+                members = [p["worker"] for p in group["processes"] if p["standing"] == "member"]
+
+        def check(job):
+            summary = job.summary()
+            self.assertEqual(summary["restarts"]["worker"], 0)
+            self.assertEqual(sorted(job.weights()), ["weights-worker-0.bin", "weights-worker-2.bin"], "it has not the final state")
+
+        self.assertEqual(train(11, drain, check=check, slow_us=100000), train(11))
+
+    def test_a_hanging_member_is_started_again_and_the_others_are_left_alone(self):
+        victim = "worker-1"
+
+        def hang(job, run):
+            job.wait_progress(run, 0.05)
+            path = job.path("hang-" + victim)
+            with open(path, "w", encoding="ascii"):
+                pass
+            seen = []
+            for action in ("dump-stacks", "restart"):
+                while action not in [event["action"] for event in seen]:
+                    self.assertIsNone(run.poll(), job.said())
+                    time.sleep(0.1)
+                    seen = job.decisions("hang")
+                # The next process of it is well.
+                if os.path.exists(path):
+                    os.remove(path)
+            self.assertEqual({event["target"] for event in seen}, {victim})
+            self.assertRegex(seen[0]["because"], r"worker-1 owes the group its part of step \d+ and has finished no minibatch")
+
+        spec = {"scaler": {"hang": {"timeout": "10s", "firstTimeout": "10s"}}}
+        self.assertEqual(train(10, hang, slow_us=20000, spec=spec), train(10))
 
 
 class LocalStepsTest(unittest.TestCase):

@@ -27,7 +27,8 @@ constexpr size_t kWeights = 257;
 struct Options {
   uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
   std::string slow_while;
-  std::string output;  // the weights are written to OUTPUT-WORKER.bin
+  std::string hang_while;  // a minibatch that begins while this file exists does not end
+  std::string output;      // the weights are written to OUTPUT-WORKER.bin
   float initial = 0.5F;
   /// Every such minibatch of the process fails its step: by Fail, by NaN, by leaving the loop, in
   /// turn. 0: none.
@@ -86,6 +87,7 @@ Options Parse(int argc, char** argv) {
     const std::string value = argv[i + 1];
     if (name == "--slow-us") options.slow_us = std::stoull(value);
     if (name == "--slow-while") options.slow_while = value;
+    if (name == "--hang-while") options.hang_while = value;
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
@@ -94,6 +96,29 @@ Options Parse(int argc, char** argv) {
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
+}
+
+muster::CollectiveOptions CollectiveOf(const Options& options) {
+  muster::CollectiveOptions collective;
+  if (!options.nccl.empty()) {
+    collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
+                  .library = options.nccl,
+                  .driver = options.nccl};
+  }
+  if (!options.plugin.empty()) {
+    collective.backend = muster::CollectiveOptions::Backend::kPlugin;
+    collective.library = options.plugin;
+  }
+  return collective;
+}
+
+/// The weights, and the number of updates.
+void Write(const Options& options, std::span<const float> weights, int64_t updates) {
+  const char* name = std::getenv("MUSTER_NODE");
+  std::ofstream file(options.output + "-" + (name == nullptr ? "worker" : name) + ".bin",
+                     std::ios::binary);
+  file.write(reinterpret_cast<const char*>(weights.data()), kWeights * sizeof(float));
+  file.write(reinterpret_cast<const char*>(&updates), sizeof(updates));
 }
 
 int Train(const Options& options) {
@@ -105,17 +130,7 @@ int Train(const Options& options) {
   }
   std::vector<float> weights(kWeights, options.initial);
   std::array<int64_t, 1> updates{};
-  muster::CollectiveOptions collective;
-  if (!options.nccl.empty()) {
-    collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
-                  .library = options.nccl,
-                  .driver = options.nccl};
-  }
-  if (!options.plugin.empty()) {
-    collective.backend = muster::CollectiveOptions::Backend::kPlugin;
-    collective.library = options.plugin;
-  }
-  muster::Result<muster::Group> group = session->Group(collective);
+  muster::Result<muster::Group> group = session->Group(CollectiveOf(options));
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
     return 1;
@@ -141,6 +156,9 @@ int Train(const Options& options) {
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
+      if (!options.hang_while.empty() && std::filesystem::exists(options.hang_while)) {
+        muster::SleepFor(std::chrono::hours(1));
+      }
       minibatch.Metric("loss", loss, static_cast<double>(minibatch.records().size()));
       const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
       const uint64_t way = fails ? seen / options.fail_every % 3 : 0;
@@ -162,14 +180,9 @@ int Train(const Options& options) {
       ++updates[0];
     });
   }
+  const bool final = group->HasFinalState();
   const int code = session->Finish();
-  if (code == 0) {
-    const char* name = std::getenv("MUSTER_NODE");
-    std::ofstream file(options.output + "-" + (name == nullptr ? "worker" : name) + ".bin",
-                       std::ios::binary);
-    file.write(reinterpret_cast<const char*>(weights.data()), kWeights * sizeof(float));
-    file.write(reinterpret_cast<const char*>(updates.data()), sizeof(int64_t));
-  }
+  if (code == 0 && final) Write(options, weights, updates[0]);
   return code;
 }
 

@@ -165,6 +165,8 @@ class MemberCore {
   StepRunNumber run() const { return run_.number(); }
   AttemptNumber attempt() const { return view_.attempt; }
   MemberPhase phase() const;
+  /// The job is over, and the registered memory is the state after its last step.
+  bool HasFinalState() const;
   /// The newest answer.
   const GroupExchangeReply& view() const { return view_; }
   /// Why this process can never take part; empty: it can.

@@ -30,6 +30,11 @@ bool MemberCore::HasNewestState() const {
          inside_ != Inside::kApplying;
 }
 
+/// A learner is told that the job is over like everybody else, whatever it has copied until then.
+bool MemberCore::HasFinalState() const {
+  return view_.directive == JobDirective::kEnd && HasNewestState();
+}
+
 bool MemberCore::SameStateInNewLineage(const StateLabel& label) const {
   if (MUSTER_PLANTED(kGroupKeepsOldState)) return label.step >= view_.base;
   return label.lineage.value() + 1 == view_.lineage.value() && label.step == view_.base;

@@ -81,6 +81,9 @@ std::optional<GroupStep> Group::NextStep() {
   if (step == nullptr) return std::nullopt;
   return GroupStep(std::move(step));
 }
+bool Group::HasFinalState() const {
+  return impl_->HasFinalState();
+}
 Status Group::status() const {
   return internal::ToPublic(impl_->status());
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checksum/crc32c.h"
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/readers/data_root.h"
 #include "worker_sdk/session/group_impl.h"
@@ -76,6 +77,7 @@ bool GroupImpl::TakeCapture() {
   capture->order = *order;
   capture->bytes = memory_.Copy(order->stripe, order->stripes);
   capture->crc = Crc32c(capture->bytes);
+  MUSTER_FAILPOINT("group.after-capture");
   MutexLock lock(&mutex_);
   capture_ = capture;
   to_store_ = !order->object_prefix.empty();
@@ -94,7 +96,9 @@ bool GroupImpl::StoreCapture() {
   }
   const std::string object =
       fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
+  MUSTER_FAILPOINT("group.before-store");
   const absl::Status stored = StoreStripe(Directory(), object, capture->bytes);
+  MUSTER_FAILPOINT("group.after-store");
   MutexLock lock(&mutex_);
   to_store_ = !stored.ok() && core_->view().capture.has_value();
   if (stored.ok()) {
@@ -219,6 +223,7 @@ absl::Status GroupImpl::CopyState(const StateSource& source) {
         fmt::format("piece {} of {} of the state has {} bytes here, not {}", i, count, bytes,
                     source.stripes[i].bytes));
   }
+  MUSTER_FAILPOINT("group.before-copy");
   Fetches fetches;
   const absl::Status begun = FetchStripes(source, &fetches);
   const absl::Status fetched = AwaitFetches(&fetches);
@@ -230,6 +235,7 @@ absl::Status GroupImpl::CopyState(const StateSource& source) {
         fmt::format("piece {} of {} of the state after step {} has come damaged", i, count,
                     source.label.step.value()));
   }
+  MUSTER_FAILPOINT("group.after-copy");
   return absl::OkStatus();
 }
 

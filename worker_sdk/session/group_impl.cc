@@ -85,6 +85,11 @@ absl::Status GroupImpl::status() const {
   return session_ == nullptr ? absl::OkStatus() : session_->status();
 }
 
+bool GroupImpl::HasFinalState() const {
+  MutexLock lock(&mutex_);
+  return core_.has_value() && core_->HasFinalState();
+}
+
 sdk::GroupTensors GroupImpl::tensors() const {
   MutexLock lock(&mutex_);
   return tensors_;

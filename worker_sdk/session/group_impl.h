@@ -43,8 +43,8 @@ class GroupStepImpl;
 /// the core and the sums. Nothing is sent, read or copied under it, apart from gradients that are
 /// added.
 ///
-/// Registering and status() are thread-safe; NextStep and what a step calls belong to the trainer's
-/// thread, apart from Add.
+/// Registering, status() and HasFinalState() are thread-safe; NextStep and what a step calls belong
+/// to the trainer's thread, apart from Add.
 class GroupImpl final : private collectives::StateProvider {
  public:
   /// `session` outlives it. Without one, it only registers.
@@ -65,6 +65,8 @@ class GroupImpl final : private collectives::StateProvider {
   /// The memory of registered state that is not the trainer's stays as long as the group.
   void KeepMemory(std::shared_ptr<const void> memory) { own_memory_ = std::move(memory); }
   absl::Status status() const;
+  /// See Group::HasFinalState.
+  bool HasFinalState() const;
   /// A copy of what is registered.
   sdk::GroupTensors tensors() const;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 
 namespace muster::internal {
@@ -121,7 +122,9 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
 
 void GroupStepImpl::Apply(const std::function<void()>& apply) {
   applying_ = true;
+  MUSTER_FAILPOINT("group.before-apply");
   if (!evaluate()) apply();
+  MUSTER_FAILPOINT("group.after-apply");
   applying_ = false;
   group_->Applied(std::exchange(sums_, nullptr));
 }

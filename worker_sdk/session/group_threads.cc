@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/control/control_client.h"
 #include "worker_sdk/readers/data_root.h"
@@ -71,7 +72,10 @@ void GroupImpl::RunExchanges() {
       ++calls_;
       timeout = std::max(timeout, 4 * core_->view().heartbeat_interval);
     }
-    OnExchanged(client.ExchangeGroup(request, timeout));
+    if (request.sum.has_value()) MUSTER_FAILPOINT("group.before-vote");
+    absl::StatusOr<GroupExchangeReply> reply = client.ExchangeGroup(request, timeout);
+    if (request.sum.has_value()) MUSTER_FAILPOINT("group.after-vote");
+    OnExchanged(std::move(reply));
   }
 }
 
@@ -219,6 +223,7 @@ bool GroupImpl::FinishSums() {
     run = sums_run_;
   }
   const absl::Status decoded = sums->Decode(layout());
+  MUSTER_FAILPOINT("group.after-sum");
   MutexLock lock(&mutex_);
   if (decoded.ok()) {
     core_->OnSum(sums->attempt, sums->after.step, digest);

@@ -154,6 +154,8 @@ bool PartitionTable::EndpointChangedSince(ServerId server, MapVersion version) c
 }
 
 PartitionTable::Restored PartitionTable::BeginRun(uint32_t servers) {
+  // Nothing is served, and nobody asks: a synchronous group has no weights in partitions.
+  if (servers == 0) return {};
   std::vector<ServerId> slots;
   for (uint32_t i = 0; i < servers; ++i) slots.push_back(ServerId(i));
   std::vector<std::optional<ServerId>> current;

@@ -31,6 +31,10 @@ std::string UnrestorableText(const std::string& server, const RestoreTrouble& re
 
 absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerRequest& request,
                                                       StepTime at) {
+  if (books_->options.servers == 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "server '{}': this job has no servers (spec.replicaSpecs.ps.replicas is 0)", request.name));
+  }
   const std::optional<ServerId> id = NodeTable::ServerIdOf(request.name);
   if (!id.has_value() || id->value() >= books_->options.servers || request.nonce == 0) {
     return absl::InvalidArgumentError(

@@ -73,6 +73,24 @@ TEST_F(ExportCommandTest, WithoutATableNothingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("out")));
 }
 
+TEST_F(ExportCommandTest, TheStateOfAGroup) {
+  v1::GroupManifest* const group = manifest_.mutable_group();
+  v1::GroupTensor* const tensor = group->add_tensors();
+  tensor->set_name("weights");
+  tensor->set_elements(1);
+  EXPECT_THAT(WriteExportOf(manifest_, state_, folder_.File("out")),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("stored no state yet")));
+  v1::StateStripe* const stripe = group->add_stripes();
+  stripe->set_bytes(4);
+  stripe->set_crc(0x48674BC7);  // of four zeros
+  stripe->set_object("group/r1-s1-a1-c0-0");
+  std::filesystem::create_directories(folder_.File("group"));
+  ASSERT_THAT(WriteFileAtomically(folder_.File("group/r1-s1-a1-c0-0"), std::string(4, 0)), IsOk());
+  ASSERT_THAT(WriteExportOf(manifest_, state_, folder_.File("out")), IsOk());
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("out/weights.npy")));
+  EXPECT_EQ(ExportedTables(manifest_), 1u);
+}
+
 TEST_F(ExportCommandTest, ManifestOfAnotherNumberOfPartitions) {
   manifest_.add_partitions()->set_partition(4);
   EXPECT_THAT(WriteExportOf(manifest_, state_, folder_.File("out")),

@@ -126,6 +126,14 @@ TEST(ScalerSettingsTest, TheShapeOfAJob) {
   shape = JobShapeOf(job, machine);
   EXPECT_EQ(shape.workers_min, 1u);
   EXPECT_EQ(shape.workers_max, 8u);
+  EXPECT_EQ(shape.members_min, 0u);
+  job.group = {.global_batch = 64, .members_min = 2, .members_max = 6};
+  shape = JobShapeOf(job, machine);
+  EXPECT_EQ(shape.members_min, 2u);
+  EXPECT_EQ(shape.workers_min, 2u) << "fewer make no step";
+  EXPECT_EQ(shape.workers_max, 6u) << "more only wait";
+  job.group.members_max = 2;
+  EXPECT_EQ(JobShapeOf(job, machine).workers_max, 3u) << "the file begins with so many";
 }
 
 TEST(ScalerSettingsTest, WhatTheKeeperIsTold) {

@@ -105,5 +105,26 @@ TEST(GroupTextTest, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(GroupText(status, 0), "group: step 1,204 in attempt 7, no checkpoint\n");
 }
 
+TEST(GroupTextTest, InOneLineTheGroupSaysWhatItWaitsFor) {
+  JobStatus status = JobWithGroup();
+  EXPECT_EQ(GroupInOneLine(status, 3'465, 0),
+            "group: step 1,204, 2 members (of 1 to 2), about 812 steps/min");
+  status.group->processes[0].awaited = true;
+  EXPECT_EQ(GroupInOneLine(status, 3'465, 0),
+            "group: step 1,204, 2 members (of 1 to 2), about 812 steps/min, waits for worker-0");
+  EXPECT_EQ(GroupInOneLine(status, std::nullopt, 50),
+            "group: step 1,204, 2 members, waits for worker-0");
+  EXPECT_EQ(GroupInOneLine(status, 3'465, 32), "group: step 1,204, 2 members");
+  status.group->processes[1].awaited = true;
+  EXPECT_THAT(GroupInOneLine(status, 3'465, 0), Not(HasSubstr("waits"))) << "all compute";
+  status.group->waits = "the group has 1 member and waits for 1 more (spec.group.minMembers)";
+  EXPECT_EQ(GroupInOneLine(status, 0, 0),
+            "group: step 1,204, 2 members, waits: the group has 1 member and waits for 1 more "
+            "(spec.group.minMembers)");
+  status.state = JobState::kSucceeded;
+  EXPECT_EQ(GroupInOneLine(status, 0, 0), "");
+  EXPECT_EQ(GroupInOneLine(JobStatus(), 0, 0), "");
+}
+
 }  // namespace
 }  // namespace muster

@@ -13,6 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -101,6 +102,15 @@ TEST(ProgressTest, BlockShowsWhatMatters) {
               AllOf(HasSubstr("ps 1/2"), HasSubstr("workers 3/3"), HasSubstr("workers 4")));
   EXPECT_THAT(lines[3], HasSubstr("SIGKILL"));
   EXPECT_THAT(ProgressBlock(SomeInput(), 30), Each(SizeIs(::testing::Le(30u))));
+}
+
+TEST(ProgressTest, AGroupHasALine) {
+  ProgressInput input = SomeInput();
+  input.status->group = GroupStatus{.step = 12, .global_batch = 50, .members = 2, .waits = ""};
+  EXPECT_THAT(ProgressBlock(input, 0), Contains("  group: step 12, 2 members (of 0 to 0), about "
+                                                "120 steps/min"));
+  EXPECT_THAT(ProgressLine(input), HasSubstr("; group: step 12, 2 members"));
+  for (const std::string& line : ProgressBlock(input, 30)) EXPECT_LE(line.size(), 30u);
 }
 
 TEST(ProgressTest, LineSaysTheSame) {

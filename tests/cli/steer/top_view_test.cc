@@ -74,6 +74,16 @@ TEST(TopViewTest, RatesAreOfTheTimeBetweenReadings) {
   EXPECT_THAT(LineWith(lines, "#1").text, HasSubstr("decision ps-0"));
 }
 
+TEST(TopViewTest, AGroupHasALine) {
+  TopReading reading = Reading();
+  reading.job.group = GroupStatus{.step = 12, .members = 2, .waits = "nobody has come"};
+  TopView view;
+  view.Add(reading);
+  EXPECT_EQ(LineWith(Shown(view), "group:").text,
+            "  group: step 12, 2 members, waits: nobody has come");
+  EXPECT_LE(LineWith(Shown(view, {.columns = 30}), "group:").text.size(), 30u);
+}
+
 TEST(TopViewTest, MasterAndScalerHaveRows) {
   TopReading reading = Reading();
   Node scaler = *Find(&reading, "master");

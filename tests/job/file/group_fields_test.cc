@@ -86,6 +86,32 @@ TEST(GroupFieldsTest, AGroupThatNeedsMoreThanItMayHaveIsRefused) {
               HasSubstr("3 is more than the 2 workers"));
 }
 
+TEST(GroupFieldsTest, AGroupHasServersOnlyIfTheFileSaysSo) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job, ParseGroup("  group: {globalBatch: 64}\n"));
+  EXPECT_EQ(job.ps.replicas, 0u);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec none, ParseGroup(""));
+  EXPECT_EQ(none.ps.replicas, 1u);
+  const auto with = [](const std::string& ps, const std::string& spec) {
+    return ParseJobFile(
+        "apiVersion: muster/v1\nkind: TrainingJob\nmetadata: {name: text}\nspec:\n"
+        "  datasets: [{name: train, files: [a], minibatchSize: 64}]\n"
+        "  replicaSpecs: {ps: {replicas: " +
+            ps + "}, worker: {command: [./trainer]}}\n" + spec,
+        "job.yaml", "/jobs");
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec two, with("2", "  group: {globalBatch: 64}\n"));
+  EXPECT_EQ(two.ps.replicas, 2u);
+  EXPECT_THAT(std::string(with("0", "").status().message()),
+              AllOf(HasSubstr("spec.replicaSpecs.ps.replicas"), HasSubstr("spec.group")));
+}
+
+TEST(GroupFieldsTest, AGroupStoresItsStateInAFolder) {
+  const std::string bucket = "  snapshots: {directory: 's3://bucket/jobs'}\n";
+  EXPECT_THAT(Wrong("  group: {globalBatch: 64}\n" + bucket),
+              AllOf(HasSubstr("spec.snapshots.directory"), HasSubstr("not on S3")));
+  EXPECT_THAT(ParseGroup(bucket), IsOk());
+}
+
 TEST(GroupFieldsTest, NothingOfAGroupIsKeptByEpoch) {
   const std::string group = "  group: {globalBatch: 64}\n";
   for (const char* keep : {"{best: test/auc}", "{every: 2}"}) {

@@ -29,5 +29,23 @@ TEST(Orphans, WhatAManifestNamesStays) {
   EXPECT_FALSE(MaySweep("p00001/e1-s6.9-base-0f.sst", {"p00001/e1-s6.9-base-0f.sst"}, kOwn));
 }
 
+TEST(Orphans, NamesOfStripesSayInWhichAttemptTheyWereStored) {
+  EXPECT_EQ(StripeAttemptIn("group/r1-s120-a3-c5-0"), AttemptNumber(3));
+  EXPECT_EQ(StripeAttemptIn("group/r2-s7-a41-c0-12.tmp.77"), AttemptNumber(41));
+  for (const char* other : {"", "group/", "group/notes.txt", "group/r1-s1-ax-c0-1", "p1/r1-a3-c0-0",
+                            "group/r1-s1-a3", "group/r1-s1-a99999999999999999999-c0-0"}) {
+    EXPECT_EQ(StripeAttemptIn(other), std::nullopt) << other;
+  }
+}
+
+TEST(Orphans, StripesOfAttemptsThatTheJournalHasAreSwept) {
+  constexpr AttemptNumber kNewest(5);
+  EXPECT_TRUE(MaySweepStripe("group/r1-s120-a3-c5-0", {}, kNewest));
+  EXPECT_TRUE(MaySweepStripe("group/r1-s120-a5-c5-0", {}, kNewest));
+  EXPECT_FALSE(MaySweepStripe("group/r1-s120-a6-c5-0", {}, kNewest)) << "a newer master's";
+  EXPECT_FALSE(MaySweepStripe("group/r1-s9-a3-c5-0", {"group/r1-s9-a3-c5-0"}, kNewest));
+  EXPECT_FALSE(MaySweepStripe("group/notes.txt", {}, kNewest));
+}
+
 }  // namespace
 }  // namespace muster

@@ -159,5 +159,29 @@ TEST_F(AnswersTest, TheViewShowsWhoIsSuspected) {
   EXPECT_TRUE(view.processes[2].suspected);
 }
 
+TEST_F(AnswersTest, TheGroupAwaitsWhoHasNotDoneItsPart) {
+  parts.Begin(2);
+  parts.work.Begin();
+  const auto awaited = [&](MemberPhase first, MemberPhase second) {
+    for (const uint64_t i : {0, 1}) {
+      parts.books.processes.Find(GroupParts::Named(i))->report.phase = i == 0 ? first : second;
+    }
+    std::vector<bool> found;
+    for (const GroupCore::ProcessView& process : answers.Show().processes) {
+      found.push_back(process.awaited);
+    }
+    return found;
+  };
+  using enum MemberPhase;
+  EXPECT_THAT(awaited(kComputing, kComputing), ElementsAre(true, true));
+  EXPECT_THAT(awaited(kComputing, kReducing), ElementsAre(true, false)) << "it waits for the other";
+  EXPECT_THAT(awaited(kReducing, kReducing), ElementsAre(false, false)) << "they add together";
+  EXPECT_THAT(awaited(kReducing, kVoted), ElementsAre(true, false));
+  EXPECT_THAT(awaited(kVoted, kVoted), ElementsAre(false, false));
+  EXPECT_THAT(awaited(kVoted, kApplying), ElementsAre(false, true));
+  parts.work.Pause();
+  EXPECT_THAT(awaited(kComputing, kApplying), ElementsAre(false, true)) << "no step is in work";
+}
+
 }  // namespace
 }  // namespace muster

@@ -35,6 +35,14 @@ TEST(MembershipTest, TheStepGoesOnWithoutTheLost) {
                                                     "worker-2 (worker-1: its process has ended)")));
 }
 
+TEST(MembershipTest, AnEventSaysThatTooFewAreLeft) {
+  GroupParts parts({.members_min = 2});
+  parts.Begin(2);
+  parts.membership.Without({{GroupParts::Named(1), "its process has ended"}}, "");
+  EXPECT_THAT(parts.data.events, Contains(HasSubstr("1 member: worker-0 (worker-1: its process has "
+                                                    "ended); a step needs 2 (spec.group.min")));
+}
+
 TEST(MembershipTest, WhoLacksTheNewestStepIsOut) {
   GroupParts parts;
   parts.Begin(2);

@@ -57,5 +57,24 @@ TEST_F(SnapshotFilesTest, OrphansAreWhatNoManifestNames) {
             0u);
 }
 
+TEST_F(SnapshotFilesTest, PiecesOfAGroupThatTheCheckpointDoesNotNameAreOrphans) {
+  const std::string kept = "group/r1-s8-a2-c1-0", orphan = "group/r1-s9-a2-c2-0";
+  for (const std::string& name : {kept, orphan, orphan + ".tmp", std::string("group/notes.txt"),
+                                  std::string("group/r1-s9-a3-c0-0")}) {
+    Write(name);
+  }
+  DurableState state;
+  state.group.checkpoint = CheckpointRecord{{LineageNumber(1), StepNumber(8)},
+                                            {{.stripe = 0, .bytes = 1, .crc = 0, .object = kept}}};
+  const std::set<std::string> named = NamedSnapshots(state);
+  const auto store = OpenDirectoryStore(folder_.path());
+  EXPECT_THAT(*ListSnapshots(store.get()), ::testing::SizeIs(4));
+  EXPECT_EQ(DeleteOrphanSnapshots(store.get(), named, MasterIncarnation(7), AttemptNumber(2)), 2u);
+  EXPECT_TRUE(Exists(kept));
+  EXPECT_FALSE(Exists(orphan));
+  EXPECT_TRUE(Exists("group/r1-s9-a3-c0-0")) << "a newer master may have asked for it";
+  EXPECT_TRUE(Exists("group/notes.txt"));
+}
+
 }  // namespace
 }  // namespace muster

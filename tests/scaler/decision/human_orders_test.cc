@@ -194,6 +194,18 @@ TEST_F(HumanOrdersTest, RefusedScales) {
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("1 workers")));
 }
 
+TEST_F(HumanOrdersTest, AGroupKeepsTheMembersThatItNeeds) {
+  job_.view.members_min = 2;
+  const auto refused =
+      StatusIs(StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("with 1 worker"), HasSubstr("needs 2 members (spec.group.minMem")));
+  EXPECT_THAT(Ask(ScaleWorkers{1}), refused);
+  EXPECT_THAT(Ask(EndNode{"worker-1"}), refused);
+  EXPECT_THAT(Ask(ScaleWorkers{3}), IsOk());
+  job_.view.members_min = 3;
+  EXPECT_THAT(Ask(ScaleWorkers{1}), IsOk()) << "others join from elsewhere";
+}
+
 TEST_F(HumanOrdersTest, PausesAndResumes) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const Granted pause, Ask(SetPaused{"worker-count", true}));
   EXPECT_EQ(pause.event.action, "pause-policy");

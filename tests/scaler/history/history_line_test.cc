@@ -108,6 +108,35 @@ TEST(HistoryLineTest, AMomentInWallTime) {
   EXPECT_EQ(read.taken[0].action, Action::kDumpStacks);
 }
 
+TEST(HistoryLineTest, TheStepThatAGroupAwaits) {
+  SensedJob job;
+  job.status.group = GroupStatus{.step = 6,
+                                 .step_in_work = 7,
+                                 .waits = "",
+                                 .processes = {{.worker = "worker-0",
+                                                .standing = GroupStanding::kMember,
+                                                .rank = 0,
+                                                .minibatch_us = std::nullopt,
+                                                .step = 6,
+                                                .waits = "",
+                                                .awaited = true},
+                                               {.worker = "worker-1",
+                                                .standing = GroupStanding::kMember,
+                                                .rank = 1,
+                                                .minibatch_us = std::nullopt,
+                                                .step = 6,
+                                                .waits = ""}}};
+  const JobView& view = job.Second();
+  const auto parsed = ParseHistoryLine(HistoryLine(view, hours(1), view.now - seconds(1)));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  for (const HistoryNode& node : std::get<HistoryMoment>(*parsed).nodes) {
+    ASSERT_TRUE(node.sample.has_value());
+    const bool awaited = node.name == "worker-0";
+    EXPECT_EQ(node.sample->worker.awaited_step, awaited ? 7u : 0u) << node.name;
+    EXPECT_EQ(node.sample->worker.peers_waiting, awaited ? 1u : 0u) << node.name;
+  }
+}
+
 TEST(HistoryLineTest, ThatTheMasterIsAway) {
   SensedJob job;
   job.answers = false;

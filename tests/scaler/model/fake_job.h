@@ -29,6 +29,8 @@ struct Load {
   double waiting_pulls = 0.2;
   double waiting_pushes = 0.1;
   uint32_t shards_held = 2;
+  uint64_t awaited_step = 0;
+  uint32_t peers_waiting = 0;
   // servers
   double requests = 200;
   double service_us = 100;
@@ -201,7 +203,9 @@ class FakeJob {
                        .waiting_shards = Micros(totals->waiting_shards),
                        .waiting_pulls = Micros(totals->waiting_pulls),
                        .waiting_pushes = Micros(totals->waiting_pushes),
-                       .shards_held = load.shards_held};
+                       .shards_held = load.shards_held,
+                       .awaited_step = load.awaited_step,
+                       .peers_waiting = load.peers_waiting};
     } else {
       totals->requests += load.requests;
       totals->serving += load.requests * load.service_us / 1e6;

@@ -394,6 +394,45 @@ TEST_F(HangingServerTest, WhileOneWorkerGetsOnNoServerIsToBlame) {
   EXPECT_EQ(proposals_[0].target, "worker-1");
 }
 
+/// Two members of a group: `worker` has not done its part of the step, and the other one waits.
+void Await(FakeJob* job, const std::string& worker, const std::string& other, uint64_t step) {
+  job->loads[worker] = {.minibatches = 0, .shards_held = 0, .awaited_step = step};
+  job->loads[worker].peers_waiting = 1;
+  job->loads[worker].cpus = 0;
+  job->loads[other] = {.minibatches = 0, .shards_held = 0};
+}
+
+TEST_F(HangTest, TheMemberThatTheGroupAwaitsHangsAndNotThoseWhoWait) {
+  job_.Run(&policy_, 60);
+  Await(&job_, "worker-1", "worker-0", 12);
+  EXPECT_EQ(Act(1'000, &proposals_), 60) << "although no other worker gets on";
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+  EXPECT_THAT(proposals_[0].because, HasSubstr("owes the group its part of step 12"));
+  EXPECT_EQ(Figure(proposals_[0], "members that wait for it"), 1);
+  EXPECT_EQ(Act(100, &proposals_), 5);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+}
+
+TEST_F(HangTest, AMemberWithoutMinibatchesGetsOnByItsSteps) {
+  job_.Run(&policy_, 60);
+  Await(&job_, "worker-1", "worker-0", 1);
+  for (uint64_t step = 1; step < 20; ++step) {
+    job_.loads["worker-1"].awaited_step = step;
+    EXPECT_EQ(Act(50, &proposals_), 0) << step;
+  }
+  EXPECT_GT(Act(1'000, &proposals_), 0);
+}
+
+TEST_F(HangTest, MembersThatAllStandStillHaveLonger) {
+  job_.Run(&policy_, 60);
+  for (const char* worker : {"worker-0", "worker-1"}) {
+    job_.loads[worker] = {.minibatches = 0, .shards_held = 0, .awaited_step = 12, .cpus = 0};
+  }
+  EXPECT_NEAR(Act(1'000, &proposals_), 180, 5);
+}
+
 TEST_F(HangTest, ALostNodeIsTheKeepersBusiness) {
   job_.Run(&policy_, 10);
   Freeze("worker-1", 0);

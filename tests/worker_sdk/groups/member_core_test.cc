@@ -1,70 +1,7 @@
-#include "worker_sdk/groups/member_core.h"
-
-#include <gtest/gtest.h>
+#include "tests/worker_sdk/groups/member_core_fixture.h"
 
 namespace muster::sdk {
 namespace {
-
-using Kind = TrainerTask::Kind;
-constexpr auto kTook = std::chrono::microseconds(100);
-
-GroupExchangeReply Reply(uint64_t news, GroupStanding standing) {
-  GroupExchangeReply reply;
-  reply.master_incarnation = MasterIncarnation(1);
-  reply.news = news;
-  reply.standing = standing;
-  return reply;
-}
-
-/// A member "a" of "a" and "b"; each attempt gives it the minibatches of `share`.
-class MemberCoreTest : public ::testing::Test {
- protected:
-  GroupExchangeReply Member(uint64_t attempt, uint64_t step, uint64_t step_attempt,
-                            std::vector<MinibatchSpan> share) {
-    GroupExchangeReply reply = Reply(++news_, GroupStanding::kMember);
-    reply.lineage = LineageNumber(1);
-    reply.initial_is_base = true;
-    reply.attempt = AttemptNumber(attempt);
-    reply.members = {{"a", 1, {}}, {"b", 2, {}}};
-    reply.step = StepNumber(step);
-    reply.step_attempt = AttemptNumber(step_attempt);
-    reply.work = StepWork{.step = StepNumber(step + 1)};
-    reply.work->shard.index = ShardIndex(step);
-    reply.work->shares = {{std::move(share)}, {}};
-    return reply;
-  }
-  void Compute(std::vector<uint32_t> minibatches) {
-    StepRunNumber run = core_.run();
-    for (uint32_t i : minibatches) {
-      ASSERT_TRUE(core_.StartMinibatch(run, MinibatchIndex(i)));
-      core_.OnMinibatch(run, MinibatchIndex(i), kTook);
-    }
-    core_.OnComputed(run, {.records = minibatches.size()});
-  }
-  /// Step 1 in attempt 1, up to the vote.
-  void VoteOnStepOne() {
-    core_.OnReply(Member(1, 0, 0, kTwo));
-    ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
-    Compute({0, 1});
-    core_.OnSum(AttemptNumber(1), StepNumber(1), 77);
-    ASSERT_TRUE(core_.Request().sum.has_value());
-  }
-  StateLabel Label(uint64_t lineage, uint64_t step) {
-    return {LineageNumber(lineage), StepNumber(step)};
-  }
-  GroupExchangeReply Learner(uint64_t step) {
-    GroupExchangeReply reply = Member(9, step, 8, {});
-    reply.standing = GroupStanding::kLearner;
-    reply.members = {{"b", 2, {}}};
-    reply.work.reset();
-    return reply;
-  }
-
-  static inline const std::vector<MinibatchSpan> kTwo{{MinibatchIndex(0), 2}};
-  MemberCore core_{{.worker = "a", .incarnation = 1, .introduction = {{}, 5, {"unix:/a"}}}};
-  uint64_t news_ = 0;
-  TimePoint now_{};
-};
 
 TEST_F(MemberCoreTest, IntroducesItselfUntilTheMasterKnowsIt) {
   EXPECT_TRUE(core_.request_changed());
@@ -341,32 +278,6 @@ TEST_F(MemberCoreTest, ALearnerCopiesOnlyOutsideOfTheLoopAndHasNoStateMeanwhile)
   EXPECT_EQ(core_.TakeTransfer(now_)->step, StepNumber(5));
 }
 
-TEST_F(MemberCoreTest, TheTrainerEndsWhenNobodyUsesItsMemory) {
-  GroupExchangeReply learner = Learner(5);
-  learner.source = StateSource{Label(1, 4), {}, {}};
-  core_.OnReply(learner);
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
-  EXPECT_TRUE(core_.transfer_wanted());
-  core_.Leave();
-  EXPECT_FALSE(core_.transfer_wanted());
-  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
-  core_.OnTransferFailed(now_);
-  EXPECT_EQ(core_.NextTask().kind, Kind::kEnd);
-}
-
-TEST_F(MemberCoreTest, TheTrainerEndsAfterTheCapture) {
-  GroupExchangeReply reply = Member(1, 0, 0, kTwo);
-  reply.capture = StateCapture{StepNumber(0), AttemptNumber(1), 2, ""};
-  core_.OnReply(reply);
-  ASSERT_TRUE(core_.TakeCapture().has_value());
-  reply.news = ++news_;
-  reply.directive = JobDirective::kEnd;
-  core_.OnReply(reply);
-  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
-  core_.OnCaptured({});
-  EXPECT_EQ(core_.NextTask().kind, Kind::kEnd);
-}
-
 TEST_F(MemberCoreTest, AStateWithoutItsLaterSumsIsNotCopiedAgain) {
   GroupExchangeReply learner = Learner(5);
   learner.initial_is_base = false;
@@ -449,24 +360,6 @@ TEST_F(MemberCoreTest, SumsAreKeptForLearnersOnly) {
   reply.keep_sums = true;
   core_.OnReply(reply);
   EXPECT_EQ(core_.SumsKeptAfter(), StepNumber(0));
-}
-
-TEST_F(MemberCoreTest, LeavesAtTheEndOfItsMembership) {
-  core_.OnReply(Member(1, 0, 0, kTwo));
-  core_.Leave();
-  EXPECT_TRUE(core_.Request().leaving);
-  EXPECT_EQ(core_.NextTask().kind, Kind::kCompute);
-  core_.OnReply(Reply(++news_, GroupStanding::kWaiting));
-  EXPECT_EQ(core_.NextTask().kind, Kind::kEnd);
-  EXPECT_EQ(core_.refused(), "");
-}
-
-TEST_F(MemberCoreTest, ARefusedProcessEndsWithTheReason) {
-  GroupExchangeReply reply = Reply(++news_, GroupStanding::kRefused);
-  reply.waits = "tensor \"w\" has other elements";
-  core_.OnReply(reply);
-  EXPECT_EQ(core_.NextTask().kind, Kind::kEnd);
-  EXPECT_EQ(core_.refused(), reply.waits);
 }
 
 TEST_F(MemberCoreTest, AProcessWithoutItsInitialStateRestartsIfNobodyHasAState) {

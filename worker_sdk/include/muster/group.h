@@ -43,6 +43,7 @@ class DiLoCo;
 ///       }
 ///     });
 ///   }
+///   if (group.HasFinalState()) WriteModel(weights);
 ///   return session.Finish();
 ///
 /// "The session fails" means the same as in muster/minibatch.h: the call cannot work, whatever the
@@ -176,7 +177,7 @@ class MUSTER_EXPORT GroupStep {
 };
 
 /// This process's part in the group of its job: Session::Group makes it. Not thread-safe, except
-/// for status(). It must not outlive its session.
+/// for status() and HasFinalState(). It must not outlive its session.
 ///
 /// First register all buckets and all state, in the same order in every member, with the same
 /// names, types and sizes. A process whose registrations differ from those of the group is refused:
@@ -213,6 +214,18 @@ class MUSTER_EXPORT Group {
   /// The step before must have been committed, or Commit must have returned false; otherwise it
   /// fails as with GroupStep::Fail.
   std::optional<GroupStep> NextStep();
+
+  /// True if the job is over and the registered state is the one after its last step. Ask it after
+  /// NextStep has returned nullopt, and write the result of the job only if it is true:
+  ///
+  ///   if (group.HasFinalState()) WriteModel(weights);
+  ///
+  /// It is false if this worker has left, if the job drains (it goes on later), and if the job
+  /// ended while this process still copied the state: such a process is not waited for, and
+  /// Finish() returns 0 all the same. Every member of the last step has the final state, so at
+  /// least one process sees true, unless all die before they ask; `muster export` still has the
+  /// state then. Thread-safe.
+  bool HasFinalState() const;
 
   /// Why the group or its session failed; OK if it did not. Thread-safe.
   Status status() const;

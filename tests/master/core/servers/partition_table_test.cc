@@ -82,6 +82,15 @@ class PartitionTableTest : public ::testing::Test {
   std::vector<std::string> unused_;
 };
 
+TEST_F(PartitionTableTest, WithoutServersNothingIsPlaced) {
+  table_ = PartitionTable(3, MasterIncarnation(2), {}, At(0));
+  EXPECT_EQ(table_.BeginRun(0).partitions, 0u);
+  for (uint32_t id = 0; id < 3; ++id) {
+    EXPECT_EQ(table_.entry(PartitionId(id)).epoch, OwnerEpoch());
+    EXPECT_FALSE(table_.SeenOf(PartitionId(id)).serving);
+  }
+}
+
 TEST_F(PartitionTableTest, SnapshotsAreSpreadOverTheInterval) {
   EXPECT_THAT(PartitionsOf(Ask(3, 1)), IsEmpty());
   for (const auto& [second, partition] : {std::pair(4, 1u), {8, 2u}, {12, 0u}, {16, 1u}}) {

@@ -24,6 +24,14 @@ TEST_F(ServersPartTest, IncarnationsGoOnAfterThoseOfTheJournal) {
   EXPECT_EQ(servers().newest(), ServerIncarnation(42));
 }
 
+TEST_F(ServersPartTest, AJobWithoutServersTakesNone) {
+  options.servers = 0;
+  Start();
+  const absl::Status refused = servers().Register({"ps-0", 7, {{"unix:/x"}}, {}}, At()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("has no servers"));
+}
+
 TEST_F(ServersPartTest, SnapshotsOfACallThatWasOvertakenAreNotTaken) {
   Start();
   const ServerIncarnation process = Register(7);
