@@ -28,7 +28,7 @@ grep -q 'libssl\.so' <<< "$needed" || fail "the library does not need libssl"
 if grep spdlog <<< "$needed"; then fail "the library needs spdlog"; fi
 
 # No third-party header behind the public ones.
-strange=$(grep -rhE '^#include' "$prefix/include" | grep -vE '^#include ("muster/[a-z]+\.h"|<[a-z_]+>)$' || true)
+strange=$(grep -rhE '^#include' "$prefix/include" | grep -vE '^#include ("muster/[a-z_]+\.h"|<[a-z_]+>)$' || true)
 [ -z "$strange" ] || fail "public headers include $strange"
 
 flags=
