@@ -97,6 +97,17 @@ bool IsReached(const Awaited& awaited, const JobLook& look) {
   return false;
 }
 
+std::string OutOfReach(const Awaited& awaited, const JobLook& look, bool ran) {
+  if (!ran || look.runs || awaited.kind == Awaited::Kind::kEnd) return "";
+  const std::string job = fmt::format("the job has ended ({})", StateWord(look));
+  if (awaited.kind != Awaited::Kind::kNode || !look.status) return job;
+  const auto node = std::ranges::find(look.status->nodes, awaited.node, &NodeStatus::name);
+  if (node == look.status->nodes.end()) return fmt::format("{} without a {}", job, awaited.node);
+  const std::string drain =
+      node->drain == DrainState::kNone ? "" : fmt::format(" and {}", ToString(node->drain));
+  return fmt::format("{}; {} is {}{}", job, awaited.node, ToString(node->state), drain);
+}
+
 int ExitCodeOf(JobState state) {
   switch (state) {
     case JobState::kSucceeded:
@@ -119,6 +130,7 @@ int WaitCommand(const WaitOptions& options) {
   if (awaited->kind != Awaited::Kind::kEnd) limit = kReachTimeout;
   if (options.timeout_s) limit = std::chrono::seconds(*options.timeout_s);
   Patience patience = Patience::OfAPerson(limit, &clock);
+  bool ran = false;
   while (true) {
     absl::StatusOr<JobLook> look = Look(options.query);
     // The run may be about to begin.
@@ -126,6 +138,11 @@ int WaitCommand(const WaitOptions& options) {
     if (absent && awaited->kind != Awaited::Kind::kEnd) look = JobLook();
     if (!look.ok()) return PrintError(look.status());
     if (IsReached(*awaited, *look)) return Print(options, *awaited, *look);
+    const std::string vain = OutOfReach(*awaited, *look, ran);
+    if (!vain.empty()) {
+      return PrintError(fmt::format("{} was not reached: {}", options.awaited, vain), kExitFailed);
+    }
+    ran = ran || look->runs;
     const std::string state = fmt::format("state: {}", StateWord(*look));
     if (!patience.Wait(fmt::format("{} ({})", options.awaited, state))) {
       return PrintError(

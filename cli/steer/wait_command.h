@@ -30,6 +30,9 @@ struct JobLook {
 /// kEnd is reached when no run has the state directory, kRunning when a worker runs. A job that
 /// does not run may be about to begin. Pure.
 bool IsReached(const Awaited& awaited, const JobLook& look);
+/// Waiting is of no use any more: the job ran at an earlier look, and has ended without what is
+/// awaited. Says what there is instead; empty: it may still come. Pure.
+std::string OutOfReach(const Awaited& awaited, const JobLook& look, bool ran);
 
 /// Of `muster run` for a job that ended so.
 int ExitCodeOf(JobState state);
@@ -39,12 +42,11 @@ inline constexpr std::chrono::seconds kReachTimeout{300};
 struct WaitOptions {
   QueryOptions query;
   std::string awaited = "end";
-  /// Absent: no limit for "end", kReachTimeout for everything else, which a job that has ended may
-  /// never reach.
+  /// Absent: no limit for "end", kReachTimeout for everything else, which may never come.
   std::optional<uint32_t> timeout_s;
 };
 /// `muster wait`. Returns the exit code of the process: for "end" that of the run, else 0. 1 when
-/// the time is over.
+/// the time is over, or the job has ended without what is awaited.
 int WaitCommand(const WaitOptions& options);
 
 }  // namespace muster::steer

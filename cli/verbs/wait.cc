@@ -21,7 +21,7 @@ void AddWait(CLI::App* app, Chosen* chosen, Command<steer::WaitOptions> command)
       ->check(CLI::Range(1, 31'536'000));
   verb->footer(
       "For `end`, the exit code is that of the run: 0 succeeded, 1 failed, 3 drained or stopped,\n"
-      "4 cancelled. If the time is over, the exit code is 1.\n"
+      "4 cancelled. If the time is over, or the job ends without what is awaited, it is 1.\n"
       "Examples:\n"
       "  muster wait job.yaml\n"
       "  muster wait job.yaml --for running --timeout 60\n"

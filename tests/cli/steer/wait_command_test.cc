@@ -54,6 +54,22 @@ TEST(WaitCommandTest, ANodeIsComparedByItsNameAndStateOrDrain) {
       IsReached(Parsed("worker-1=drained"), With(NodeState::kFinished, DrainState::kDraining)));
 }
 
+TEST(WaitCommandTest, AJobThatHasEndedBringsNothingMore) {
+  JobLook over = With(NodeState::kExited, DrainState::kDrained);
+  over.runs = false;
+  over.status->state = JobState::kSucceeded;
+  EXPECT_EQ(OutOfReach(Parsed("worker-1=finished"), over, /*ran=*/false), "")
+      << "the next run may be about to begin";
+  EXPECT_EQ(OutOfReach(Parsed("worker-1=finished"), over, true),
+            "the job has ended (succeeded); worker-1 is exited and drained");
+  EXPECT_EQ(OutOfReach(Parsed("worker-9=finished"), over, true),
+            "the job has ended (succeeded) without a worker-9");
+  EXPECT_EQ(OutOfReach(Parsed("running"), over, true), "the job has ended (succeeded)");
+  EXPECT_EQ(OutOfReach(Parsed("end"), over, true), "");
+  over.runs = true;
+  EXPECT_EQ(OutOfReach(Parsed("worker-1=finished"), over, true), "");
+}
+
 TEST(WaitCommandTest, ARunHasAnExitCodeByTheStateOfItsJob) {
   EXPECT_EQ(ExitCodeOf(JobState::kSucceeded), 0);
   EXPECT_EQ(ExitCodeOf(JobState::kFailed), 1);
