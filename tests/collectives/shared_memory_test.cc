@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <numeric>
 
 #include "base/failpoint.h"
@@ -39,7 +39,7 @@ void WriteFrame(net::RingWriter* writer, FrameHeader header, std::span<const std
   header.payload_bytes = payload.size();
   const std::span<std::byte> room = writer->Room().value();
   EncodeFrameHeader(header, room.first<kFrameHeaderBytes>());
-  std::memcpy(room.data() + kFrameHeaderBytes, payload.data(), payload.size());
+  std::ranges::copy(payload, room.begin() + kFrameHeaderBytes);
   static_cast<void>(writer->Publish(kFrameHeaderBytes + payload.size()));
 }
 
