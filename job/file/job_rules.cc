@@ -64,11 +64,6 @@ void CheckGroup(const JobSpec& job, std::vector<BrokenRule>* broken) {
                        "the weights of a synchronous group are not kept by epoch: remove "
                        "spec.training.keep, and let the trainer write the weights that you want"});
   }
-  if (IsS3Place(job.snapshot_directory)) {
-    broken->push_back({{"spec.snapshots.directory", "spec.group"},
-                       "a synchronous group stores its state in a folder, not on S3: name a folder "
-                       "that all machines of the job see"});
-  }
   const uint32_t batch = *group.global_batch;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const DatasetSpec& dataset = job.datasets[i];

@@ -172,7 +172,8 @@ class CounterJob:
 
     def ask(self, *arguments):
         """An order to the running job, which must be taken."""
-        subprocess.run([self.muster, *arguments], cwd=self.folder, check=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run([self.muster, *arguments], cwd=self.folder, check=True, timeout=60, stdout=subprocess.DEVNULL,
+                       env=os.environ | self.environment)
 
     def status(self):
         """The output of `muster status`; None while the master does not answer."""

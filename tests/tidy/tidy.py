@@ -39,7 +39,7 @@ LAYERS = {
     "admin": {"base", "host", "proto", "security"},
     "master": {"base", "job", "kafka", "proto", "security", "sharding", "store"},
     "ps": {"base", "net", "proto", "security", "sharding", "store"},
-    "worker_sdk": {"base", "collectives", "kafka", "net", "proto", "security", "sharding"},
+    "worker_sdk": {"base", "collectives", "kafka", "net", "proto", "security", "sharding", "store"},
     "scaler": {"admin", "base", "host", "job", "proto", "security"},
     "cli": {"admin", "base", "host", "job", "kafka", "kubernetes", "master", "proto", "ps", "scaler", "security", "sharding", "store", "verify"},
 }

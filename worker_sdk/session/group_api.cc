@@ -49,11 +49,12 @@ Result<Group> Session::Group() {
 }
 
 Result<Group> Session::Group(const CollectiveOptions& options) {
-  const absl::Status may = impl_->MayHaveGroup();
-  if (!may.ok()) return internal::ToPublic(may);
+  absl::StatusOr<std::unique_ptr<ObjectStore>> store = impl_->OpenGroupStore();
+  if (!store.ok()) return internal::ToPublic(store.status());
   absl::StatusOr<std::shared_ptr<collectives::Backend>> backend = Open(options);
   if (!backend.ok()) return internal::ToPublic(backend.status());
-  return muster::Group(std::make_unique<internal::GroupImpl>(impl_.get(), *std::move(backend)));
+  return muster::Group(
+      std::make_unique<internal::GroupImpl>(impl_.get(), *std::move(store), *std::move(backend)));
 }
 
 Group::Group(std::unique_ptr<internal::GroupImpl> impl) : impl_(std::move(impl)) {}

@@ -9,9 +9,8 @@
 #include "base/checksum/crc32c.h"
 #include "base/failpoint.h"
 #include "base/status.h"
-#include "worker_sdk/readers/data_root.h"
 #include "worker_sdk/session/group_impl.h"
-#include "worker_sdk/session/stripe_files.h"
+#include "worker_sdk/session/stored_stripes.h"
 
 namespace muster::internal {
 namespace {
@@ -28,10 +27,6 @@ struct GroupImpl::Fetches {
   absl::Status failed;  // the first error
   std::vector<std::unique_ptr<collectives::StateClient>> clients;
 };
-
-std::string GroupImpl::Directory() const {
-  return sdk::PathHere(session_->options().data_root, session_->job().group_directory);
-}
 
 void GroupImpl::RunCopies() {
   uint64_t seen = 0;
@@ -97,7 +92,7 @@ bool GroupImpl::StoreCapture() {
   const std::string object =
       fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
   MUSTER_FAILPOINT("group.before-store");
-  const absl::Status stored = StoreStripe(Directory(), object, capture->bytes);
+  const absl::Status stored = StoreStripe(store_.get(), object, capture->bytes);
   MUSTER_FAILPOINT("group.after-store");
   MutexLock lock(&mutex_);
   to_store_ = !stored.ok() && core_->view().capture.has_value();
@@ -245,7 +240,7 @@ absl::Status GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches
     const StateStripe& stripe = source.stripes[i];
     if (source.holders[i].worker.empty()) {
       MUSTER_ASSIGN_OR_RETURN(const std::string stored,
-                              LoadStripe(Directory(), stripe.object, stripe.bytes));
+                              LoadStripe(store_.get(), stripe.object, stripe.bytes));
       memory_.Fill(i, count, std::as_bytes(std::span(stored)));
       continue;
     }

@@ -33,8 +33,9 @@ GroupDtype DtypeOf(SumType type) {
 
 }  // namespace
 
-GroupImpl::GroupImpl(SessionImpl* session, std::shared_ptr<collectives::Backend> backend)
-    : session_(session), backend_(std::move(backend)) {
+GroupImpl::GroupImpl(SessionImpl* session, std::unique_ptr<ObjectStore> store,
+                     std::shared_ptr<collectives::Backend> backend)
+    : session_(session), store_(std::move(store)), backend_(std::move(backend)) {
   if (backend_ != nullptr) tensors_.SetBackend(backend_->name());
 }
 

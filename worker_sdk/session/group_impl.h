@@ -47,9 +47,9 @@ class GroupStepImpl;
 /// to the trainer's thread, apart from Add.
 class GroupImpl final : private collectives::StateProvider {
  public:
-  /// `session` outlives it. Without one, it only registers.
+  /// `session` outlives it. Without one, it only registers. `store` has the stored state.
   /// `backend` adds the buckets; absent: the members' own ring.
-  explicit GroupImpl(SessionImpl* session = nullptr,
+  explicit GroupImpl(SessionImpl* session = nullptr, std::unique_ptr<ObjectStore> store = nullptr,
                      std::shared_ptr<collectives::Backend> backend = nullptr);
   /// Joins the threads.
   ~GroupImpl() override;
@@ -158,13 +158,13 @@ class GroupImpl final : private collectives::StateProvider {
   /// Until all are answered; kAborted: the transfer is not wanted any more.
   absl::Status AwaitFetches(Fetches* fetches);
   collectives::StateClient::Done Counted(Fetches* fetches);
-  std::string Directory() const;
   void PruneKept() MUSTER_REQUIRES(mutex_);
   absl::StatusOr<collectives::LentBytes> Stripe(StateLabel label, uint32_t stripe) override;
   absl::StatusOr<collectives::LentBytes> KeptSum(LineageNumber lineage, StepNumber step,
                                                  uint32_t bucket) override;
 
   SessionImpl* const session_;
+  const std::unique_ptr<ObjectStore> store_;
   const std::shared_ptr<collectives::Backend> backend_;
   std::shared_ptr<const void> own_memory_;
   const SystemClock clock_;

@@ -4,19 +4,18 @@
 #include <utility>
 
 #include "base/status.h"
+#include "store/object_store.h"
+#include "worker_sdk/readers/data_root.h"
 #include "worker_sdk/session/session_impl.h"
 
 namespace muster::internal {
 
-absl::Status SessionImpl::MayHaveGroup() const {
+absl::StatusOr<std::unique_ptr<ObjectStore>> SessionImpl::OpenGroupStore() const {
   if (!hello_.group) {
     return absl::FailedPreconditionError(
         "this job has no group: give it spec.group, or train with Session::NextShard");
   }
-  if (!hello_.group_directory.starts_with("s3://")) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      fmt::format("a group stores its state in a folder, but spec.snapshots.directory is {}",
-                  hello_.group_directory));
+  return OpenStore(sdk::PathHere(options_.data_root, hello_.group_directory));
 }
 
 absl::StatusOr<SessionImpl::StepRecords> SessionImpl::ReadStep(const ShardWork& work) {

@@ -18,6 +18,7 @@
 #include "base/usage/process_usage.h"
 #include "muster/session.h"
 #include "net/spin_budget.h"
+#include "store/object_store.h"
 #include "worker_sdk/control/control_client.h"
 #include "worker_sdk/core/first_alone.h"
 #include "worker_sdk/core/loop_times.h"
@@ -101,8 +102,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   // ---- for the group of a job that has one (GroupImpl); session_group.cc ----
 
-  /// kFailedPrecondition: the job has no group, or nowhere to store its state.
-  absl::Status MayHaveGroup() const;
+  /// Where the group stores its state. kFailedPrecondition: the job has no group.
+  absl::StatusOr<std::unique_ptr<ObjectStore>> OpenGroupStore() const;
   const SessionOptions& options() const { return options_; }
   const SessionTls& tls() const { return tls_; }
   uint64_t incarnation() const { return incarnation_; }

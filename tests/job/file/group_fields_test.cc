@@ -105,13 +105,6 @@ TEST(GroupFieldsTest, AGroupHasServersOnlyIfTheFileSaysSo) {
               AllOf(HasSubstr("spec.replicaSpecs.ps.replicas"), HasSubstr("spec.group")));
 }
 
-TEST(GroupFieldsTest, AGroupStoresItsStateInAFolder) {
-  const std::string bucket = "  snapshots: {directory: 's3://bucket/jobs'}\n";
-  EXPECT_THAT(Wrong("  group: {globalBatch: 64}\n" + bucket),
-              AllOf(HasSubstr("spec.snapshots.directory"), HasSubstr("not on S3")));
-  EXPECT_THAT(ParseGroup(bucket), IsOk());
-}
-
 TEST(GroupFieldsTest, NothingOfAGroupIsKeptByEpoch) {
   const std::string group = "  group: {globalBatch: 64}\n";
   for (const char* keep : {"{best: test/auc}", "{every: 2}"}) {
