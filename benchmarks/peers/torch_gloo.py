@@ -9,12 +9,11 @@ Example: ~/.cache/muster-peers/torch/bin/python benchmarks/peers/torch_gloo.py -
 
 import argparse
 import json
-import multiprocessing
 import os
-import queue
-import socket
 import sys
 import time
+
+import spawned
 
 
 def member(options, rank, port, answers):
@@ -40,12 +39,6 @@ def member(options, rank, port, answers):
     torch.distributed.destroy_process_group()
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, required=True, help="processes")
@@ -54,22 +47,8 @@ def main():
     options = parser.parse_args()
     if options.members < 2 or options.bytes < 4 or options.bytes % 4 or options.runs < 1:
         parser.error("--members is at least 2, --bytes a multiple of 4, and --runs at least 1")
-    port = free_port()
-    context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
-    processes = [context.Process(target=member, args=(options, rank, port, answers), daemon=True) for rank in range(options.members)]
-    for process in processes:
-        process.start()
-    while True:
-        try:
-            answer = answers.get(timeout=1)
-            break
-        except queue.Empty:
-            if any(process.exitcode for process in processes):
-                sys.exit("torch_gloo.py: a process ended early")
-    for process in processes:
-        process.join(30)
-    print(json.dumps(answer))
+    port = spawned.free_port()
+    print(json.dumps(spawned.answer([(member, (options, rank, port)) for rank in range(options.members)])))
 
 
 if __name__ == "__main__":

@@ -15,14 +15,13 @@ Example: ~/.cache/muster-peers/torch/bin/python benchmarks/peers/torch_rpc.py pu
 import argparse
 import collections
 import json
-import multiprocessing
 import os
-import queue
 import resource
-import socket
 import struct
 import sys
 import time
+
+import spawned
 
 WARM_UP_SECONDS = 0.5
 KEY_FILE_WORDS, KEY_FILE_MAGIC = 4, 0x315359454B42534D  # benchmarks/key_file.h
@@ -63,7 +62,7 @@ def join_rpc(name, rank, options, port):
     return torch, rpc
 
 
-def serve(options, port):
+def serve(options, port, _):
     global TABLE
     import torch
     rows, _ = read_keys(options.keys)
@@ -139,12 +138,6 @@ def work(options, port, answers):
     worker.rpc.shutdown()
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=("pull", "pull-push", "small"))
@@ -155,22 +148,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="torch's own, of each process (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=3, help="for each depth")
     options = parser.parse_args()
-    port = free_port()
-    context = multiprocessing.get_context("spawn")
-    answers = context.Queue()
-    both = [context.Process(target=serve, args=(options, port), daemon=True), context.Process(target=work, args=(options, port, answers), daemon=True)]
-    for process in both:
-        process.start()
-    while True:
-        try:
-            answer = answers.get(timeout=1)
-            break
-        except queue.Empty:
-            if any(process.exitcode for process in both):
-                sys.exit("torch_rpc.py: a process ended early")
-    for process in both:
-        process.join(30)
-    print(json.dumps(answer))
+    port = spawned.free_port()
+    print(json.dumps(spawned.answer([(serve, (options, port)), (work, (options, port))])))
 
 
 if __name__ == "__main__":

@@ -3,27 +3,22 @@
 master are killed and paused. Compares the losses, and checks that every record is committed once. Called by scripts/demo --diloco."""
 
 import argparse
-import json
 import os
 import random
 import re
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 import typing
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import group_demo  # noqa: E402
 import group_runs  # noqa: E402
 import processes  # noqa: E402
 
 JOB = "job-diloco.yaml"
-TRAINER = group_demo.TRAINER
 MEMBERS = 3
 # For a sixth run of the same kind, mean +- 3 standard deviations of five is the interval of 95 % (Student's t, 4 degrees of freedom).
 SPREADS = 3
@@ -47,11 +42,8 @@ def seeded(text, seed):
 
 
 def prepare(name, seed):
-    """A folder of its own for a run: its old state is gone, so the job starts from the beginning."""
-    shutil.rmtree(name, ignore_errors=True)
-    os.mkdir(name)
-    for file in ("train.txt", "test.txt", TRAINER):
-        os.symlink(os.path.join("..", file), os.path.join(name, file))
+    """The folder of a run, and its job file."""
+    group_runs.prepare(name)
     with open(JOB, encoding="utf-8") as file:
         text = file.read()
     with open(os.path.join(name, "job.yaml"), "w", encoding="utf-8") as file:
@@ -66,7 +58,7 @@ def plan(count, rng):
 
 def disturb(run, role, pause, rng):
     """What happened, in words; None if no such process is there now."""
-    if not (pids := processes.nodes(run.pid, TRAINER)[role]):
+    if not (pids := processes.nodes(run.pid, group_runs.TRAINER)[role]):
         return None
     pid = rng.choice(pids)
     if not processes.send(pid, signal.SIGSTOP if pause else signal.SIGKILL):
@@ -92,18 +84,10 @@ def watch(run, folder, todo, steps, rng, disturbed):
 
 def run_job(muster, name, todo=(), steps=0):
     """The run in folder `name`; None if it did not succeed."""
-    run = subprocess.Popen([muster, "run", "job.yaml"], cwd=name, stdout=subprocess.DEVNULL)
-    signal.signal(signal.SIGTERM, lambda *_: run.terminate())
     disturbed = []
-    watcher = threading.Thread(target=watch, args=(run, name, todo, steps, random.Random(steps), disturbed))
-    watcher.start()
-    code = run.wait()
-    watcher.join()
-    if code != 0:
-        print(f"demo: muster run ended with exit code {code}; logs are in {os.path.abspath(name)}/state/logs", file=sys.stderr)
+    summary = group_runs.run(muster, name, lambda run: watch(run, name, todo, steps, random.Random(steps), disturbed), subprocess.DEVNULL)
+    if summary is None:
         return None
-    with open(os.path.join(name, "state", "summary.json"), encoding="utf-8") as file:
-        summary = json.load(file)
     return Done(name, summary, group_runs.model(name), disturbed)
 
 
@@ -140,7 +124,7 @@ def report(undisturbed, disturbed, planned):
     print(f"\n{len(disturbed.disturbed)} disturbances of {planned}: {kills} kills and {len(disturbed.disturbed) - kills} pauses, "
           f"{sum('master' in what for _, what in disturbed.disturbed)} of them of the master; "
           f"{disturbed.summary['restarts']['worker']} members were started again.")
-    exact = all(group_demo.exact(run) for run in (*undisturbed, disturbed))
+    exact = all(group_runs.exact(run.summary) for run in (*undisturbed, disturbed))
     print(f"Every record of every epoch is committed exactly once, in all runs: {'yes' if exact else 'NO'}")
     print(f"Steps of the group: {[run.model.updates for run in (*undisturbed, disturbed)]}; the members of a run have equal weights.")
     learned = curves["test"][-1][-1] <= LEARNED

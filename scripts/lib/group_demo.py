@@ -3,14 +3,12 @@
 scripts/demo --group."""
 
 import argparse
-import json
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import typing
 
@@ -20,7 +18,6 @@ import group_runs  # noqa: E402
 import loss_plot  # noqa: E402
 import processes  # noqa: E402
 
-TRAINER = "text_trainer"
 MEMBERS = 3
 # When a share of all steps has happened, this happens to the group.
 DISTURBANCES = ((0.25, "kill"), (0.45, "kill"), (0.65, "join"))
@@ -41,21 +38,12 @@ class Done(typing.NamedTuple):
     disturbed: list  # [(seconds, step, what happened, where to mark it)]
 
 
-def prepare(name):
-    """A folder of its own for a run: its old state is gone, so the job starts from the beginning."""
-    shutil.rmtree(name, ignore_errors=True)
-    os.mkdir(name)
-    for file in ("train.txt", "test.txt", TRAINER):
-        os.symlink(os.path.join("..", file), os.path.join(name, file))
-    shutil.copy("job.yaml", name)
-
-
 def disturb(kind, muster, run, folder):
     """What happened, in words and for a mark; None if it cannot be done now."""
     if kind == "join":
         asked = subprocess.run([muster, "scale", "job.yaml", "--workers", str(MEMBERS + 1)], cwd=folder, capture_output=True, check=False)
         return (f"member {MEMBERS + 1} joins", "joins") if asked.returncode == 0 else None
-    pids = processes.nodes(run.pid, TRAINER)["worker"]
+    pids = processes.nodes(run.pid, group_runs.TRAINER)["worker"]
     if len(pids) < MEMBERS:
         return None  # the last one that was killed is not back yet
     pid = random.choice(pids)
@@ -79,19 +67,10 @@ def watch(run, folder, muster, todo, reached, disturbed):
 
 def run_job(muster, folder, todo):
     """The run in `folder`; None if it did not succeed."""
-    run = subprocess.Popen([muster, "run", "job.yaml"], cwd=folder)
-    # Ctrl-C goes to the whole foreground group: `muster run` drains, and this script waits for it. SIGTERM comes to this script alone.
-    signal.signal(signal.SIGTERM, lambda *_: run.terminate())
     reached, disturbed = [], []
-    watcher = threading.Thread(target=watch, args=(run, folder, muster, todo, reached, disturbed))
-    watcher.start()
-    code = run.wait()
-    watcher.join()
-    if code != 0:
-        print(f"demo: muster run ended with exit code {code}; logs are in {os.path.abspath(folder)}/state/logs", file=sys.stderr)
+    summary = group_runs.run(muster, folder, lambda run: watch(run, folder, muster, todo, reached, disturbed))
+    if summary is None:
         return None
-    with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
-        summary = json.load(file)
     return Done(folder, summary, group_runs.losses(folder), group_runs.model(folder), reached, disturbed)
 
 
@@ -108,12 +87,6 @@ def curves(runs):
                           ("seconds", by_time, [(seconds, mark) for seconds, _, _, mark in marks])])
 
 
-def exact(run):
-    """Whether every record of every epoch is committed once."""
-    epochs = [epoch for dataset in run.summary["datasets"] for epoch in dataset["epochs"]]
-    return all(epoch["records_committed"] == epoch["records_expected"] for epoch in epochs)
-
-
 def table(runs):
     """Lines with the figures of both runs, side by side."""
     yield f"\n{'':42}{NAMES[0]:>16}{NAMES[1]:>16}"
@@ -123,7 +96,7 @@ def table(runs):
         for key in sorted(key for key in losses[0] if key[0] == name):
             yield f"  {f'{label} loss, bits a character, epoch {key[1] + 1}':40}{losses[0][key]:16.4f}{losses[1].get(key, float('nan')):16.4f}"
     rows = (("steps", lambda run: f"{run.model.updates:,}"),
-            ("every record committed exactly once", lambda run: "yes" if exact(run) else "NO"),
+            ("every record committed exactly once", lambda run: "yes" if group_runs.exact(run.summary) else "NO"),
             ("members that were started again", lambda run: str(run.summary["restarts"]["worker"])),
             ("wall time, s", lambda run: f"{run.summary['seconds']:.1f}"))
     for label, value in rows:
@@ -146,7 +119,7 @@ def report(runs, writer):
     equal = runs[0].model == runs[1].model and runs[0].losses == runs[1].losses
     print("The weights, and the losses of all steps, are equal bit for bit." if equal else "The two runs DIFFER.")
     learned = all(run.summary["metrics"]["test"]["loss"] <= TEST_LOSS_MAX for run in runs)
-    good = equal and learned and all(exact(run) for run in runs) and len(runs[1].disturbed) == len(DISTURBANCES)
+    good = equal and learned and all(group_runs.exact(run.summary) for run in runs) and len(runs[1].disturbed) == len(DISTURBANCES)
     print(f"\nThe target, equal bits, every record committed exactly once, test loss <= {TEST_LOSS_MAX}, and all of {len(DISTURBANCES)} "
           f"disturbances in time: " + ("reached." if good else "MISSED."))
     return good
@@ -163,7 +136,8 @@ def main():
         kills = sum(kind == "kill" for _, kind in DISTURBANCES)
         print(f"\n{MEMBERS} members, undisturbed ..." if not runs else
               f"\nThe same while {kills} members are killed and one joins ...", flush=True)
-        prepare(name)
+        group_runs.prepare(name)
+        shutil.copy("job.yaml", name)
         todo = [(share * max(runs[0].losses), kind) for share, kind in DISTURBANCES] if runs else []
         run = run_job(options.muster, name, todo)
         if run is None:

@@ -1,9 +1,17 @@
-"""What the members of examples/text leave in the folder of a run: losses and models."""
+"""Runs of examples/text, each in a folder of its own, and what their members leave there: losses and models."""
 
 import glob
 import hashlib
+import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
 import typing
+
+TRAINER = "text_trainer"
 
 
 class Model(typing.NamedTuple):
@@ -60,3 +68,34 @@ def model(folder):
     if len(digests) != 1:
         raise ValueError(f"members have different weights after {newest} steps: {sorted(digests)}")
     return Model(newest, digests.pop())
+
+
+def prepare(name):
+    """The folder of a run, made anew inside the demo's: its old state is gone, so the job starts from the beginning."""
+    shutil.rmtree(name, ignore_errors=True)
+    os.mkdir(name)
+    for file in ("train.txt", "test.txt", TRAINER):
+        os.symlink(os.path.join("..", file), os.path.join(name, file))
+
+
+def run(muster, folder, watch, output=None):
+    """Runs `folder`/job.yaml to its end, while `watch(run)` does what it likes. The summary of the job; None if it did not succeed, with
+    the reason on stderr."""
+    job = subprocess.Popen([muster, "run", "job.yaml"], cwd=folder, stdout=output)
+    # Ctrl-C goes to the whole foreground group: `muster run` drains, and this script waits for it. SIGTERM comes to this script alone.
+    signal.signal(signal.SIGTERM, lambda *_: job.terminate())
+    watcher = threading.Thread(target=watch, args=(job,))
+    watcher.start()
+    code = job.wait()
+    watcher.join()
+    if code != 0:
+        print(f"demo: muster run ended with exit code {code}; logs are in {os.path.abspath(folder)}/state/logs", file=sys.stderr)
+        return None
+    with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def exact(summary):
+    """Whether every record of every epoch is committed once."""
+    epochs = [epoch for dataset in summary["datasets"] for epoch in dataset["epochs"]]
+    return all(epoch["records_committed"] == epoch["records_expected"] for epoch in epochs)

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import ports
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 JARS = os.path.join(ROOT, "build", "kafka")
 # What clients expect within; a broker on this machine takes 2 s.
@@ -72,23 +74,13 @@ def install():
     find()
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 class Broker:
     """A broker with its data in `folder`. `with` starts it, waits until it serves, and ends it."""
 
     def __init__(self, folder, more=""):
         find()
         self.folder = os.path.abspath(folder)
-        self.port, self.controller = free_ports(2)
+        self.port, self.controller = ports.free_ports(2)
         self.address = f"127.0.0.1:{self.port}"
         self.process = None
         os.makedirs(self.folder, exist_ok=True)

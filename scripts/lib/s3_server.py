@@ -4,7 +4,6 @@ moto is in a virtual environment outside the clone (scripts/s3 install). Python'
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import xml.etree.ElementTree as tree
+
+import ports
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-s3")
 PYTHON = os.path.join(CACHE, "venv", "bin", "python")
@@ -42,19 +43,12 @@ def install():
     subprocess.run([PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *PACKAGES], check=True)
 
 
-def free_port():
-    """A port of loopback that was free a moment ago."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class Server:
     """moto on a free port of loopback; a context manager. `endpoint` is its URL."""
 
     def __init__(self, log=os.devnull):
         find()
-        self.port = free_port()
+        self.port = ports.free_ports(1)[0]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         with open(log, "ab") as output:
             self.process = subprocess.Popen(

@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,27 +18,17 @@ import unittest
 import counter_job
 from counter_job import processes
 
+import ports  # noqa: E402  (counter_job adds scripts/lib)
+
 RUN_ID = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
 options = None
-
-
-def free_port():
-    """Below those that the kernel gives to outgoing connections."""
-    for port in range(20000 + os.getpid() % 5000, 32000):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError("no port is free")
 
 
 class MovedJob(counter_job.CounterJob):
     def __init__(self, *arguments, **more):
         super().__init__(*arguments, **more)
         self.joins = []
-        self.master = f"127.0.0.1:{free_port()}"
+        self.master = f"127.0.0.1:{ports.free_ports(1)[0]}"
         self.ps, self.worker = {"replicas": 2, "joined": 2}, {"replicas": 0}
         # However slow the machine is, silence is no reason here to start a node again.
         self.silence = "60s"
