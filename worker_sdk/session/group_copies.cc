@@ -36,13 +36,20 @@ std::string GroupImpl::Directory() const {
 void GroupImpl::RunCopies() {
   uint64_t seen = 0;
   std::optional<TimePoint> again;
-  while (AwaitNews(&seen, again)) {
+  while (AwaitNews(&copies_due_, &seen, again)) {
     again.reset();
     while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead()) {
     }
     MutexLock lock(&mutex_);
     if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
   }
+}
+
+bool GroupImpl::CopiesDue() const {
+  const std::optional<ShardWork>& ahead = core_->view().ahead;
+  return fetching_ || to_store_ || core_->CaptureDue() ||
+         (trainer_waits_ && core_->NeedsTransfer()) ||
+         (ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
 }
 
 bool GroupImpl::ReadAhead() {
@@ -196,10 +203,12 @@ absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
   absl::Status status;
   {
     MutexLock lock(&mutex_);
+    fetching_ = true;
     while (fetches->pending > 0 && fetches->failed.ok() && !OverLocked() &&
            core_->transfer_wanted()) {
-      changed_.WaitFor(&mutex_, kLookIfWanted);
+      copies_due_.WaitFor(&mutex_, kLookIfWanted);
     }
+    fetching_ = false;
     status = fetches->failed;
     if (status.ok() && fetches->pending > 0) {
       status = absl::AbortedError("the transfer is not wanted any more");
