@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/checksum/crc32c.h"
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/readers/data_root.h"
@@ -38,7 +37,8 @@ void GroupImpl::RunCopies() {
   std::optional<TimePoint> again;
   while (AwaitNews(&copies_due_, &seen, again)) {
     again.reset();
-    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead()) {
+    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead() ||
+           PrepareCapture()) {
     }
     MutexLock lock(&mutex_);
     if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
@@ -47,7 +47,7 @@ void GroupImpl::RunCopies() {
 
 bool GroupImpl::CopiesDue() const {
   const std::optional<ShardWork>& ahead = core_->view().ahead;
-  return fetching_ || to_store_ || core_->CaptureDue() ||
+  return fetching_ || to_store_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
          (trainer_waits_ && core_->NeedsTransfer()) ||
          (ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
 }
@@ -73,23 +73,49 @@ bool GroupImpl::ReadAhead() {
 
 // ---- captures ----
 
+uint64_t GroupImpl::StripeBytes() const {
+  if (!ring_.has_value()) return 0;
+  return memory_.StripeAt(0, static_cast<uint32_t>(ring_->members.size())).second;
+}
+
+/// Training waits for a copy, but not for the memory of the first one.
+bool GroupImpl::PrepareCapture() {
+  uint64_t bytes = 0;
+  {
+    MutexLock lock(&mutex_);
+    bytes = StripeBytes();
+    if (OverLocked() || bytes <= prepared_bytes_) return false;
+    prepared_bytes_ = bytes;
+  }
+  StripeCopy copy;
+  copy.Prepare(bytes);
+  spare_->Put(std::move(copy));
+  return true;
+}
+
 bool GroupImpl::TakeCapture() {
   std::optional<sdk::CaptureOrder> order;
+  std::shared_ptr<const Capture> former;
   {
     MutexLock lock(&mutex_);
     if (!OverLocked()) order = core_->TakeCapture();
+    if (!order.has_value()) return false;
+    former = std::exchange(capture_, nullptr);
   }
-  if (!order.has_value()) return false;
-  auto capture = std::make_shared<Capture>();
-  capture->order = *order;
-  capture->bytes = memory_.Copy(order->stripe, order->stripes);
-  capture->crc = Crc32c(capture->bytes);
+  // Whoever reads the former one last makes its memory the spare one.
+  former.reset();
+  const std::shared_ptr<Capture> capture(new Capture{*order, spare_->Take()},
+                                         [spare = spare_](Capture* last) {
+                                           spare->Put(std::move(last->copy));
+                                           delete last;
+                                         });
+  memory_.Copy(order->stripe, order->stripes, &capture->copy);
   MUSTER_FAILPOINT("group.after-capture");
   MutexLock lock(&mutex_);
   capture_ = capture;
   to_store_ = !order->object_prefix.empty();
   no_store_before_ = clock_.Now();
-  core_->OnCaptured({order->stripe, capture->bytes.size(), capture->crc, ""});
+  core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});
   Signal();
   return true;
 }
@@ -104,7 +130,7 @@ bool GroupImpl::StoreCapture() {
   const std::string object =
       fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
   MUSTER_FAILPOINT("group.before-store");
-  const absl::Status stored = StoreStripe(Directory(), object, capture->bytes);
+  const absl::Status stored = StoreStripe(Directory(), object, capture->copy.bytes());
   MUSTER_FAILPOINT("group.after-store");
   MutexLock lock(&mutex_);
   to_store_ = !stored.ok() && core_->view().capture.has_value();
@@ -122,7 +148,7 @@ bool GroupImpl::StoreCapture() {
 absl::StatusOr<collectives::LentBytes> GroupImpl::Stripe(StateLabel label, uint32_t stripe) {
   MutexLock lock(&mutex_);
   if (capture_ != nullptr && capture_->order.label == label && capture_->order.stripe == stripe) {
-    return collectives::LentBytes{capture_, capture_->bytes};
+    return collectives::LentBytes{capture_, capture_->copy.bytes()};
   }
   return absl::NotFoundError("this member does not hold that piece of the state");
 }

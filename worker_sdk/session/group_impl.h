@@ -143,14 +143,16 @@ class GroupImpl final : private collectives::StateProvider {
   /// A piece of the state that was copied between two steps.
   struct Capture {
     sdk::CaptureOrder order;
-    std::vector<std::byte> bytes;
-    uint32_t crc = 0;
+    StripeCopy copy;
   };
   /// Requests to members that are under way.
   struct Fetches;
   void RunCopies();
   bool CopiesDue() const MUSTER_REQUIRES(mutex_);
   bool ReadAhead();
+  /// Of the stripe that a member would copy now; 0: it is none.
+  uint64_t StripeBytes() const MUSTER_REQUIRES(mutex_);
+  bool PrepareCapture();
   bool TakeCapture();
   bool StoreCapture();
   bool TakeTransfer(std::optional<TimePoint>* again);
@@ -217,6 +219,8 @@ class GroupImpl final : private collectives::StateProvider {
   // Copies.
   bool fetching_ MUSTER_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
+  uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
   bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
   TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
 
