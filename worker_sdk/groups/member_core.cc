@@ -54,7 +54,16 @@ bool MemberCore::request_changed() const {
   now.minibatch_us = sent_->minibatch_us;
   now.master_incarnation = sent_->master_incarnation;
   now.news = sent_->news;
+  // That a sum is applied is no news: the master has committed it.
+  bool applied = sent_->sum.has_value() && state_.has_value() && sent_->sum->step == state_->step &&
+                 IsMember();
+  if (applied && !now.sum.has_value()) now.sum = sent_->sum;
   return now != *sent_;
+}
+
+bool MemberCore::NextCallIsVote() const {
+  return IsMember() && view_.work.has_value() && !view_.capture.has_value() &&
+         view_.directive == JobDirective::kWork && !leaving_;
 }
 
 void MemberCore::OnReply(const GroupExchangeReply& reply) {
@@ -88,27 +97,33 @@ void MemberCore::TakeCommit() {
 
 // ---- the trainer's thread ----
 
-TrainerTask MemberCore::NextTask() {
-  if (inside_ == Inside::kComputing) inside_ = Inside::kNothing;
-  TrainerTask task;
+TrainerTask::Kind MemberCore::NextKind() const {
+  using Kind = TrainerTask::Kind;
   bool applying = inside_ == Inside::kApplying;
   if (!applying && (Over() || MustRestart())) {
     // The trainer may free the memory when it hears of it.
-    if (UsesMemory()) return task;
-    task.kind = Over() ? TrainerTask::Kind::kEnd : TrainerTask::Kind::kRestart;
-    return task;
+    if (UsesMemory()) return Kind::kWait;
+    return Over() ? Kind::kEnd : Kind::kRestart;
   }
   if (applying || ((committed_ || fetched_) && !CaptureDue() && !capturing_)) {
+    return committed_ ? Kind::kApply : Kind::kReplay;
+  }
+  return MayCompute() ? Kind::kCompute : Kind::kWait;
+}
+
+TrainerTask MemberCore::NextTask() {
+  using Kind = TrainerTask::Kind;
+  if (inside_ == Inside::kComputing) inside_ = Inside::kNothing;
+  TrainerTask task;
+  task.kind = NextKind();
+  if (task.kind == Kind::kApply || task.kind == Kind::kReplay) {
     inside_ = Inside::kApplying;
     untouched_ = false;
-    task.kind = committed_ ? TrainerTask::Kind::kApply : TrainerTask::Kind::kReplay;
     task.step = After(state_->step);
     if (committed_) task.attempt = sum_->attempt, task.evaluation = evaluation_;
-    return task;
   }
-  if (!MayCompute()) return task;
+  if (task.kind != Kind::kCompute) return task;
   inside_ = Inside::kComputing;
-  task.kind = TrainerTask::Kind::kCompute;
   task.step = view_.work->step;
   task.attempt = view_.attempt;
   task.run = run_.number();
@@ -155,6 +170,12 @@ void MemberCore::OnApplied() {
 std::optional<GroupRing> MemberCore::WantedRing() const {
   if (!IsMember() || Over()) return std::nullopt;
   return GroupRing{view_.lineage, view_.attempt, view_.rank, view_.members};
+}
+
+bool MemberCore::WantsRing(const std::optional<GroupRing>& ring) const {
+  if (!IsMember() || Over()) return !ring.has_value();
+  return ring.has_value() && ring->lineage == view_.lineage && ring->attempt == view_.attempt &&
+         ring->rank == view_.rank && ring->members == view_.members;
 }
 
 std::optional<WantedSum> MemberCore::WantedSums() const {

@@ -102,6 +102,8 @@ class MemberCore {
   /// The master must hear something that the newest request does not say: a parked call is
   /// superseded at once.
   bool request_changed() const;
+  /// The next call will probably be a vote, so it may wait a moment if nothing else is to be said.
+  bool NextCallIsVote() const;
   /// Old answers, and repeated ones, do nothing.
   void OnReply(const GroupExchangeReply& reply);
   /// It takes part in no step after the current one. Idempotent.
@@ -111,6 +113,8 @@ class MemberCore {
   // ---- the trainer's thread ----
 
   TrainerTask NextTask();
+  /// NextTask has something to do.
+  bool HasTask() const { return NextKind() != TrainerTask::Kind::kWait; }
   /// The loop begins with a minibatch. False: leave the loop, because its gradients are of no use.
   bool StartMinibatch(StepRunNumber run, MinibatchIndex minibatch) {
     return !failed_.has_value() && run_.Start(run, minibatch);
@@ -128,6 +132,8 @@ class MemberCore {
   // ---- sums ----
 
   std::optional<GroupRing> WantedRing() const;
+  /// It is `ring`: cheaper than to compare.
+  bool WantsRing(const std::optional<GroupRing>& ring) const;
   /// Absent: nothing is to be added now.
   std::optional<WantedSum> WantedSums() const;
   /// Every bucket of the step is added. `digest`: CRC-32C of all sums, in order.
@@ -141,6 +147,8 @@ class MemberCore {
 
   /// What to get from others; one at a time, until one of the four events below.
   std::optional<GroupTransfer> TakeTransfer(TimePoint now);
+  /// TakeTransfer has something to get, perhaps later.
+  bool NeedsTransfer() const { return !transfer_.has_value() && (NeedsCopy() || NeedsSum()); }
   /// When TakeTransfer must be asked again although nothing has happened.
   std::optional<TimePoint> NextTransfer() const { return retry_at_; }
   /// False: break the transfer off, and report that it failed.
@@ -155,6 +163,7 @@ class MemberCore {
 
   /// The piece of the state to copy now; until OnCaptured, nothing changes the state.
   std::optional<CaptureOrder> TakeCapture();
+  bool CaptureDue() const;
   void OnCaptured(StateStripe stripe);
   /// The held copy of this state is stored as this object.
   void OnStored(StateLabel label, std::string object);
@@ -178,6 +187,7 @@ class MemberCore {
   /// What the trainer's thread is inside of.
   enum class Inside : uint8_t { kNothing, kComputing, kApplying };
 
+  TrainerTask::Kind NextKind() const;
   bool IsMember() const { return view_.standing == GroupStanding::kMember; }
   bool IsNews(const GroupExchangeReply& reply) const;
   bool CommitsHeldSum() const;
@@ -187,7 +197,6 @@ class MemberCore {
   bool MustRestart() const;
   bool UsesMemory() const;
   bool MayCompute() const;
-  bool CaptureDue() const;
   bool Captured(const CaptureOrder& order) const;
   bool NeedsCopy() const;
   bool NeedsSum() const;

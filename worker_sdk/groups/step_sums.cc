@@ -10,7 +10,7 @@ std::vector<uint32_t> StepSums::Begin(const std::optional<WantedSum>& wanted,
                                       const GradientSums& sums) {
   std::vector<uint32_t> begin;
   if (!wanted.has_value()) return begin;
-  if (attempt_ != wanted->attempt || step_ != wanted->step) {
+  if (!IsOf(*wanted)) {
     attempt_ = wanted->attempt;
     step_ = wanted->step;
     begun_.assign(sums.size(), false);
@@ -22,6 +22,15 @@ std::vector<uint32_t> StepSums::Begin(const std::optional<WantedSum>& wanted,
     begin.push_back(bucket);
   }
   return begin;
+}
+
+bool StepSums::CanBegin(const std::optional<WantedSum>& wanted, const GradientSums& sums) const {
+  if (!wanted.has_value()) return false;
+  for (uint32_t bucket = 0; bucket < sums.size(); ++bucket) {
+    bool begun = IsOf(*wanted) && begun_[bucket];
+    if (!begun && sums.Complete(wanted->run, bucket, wanted->share)) return true;
+  }
+  return false;
 }
 
 std::optional<uint32_t> StepSums::OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,

@@ -16,12 +16,18 @@ class StepSums {
   /// The buckets to begin now. `wanted`: MemberCore::WantedSums. Another attempt or step forgets
   /// those before.
   std::vector<uint32_t> Begin(const std::optional<WantedSum>& wanted, const GradientSums& sums);
+  /// Begin would begin a bucket.
+  bool CanBegin(const std::optional<WantedSum>& wanted, const GradientSums& sums) const;
   /// The sum of a bucket that was begun is there, with its CRC-32C. Returns the digest of the step
   /// when it was the last one; members with the same sums have the same digest.
   std::optional<uint32_t> OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
                                    uint32_t crc);
 
  private:
+  bool IsOf(const WantedSum& wanted) const {
+    return attempt_ == wanted.attempt && step_ == wanted.step;
+  }
+
   AttemptNumber attempt_;
   StepNumber step_;
   std::vector<bool> begun_;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/checksum/crc32c.h"
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/session/group_impl.h"
@@ -31,13 +30,21 @@ struct GroupImpl::Fetches {
 void GroupImpl::RunCopies() {
   uint64_t seen = 0;
   std::optional<TimePoint> again;
-  while (AwaitNews(&seen, again)) {
+  while (AwaitNews(&copies_due_, &seen, again)) {
     again.reset();
-    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead()) {
+    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead() ||
+           PrepareCapture()) {
     }
     MutexLock lock(&mutex_);
     if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
   }
+}
+
+bool GroupImpl::CopiesDue() const {
+  const std::optional<ShardWork>& ahead = core_->view().ahead;
+  return fetching_ || to_store_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
+         (trainer_waits_ && core_->NeedsTransfer()) ||
+         (ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
 }
 
 bool GroupImpl::ReadAhead() {
@@ -61,23 +68,49 @@ bool GroupImpl::ReadAhead() {
 
 // ---- captures ----
 
+uint64_t GroupImpl::StripeBytes() const {
+  if (!ring_.has_value()) return 0;
+  return memory_.StripeAt(0, static_cast<uint32_t>(ring_->members.size())).second;
+}
+
+/// Training waits for a copy, but not for the memory of the first one.
+bool GroupImpl::PrepareCapture() {
+  uint64_t bytes = 0;
+  {
+    MutexLock lock(&mutex_);
+    bytes = StripeBytes();
+    if (OverLocked() || bytes <= prepared_bytes_) return false;
+    prepared_bytes_ = bytes;
+  }
+  StripeCopy copy;
+  copy.Prepare(bytes);
+  spare_->Put(std::move(copy));
+  return true;
+}
+
 bool GroupImpl::TakeCapture() {
   std::optional<sdk::CaptureOrder> order;
+  std::shared_ptr<const Capture> former;
   {
     MutexLock lock(&mutex_);
     if (!OverLocked()) order = core_->TakeCapture();
+    if (!order.has_value()) return false;
+    former = std::exchange(capture_, nullptr);
   }
-  if (!order.has_value()) return false;
-  auto capture = std::make_shared<Capture>();
-  capture->order = *order;
-  capture->bytes = memory_.Copy(order->stripe, order->stripes);
-  capture->crc = Crc32c(capture->bytes);
+  // Whoever reads the former one last makes its memory the spare one.
+  former.reset();
+  const std::shared_ptr<Capture> capture(new Capture{*order, spare_->Take()},
+                                         [spare = spare_](Capture* last) {
+                                           spare->Put(std::move(last->copy));
+                                           delete last;
+                                         });
+  memory_.Copy(order->stripe, order->stripes, &capture->copy);
   MUSTER_FAILPOINT("group.after-capture");
   MutexLock lock(&mutex_);
   capture_ = capture;
   to_store_ = !order->object_prefix.empty();
   no_store_before_ = clock_.Now();
-  core_->OnCaptured({order->stripe, capture->bytes.size(), capture->crc, ""});
+  core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});
   Signal();
   return true;
 }
@@ -92,7 +125,7 @@ bool GroupImpl::StoreCapture() {
   const std::string object =
       fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
   MUSTER_FAILPOINT("group.before-store");
-  const absl::Status stored = StoreStripe(store_.get(), object, capture->bytes);
+  const absl::Status stored = StoreStripe(store_.get(), object, capture->copy.bytes());
   MUSTER_FAILPOINT("group.after-store");
   MutexLock lock(&mutex_);
   to_store_ = !stored.ok() && core_->view().capture.has_value();
@@ -110,7 +143,7 @@ bool GroupImpl::StoreCapture() {
 absl::StatusOr<collectives::LentBytes> GroupImpl::Stripe(StateLabel label, uint32_t stripe) {
   MutexLock lock(&mutex_);
   if (capture_ != nullptr && capture_->order.label == label && capture_->order.stripe == stripe) {
-    return collectives::LentBytes{capture_, capture_->bytes};
+    return collectives::LentBytes{capture_, capture_->copy.bytes()};
   }
   return absl::NotFoundError("this member does not hold that piece of the state");
 }
@@ -191,10 +224,12 @@ absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
   absl::Status status;
   {
     MutexLock lock(&mutex_);
+    fetching_ = true;
     while (fetches->pending > 0 && fetches->failed.ok() && !OverLocked() &&
            core_->transfer_wanted()) {
-      changed_.WaitFor(&mutex_, kLookIfWanted);
+      copies_due_.WaitFor(&mutex_, kLookIfWanted);
     }
+    fetching_ = false;
     status = fetches->failed;
     if (status.ok() && fetches->pending > 0) {
       status = absl::AbortedError("the transfer is not wanted any more");

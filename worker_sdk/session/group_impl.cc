@@ -70,7 +70,12 @@ void GroupImpl::FailLocked(absl::Status status) {
 
 void GroupImpl::Signal() {
   ++events_;
-  changed_.SignalAll();
+  const bool over = OverLocked();
+  if (!trainer_waits_ || over || core_->HasTask()) changed_.SignalAll();
+  if (!core_.has_value()) return;
+  if (over || SumsDue()) sums_due_.SignalAll();
+  if (over || CopiesDue()) copies_due_.SignalAll();
+  WakeExchange();
 }
 
 void GroupImpl::ProgramError(std::string message) {

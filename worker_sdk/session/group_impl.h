@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -116,15 +117,18 @@ class GroupImpl final : private collectives::StateProvider {
   bool OverLocked() const MUSTER_REQUIRES(mutex_) { return stopping_ || !failure_.ok(); }
   /// For the types and sizes of the buckets, which never change.
   const sdk::GradientSums& layout() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return *gradients_; }
-  /// Something has happened, and every thread looks what it has to do.
+  /// Something has happened: wakes the threads that have something to do now. A thread that is at
+  /// work looks again before it waits.
   void Signal() MUSTER_REQUIRES(mutex_);
 
   // ---- group_threads.cc: exchanges and sums ----
   void StartThreads();
-  void RunExchanges();
-  bool CallDue(TimePoint now) MUSTER_REQUIRES(mutex_);
+  void RunExchanges(CondVar* due);
+  bool CallDue(TimePoint now) const MUSTER_REQUIRES(mutex_);
+  void WakeExchange() MUSTER_REQUIRES(mutex_);
   void OnExchanged(absl::StatusOr<GroupExchangeReply> reply);
   void RunSums();
+  bool SumsDue() const MUSTER_REQUIRES(mutex_);
   /// Each does one thing, if it is due; false: nothing is.
   bool FollowRing();
   bool GiveBuckets();
@@ -132,20 +136,23 @@ class GroupImpl final : private collectives::StateProvider {
   void NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
   void OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
                 const absl::Status& status, uint32_t crc);
-  /// Waits until something has happened since `seen`; false: the group ends.
-  bool AwaitNews(uint64_t* seen, std::optional<TimePoint> until = {});
+  /// Waits until something has happened since `seen`, and `due` says so; false: the group ends.
+  bool AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint> until = {});
 
   // ---- group_copies.cc: captures, states and sums of others ----
   /// A piece of the state that was copied between two steps.
   struct Capture {
     sdk::CaptureOrder order;
-    std::vector<std::byte> bytes;
-    uint32_t crc = 0;
+    StripeCopy copy;
   };
   /// Requests to members that are under way.
   struct Fetches;
   void RunCopies();
+  bool CopiesDue() const MUSTER_REQUIRES(mutex_);
   bool ReadAhead();
+  /// Of the stripe that a member would copy now; 0: it is none.
+  uint64_t StripeBytes() const MUSTER_REQUIRES(mutex_);
+  bool PrepareCapture();
   bool TakeCapture();
   bool StoreCapture();
   bool TakeTransfer(std::optional<TimePoint>* again);
@@ -170,7 +177,9 @@ class GroupImpl final : private collectives::StateProvider {
   const SystemClock clock_;
 
   mutable Mutex mutex_;
-  CondVar changed_;
+  CondVar changed_;  // for the trainer's thread
+  CondVar sums_due_, copies_due_;
+  std::array<CondVar, 2> call_due_;  // of each thread for exchanges
   uint64_t events_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
@@ -184,7 +193,10 @@ class GroupImpl final : private collectives::StateProvider {
   std::unique_ptr<collectives::Listener> listener_;
 
   // Exchanges.
-  uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;  // that are not answered
+  uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;          // that are not answered
+  std::vector<CondVar*> idle_ MUSTER_GUARDED_BY(mutex_);  // of threads that wait for a call
+  /// Until then, a call waits for the vote of a short step.
+  TimePoint quiet_until_ MUSTER_GUARDED_BY(mutex_){};
   TimePoint no_call_before_ MUSTER_GUARDED_BY(mutex_){};
   std::string trouble_ MUSTER_GUARDED_BY(mutex_);  // of the master, for waiting lines
   /// The trainer's thread is inside of AwaitTask.
@@ -205,7 +217,10 @@ class GroupImpl final : private collectives::StateProvider {
   std::vector<std::shared_ptr<SummedStep>> kept_ MUSTER_GUARDED_BY(mutex_);
 
   // Copies.
+  bool fetching_ MUSTER_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
+  uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
   bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
   TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
 

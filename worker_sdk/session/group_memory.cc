@@ -1,14 +1,19 @@
 #include "worker_sdk/session/group_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/checksum/crc32c.h"
+#include "base/mapped_memory.h"
 
 namespace muster::internal {
 namespace {
 
 constexpr size_t kWhole = std::numeric_limits<size_t>::max();
+/// Is still in the processor's cache when its checksum is computed.
+constexpr size_t kBlockBytes = size_t{256} << 10;
+constexpr size_t kPageBytes = 4096;
 
 uint32_t DigestOf(std::span<const std::span<std::byte>> pieces) {
   uint32_t crc = 0;
@@ -17,6 +22,42 @@ uint32_t DigestOf(std::span<const std::span<std::byte>> pieces) {
 }
 
 }  // namespace
+
+StripeCopy& StripeCopy::operator=(StripeCopy&& other) noexcept {
+  std::swap(begin_, other.begin_);
+  std::swap(size_, other.size_);
+  std::swap(room_, other.room_);
+  std::swap(crc_, other.crc_);
+  return *this;
+}
+
+StripeCopy::~StripeCopy() {
+  if (begin_ != nullptr) UnmapMemory(begin_, room_);
+}
+
+void StripeCopy::Resize(size_t size) {
+  if (size > room_) {
+    if (begin_ != nullptr) UnmapMemory(std::exchange(begin_, nullptr), room_);
+    room_ = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
+    begin_ = MapMemory(room_);
+  }
+  size_ = size;
+}
+
+void StripeCopy::Prepare(size_t size) {
+  Resize(size);
+  for (size_t i = 0; i < size; i += kPageBytes) begin_[i] = std::byte(1);
+}
+
+void SpareCopy::Put(StripeCopy copy) {
+  MutexLock lock(&mutex_);
+  if (copy.room_ > copy_.room_) std::swap(copy_, copy);
+}
+
+StripeCopy SpareCopy::Take() {
+  MutexLock lock(&mutex_);
+  return std::exchange(copy_, StripeCopy());
+}
 
 GroupMemory::GroupMemory(std::vector<std::span<std::byte>> state) : state_(std::move(state)) {
   for (const std::span<std::byte> piece : state_) bytes_ += piece.size();
@@ -50,13 +91,15 @@ std::vector<std::span<std::byte>> GroupMemory::Pieces(uint32_t stripe, uint32_t 
   return pieces;
 }
 
-std::vector<std::byte> GroupMemory::Copy(uint32_t stripe, uint32_t stripes) const {
-  std::vector<std::byte> copy;
-  copy.reserve(StripeAt(stripe, stripes).second);
-  for (const std::span<std::byte> piece : Pieces(stripe, stripes, kWhole)) {
-    copy.insert(copy.end(), piece.begin(), piece.end());
+void GroupMemory::Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy) const {
+  copy->Resize(StripeAt(stripe, stripes).second);
+  copy->crc_ = 0;
+  std::byte* to = copy->begin_;
+  for (const std::span<std::byte> piece : Pieces(stripe, stripes, kBlockBytes)) {
+    std::memcpy(to, piece.data(), piece.size());
+    copy->crc_ = Crc32c({to, piece.size()}, copy->crc_);
+    to += piece.size();
   }
-  return copy;
 }
 
 void GroupMemory::Fill(uint32_t stripe, uint32_t stripes, std::span<const std::byte> bytes) const {

@@ -6,7 +6,49 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace muster::internal {
+
+/// A copy of a stripe, in memory of its own. Not thread-safe.
+class StripeCopy {
+ public:
+  StripeCopy() = default;
+  StripeCopy(StripeCopy&& other) noexcept { *this = std::move(other); }
+  StripeCopy& operator=(StripeCopy&& other) noexcept;
+  ~StripeCopy();
+
+  std::span<const std::byte> bytes() const { return {begin_, size_}; }
+  /// CRC-32C of the bytes.
+  uint32_t crc() const { return crc_; }
+  /// Room for `size` bytes, which the system has really given. The contents are lost.
+  void Prepare(size_t size);
+
+ private:
+  friend class GroupMemory;
+  friend class SpareCopy;
+  /// The contents are lost. Memory that is large enough stays.
+  void Resize(size_t size);
+
+  std::byte* begin_ = nullptr;
+  size_t size_ = 0;
+  size_t room_ = 0;
+  uint32_t crc_ = 0;
+};
+
+/// Memory of a copy that nobody reads any more, for the next one: new memory costs more time than
+/// the copy. Thread-safe.
+class SpareCopy {
+ public:
+  /// The larger one stays.
+  void Put(StripeCopy copy);
+  /// Empty if there is none.
+  StripeCopy Take();
+
+ private:
+  Mutex mutex_;
+  StripeCopy copy_ MUSTER_GUARDED_BY(mutex_);
+};
 
 /// The registered state of a group as one sequence of bytes, and its stripes. The memory is the
 /// trainer's. Not thread-safe.
@@ -24,8 +66,8 @@ class GroupMemory {
   /// The pieces of memory that the stripe has, in order, each of up to `piece_bytes` bytes.
   std::vector<std::span<std::byte>> Pieces(uint32_t stripe, uint32_t stripes,
                                            size_t piece_bytes) const;
-  /// A copy of the stripe.
-  std::vector<std::byte> Copy(uint32_t stripe, uint32_t stripes) const;
+  /// Copies the stripe into `copy`, whose memory is used if it is large enough.
+  void Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy) const;
   /// Overwrites the stripe. Requires that the sizes are the same.
   void Fill(uint32_t stripe, uint32_t stripes, std::span<const std::byte> bytes) const;
   /// CRC-32C of the stripe as it is now.

@@ -18,28 +18,30 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCallTimeoutMin{2'000};
 constexpr milliseconds kPauseAfterError{100};
 constexpr milliseconds kLookAgain{250};
+/// A step that is shorter needs one call of each member, not two.
+constexpr milliseconds kQuiet{10};
 
 }  // namespace
 
 void GroupImpl::StartThreads() {
-  const auto start = [this](const char* name, void (GroupImpl::*run)()) {
-    threads_.emplace_back([this, run] { (this->*run)(); });
+  const auto start = [this](const char* name, std::function<void()> run) {
+    threads_.emplace_back(std::move(run));
     pthread_setname_np(threads_.back().native_handle(), name);
   };
-  start("muster-group-a", &GroupImpl::RunExchanges);
-  start("muster-group-b", &GroupImpl::RunExchanges);
-  start("muster-sums", &GroupImpl::RunSums);
-  start("muster-copies", &GroupImpl::RunCopies);
+  start("muster-group-a", [this] { RunExchanges(&call_due_[0]); });
+  start("muster-group-b", [this] { RunExchanges(&call_due_[1]); });
+  start("muster-sums", [this] { RunSums(); });
+  start("muster-copies", [this] { RunCopies(); });
 }
 
-bool GroupImpl::AwaitNews(uint64_t* seen, std::optional<TimePoint> until) {
+bool GroupImpl::AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint> until) {
   MutexLock lock(&mutex_);
   while (!OverLocked() && events_ == *seen) {
     const TimePoint now = clock_.Now();
     if (until.has_value() && now >= *until) break;
-    changed_.WaitFor(&mutex_, until.has_value()
-                                  ? std::min<std::chrono::nanoseconds>(*until - now, kLookAgain)
-                                  : kLookAgain);
+    due->WaitFor(&mutex_, until.has_value()
+                              ? std::min<std::chrono::nanoseconds>(*until - now, kLookAgain)
+                              : kLookAgain);
   }
   *seen = events_;
   return !OverLocked();
@@ -47,12 +49,21 @@ bool GroupImpl::AwaitNews(uint64_t* seen, std::optional<TimePoint> until) {
 
 // ---- exchanges ----
 
-bool GroupImpl::CallDue(TimePoint now) {
-  if (now < no_call_before_) return false;
-  return calls_ == 0 || (calls_ == 1 && core_->request_changed());
+bool GroupImpl::CallDue(TimePoint now) const {
+  if (now < no_call_before_ || calls_ > 1) return false;
+  if (calls_ == 0 && (now >= quiet_until_ || !core_->NextCallIsVote())) return true;
+  return core_->request_changed();
 }
 
-void GroupImpl::RunExchanges() {
+void GroupImpl::WakeExchange() {
+  if (!OverLocked() && (idle_.empty() || !CallDue(clock_.Now()))) return;
+  for (CondVar* due : idle_) {
+    due->SignalAll();
+    if (!OverLocked()) break;  // one is enough for a call
+  }
+}
+
+void GroupImpl::RunExchanges(CondVar* due) {
   sdk::ControlClient client(session_->options().master_address, session_->options().worker_name,
                             JobOf(session_->job()), session_->tls().master);
   while (true) {
@@ -64,8 +75,11 @@ void GroupImpl::RunExchanges() {
       if (session_->leaving()) core_->Leave();
       const TimePoint now = clock_.Now();
       if (!CallDue(now)) {
-        const auto pause = std::max<std::chrono::nanoseconds>(no_call_before_ - now, {});
-        changed_.WaitFor(&mutex_, pause > pause.zero() ? pause : kLookAgain);
+        const TimePoint next = std::max(no_call_before_, quiet_until_);
+        const bool timed = next > now && calls_ == 0;
+        idle_.push_back(due);
+        due->WaitFor(&mutex_, timed ? next - now : std::chrono::nanoseconds(kLookAgain));
+        std::erase(idle_, due);
         continue;
       }
       request = core_->Request();
@@ -91,6 +105,7 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
   --calls_;
   if (reply.ok()) {
     core_->OnReply(*reply);
+    quiet_until_ = clock_.Now() + kQuiet;
     trouble_.clear();
     PruneKept();
   } else if (sdk::IsPermanent(reply.status())) {
@@ -106,20 +121,26 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
 
 void GroupImpl::RunSums() {
   uint64_t seen = 0;
-  while (AwaitNews(&seen)) {
+  while (AwaitNews(&sums_due_, &seen)) {
     while (FollowRing() || GiveBuckets() || FinishSums()) {
     }
   }
   reducer_.reset();
 }
 
+bool GroupImpl::SumsDue() const {
+  if (digest_.has_value() || !core_->WantsRing(ring_)) return true;
+  const std::optional<sdk::WantedSum> wanted = core_->WantedSums();
+  if (!wanted.has_value() || !ring_.has_value()) return false;
+  return gradients_->run() != wanted->run ? pending_ == 0 : begun_.CanBegin(wanted, *gradients_);
+}
+
 bool GroupImpl::FollowRing() {
   std::optional<sdk::GroupRing> ring;
   {
     MutexLock lock(&mutex_);
-    ring = core_->WantedRing();
-    if (OverLocked() || ring == ring_) return false;
-    ring_ = ring;
+    if (OverLocked() || core_->WantsRing(ring_)) return false;
+    ring_ = ring = core_->WantedRing();
     sums_run_ = 0;
     digest_.reset();
   }

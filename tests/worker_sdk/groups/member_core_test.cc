@@ -387,5 +387,66 @@ TEST_F(MemberCoreTest, AMemberSupersedesACallOnlyForWhatTheOthersWaitFor) {
   EXPECT_TRUE(core_.request_changed());
 }
 
+TEST_F(MemberCoreTest, ThatACommittedSumIsAppliedSupersedesNoCall) {
+  VoteOnStepOne();
+  core_.OnReply(Member(1, 1, 1, kTwo));
+  ASSERT_TRUE(core_.Request().sum.has_value());
+  ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
+  core_.OnApplied();
+  EXPECT_FALSE(core_.request_changed());
+  ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
+  Compute({0, 1});
+  core_.OnSum(AttemptNumber(1), StepNumber(2), 78);
+  EXPECT_TRUE(core_.request_changed());
+}
+
+TEST_F(MemberCoreTest, TheMasterHearsOfALostVote) {
+  VoteOnStepOne();
+  EXPECT_FALSE(core_.request_changed());
+  core_.OnReply(Member(2, 0, 0, kTwo));
+  EXPECT_TRUE(core_.request_changed());
+}
+
+TEST_F(MemberCoreTest, OnlyAMemberWithWorkVotesNext) {
+  EXPECT_FALSE(core_.NextCallIsVote());
+  core_.OnReply(Learner(0));
+  EXPECT_FALSE(core_.NextCallIsVote());
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  EXPECT_TRUE(core_.NextCallIsVote());
+  GroupExchangeReply reply = Member(1, 0, 0, kTwo);
+  reply.capture = StateCapture{StepNumber(0), AttemptNumber(1), 2, ""};
+  core_.OnReply(reply);
+  EXPECT_FALSE(core_.NextCallIsVote());
+  reply = Member(1, 0, 0, kTwo);
+  reply.directive = JobDirective::kDrain;
+  core_.OnReply(reply);
+  EXPECT_FALSE(core_.NextCallIsVote());
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  core_.Leave();
+  EXPECT_FALSE(core_.NextCallIsVote());
+}
+
+TEST_F(MemberCoreTest, SaysWhichThreadHasSomethingToDo) {
+  EXPECT_FALSE(core_.HasTask());
+  EXPECT_TRUE(core_.WantsRing(std::nullopt));
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  EXPECT_TRUE(core_.HasTask());
+  EXPECT_FALSE(core_.WantsRing(std::nullopt));
+  const std::optional<GroupRing> ring = core_.WantedRing();
+  EXPECT_TRUE(core_.WantsRing(ring));
+  core_.OnReply(Member(2, 0, 0, kTwo));
+  EXPECT_FALSE(core_.WantsRing(ring));
+  VoteOnStepOne();
+  EXPECT_FALSE(core_.HasTask());
+  GroupExchangeReply reply = Learner(7);
+  reply.source = StateSource{Label(1, 7), {}, {}};
+  EXPECT_FALSE(core_.NeedsTransfer());
+  core_.OnReply(reply);
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
+  EXPECT_TRUE(core_.NeedsTransfer());
+  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  EXPECT_FALSE(core_.NeedsTransfer());
+}
+
 }  // namespace
 }  // namespace muster::sdk

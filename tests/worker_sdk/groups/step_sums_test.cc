@@ -52,6 +52,16 @@ TEST_F(StepSumsTest, ANewAttemptBeginsAllBucketsAgain) {
   EXPECT_TRUE(Summed(2, 1, 0, 5).has_value());
 }
 
+TEST_F(StepSumsTest, SaysBeforehandIfABucketCanBegin) {
+  EXPECT_FALSE(sums_.CanBegin(std::nullopt, gradients_));
+  EXPECT_FALSE(sums_.CanBegin(Wanted(1, 1, 1), gradients_));
+  Add(0, 1);
+  EXPECT_TRUE(sums_.CanBegin(Wanted(1, 1, 1), gradients_));
+  sums_.Begin(Wanted(1, 1, 1), gradients_);
+  EXPECT_FALSE(sums_.CanBegin(Wanted(1, 1, 1), gradients_));
+  EXPECT_TRUE(sums_.CanBegin(Wanted(2, 1, 1), gradients_));
+}
+
 TEST_F(StepSumsTest, TheDigestIsOfAllBucketsInTheirOrder) {
   gradients_.End(1, MinibatchIndex(0));
   auto digest = [&](uint64_t attempt, uint32_t first, uint32_t second, bool backwards) {

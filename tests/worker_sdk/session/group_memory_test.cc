@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/checksum/crc32c.h"
@@ -21,7 +24,13 @@ struct State {
   GroupMemory memory() { return GroupMemory({first, none, second}); }
 };
 
-std::vector<int> Numbers(const std::vector<std::byte>& bytes) {
+StripeCopy CopyOf(const GroupMemory& memory, uint32_t stripe, uint32_t stripes) {
+  StripeCopy copy;
+  memory.Copy(stripe, stripes, &copy);
+  return copy;
+}
+
+std::vector<int> Numbers(std::span<const std::byte> bytes) {
   std::vector<int> numbers;
   for (const std::byte byte : bytes) numbers.push_back(std::to_integer<int>(byte));
   return numbers;
@@ -33,12 +42,12 @@ TEST(GroupMemoryTest, StripesHaveEveryByteOnceAndDifferByOneAtMost) {
   ASSERT_EQ(memory.bytes(), 11u);
   std::vector<int> all;
   for (uint32_t stripe = 0; stripe < 4; ++stripe) {
-    const std::vector<int> numbers = Numbers(memory.Copy(stripe, 4));
+    const std::vector<int> numbers = Numbers(CopyOf(memory, stripe, 4).bytes());
     EXPECT_EQ(numbers.size(), stripe < 3 ? 3u : 2u);
     EXPECT_EQ(memory.StripeAt(stripe, 4).first, all.size());
     all.insert(all.end(), numbers.begin(), numbers.end());
   }
-  EXPECT_EQ(all, Numbers(memory.Copy(0, 1)));
+  EXPECT_EQ(all, Numbers(CopyOf(memory, 0, 1).bytes()));
 }
 
 TEST(GroupMemoryTest, PiecesAreCutWhereMemoryEndsAndAtTheLimit) {
@@ -52,17 +61,52 @@ TEST(GroupMemoryTest, WhatIsCopiedFillsAnother) {
   State from, to;
   for (std::byte& byte : from.second) byte = std::byte(77);
   for (uint32_t stripe = 0; stripe < 3; ++stripe) {
-    to.memory().Fill(stripe, 3, from.memory().Copy(stripe, 3));
+    to.memory().Fill(stripe, 3, CopyOf(from.memory(), stripe, 3).bytes());
     EXPECT_EQ(to.memory().StripeDigest(stripe, 3), from.memory().StripeDigest(stripe, 3));
   }
   EXPECT_EQ(to.second, from.second);
   EXPECT_EQ(to.memory().Digest(), from.memory().Digest());
-  EXPECT_EQ(to.memory().Digest(), Crc32c(to.memory().Copy(0, 1)));
+  EXPECT_EQ(to.memory().Digest(), CopyOf(to.memory(), 0, 1).crc());
+}
+
+TEST(GroupMemoryTest, ACopyUsesTheMemoryOfAFormerOne) {
+  State state;
+  SpareCopy spare;
+  EXPECT_TRUE(spare.Take().bytes().empty());
+  StripeCopy copy = CopyOf(state.memory(), 0, 1);
+  const std::byte* const memory = copy.bytes().data();
+  spare.Put(std::move(copy));
+  StripeCopy next = spare.Take();
+  state.memory().Copy(0, 2, &next);
+  EXPECT_EQ(next.bytes().data(), memory);
+  EXPECT_EQ(Numbers(next.bytes()), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(next.crc(), Crc32c(next.bytes()));
+  EXPECT_TRUE(spare.Take().bytes().empty());
+}
+
+TEST(GroupMemoryTest, TheLargerMemoryStaysForTheNextCopy) {
+  State state;
+  SpareCopy spare;
+  StripeCopy large;
+  large.Prepare(1'000'000);
+  const std::byte* const memory = large.bytes().data();
+  spare.Put(std::move(large));
+  spare.Put(CopyOf(state.memory(), 0, 1));
+  EXPECT_EQ(spare.Take().bytes().data(), memory);
+}
+
+TEST(GroupMemoryTest, ACopyGrowsOverManyBlocks) {
+  std::vector<std::byte> large(700'001, std::byte(3));
+  large.back() = std::byte(4);
+  StripeCopy copy = CopyOf(GroupMemory({std::span(large).first(10)}), 0, 1);
+  GroupMemory({large}).Copy(0, 1, &copy);
+  EXPECT_TRUE(std::ranges::equal(copy.bytes(), large));
+  EXPECT_EQ(copy.crc(), Crc32c(copy.bytes()));
 }
 
 TEST(GroupMemoryTest, MoreStripesThanBytes) {
   State state;
-  EXPECT_EQ(state.memory().Copy(20, 40).size(), 0u);
+  EXPECT_EQ(CopyOf(state.memory(), 20, 40).bytes().size(), 0u);
   EXPECT_EQ(state.memory().StripeDigest(20, 40), Crc32c(std::span<const std::byte>()));
 }
 
