@@ -21,4 +21,12 @@ Listener::~Listener() {
   hub_->Stop();
 }
 
+uint64_t Listener::moved() const {
+  return hub_->moved();
+}
+
+void Listener::Ping(std::function<void()> answered) {
+  hub_->Post(std::move(answered));
+}
+
 }  // namespace muster::collectives

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,12 @@ class Listener {
 
   /// Best first: "unix:/path", "host:port".
   const std::vector<std::string>& addresses() const { return addresses_; }
+  /// How many chunks of sums, and answers to learners' fetches, have come from other members. By
+  /// any thread.
+  uint64_t moved() const;
+  /// Calls `answered` soon, on the listener's thread; later, or never, if that thread hangs. By any
+  /// thread.
+  void Ping(std::function<void()> answered);
 
  private:
   friend class Reducer;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/words/limits.h"
@@ -172,6 +173,7 @@ absl::Status ReducerState::Peer::OnPayload(const FrameHeader& header) {
   if (header.kind != FrameKind::kChunk) return absl::OkStatus();
   const Key key(header.step, header.bucket);
   state->sums_.at(key).work.Arrived(rank);
+  state->Moved();
   state->Work(key);
   return absl::OkStatus();
 }
@@ -180,8 +182,14 @@ absl::Status ReducerState::Peer::OnLent(const FrameHeader& header,
                                         std::span<const std::byte> payload) {
   const Key key(header.step, header.bucket);
   state->sums_.at(key).work.Arrived(rank, payload);
+  state->Moved();
   state->Work(key);
   return absl::OkStatus();
+}
+
+void ReducerState::Moved() {
+  hub_->CountMoved();
+  MUSTER_FAILPOINT("group.in-sum");
 }
 
 void ReducerState::Peer::OnEnded(std::string_view why) {

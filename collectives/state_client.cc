@@ -109,6 +109,7 @@ absl::StatusOr<std::optional<std::span<std::byte>>> StateClient::State::OnHeader
 
 absl::Status StateClient::State::OnPayload(const FrameHeader& header) {
   if (header.kind == FrameKind::kFetched) {
+    hub->CountMoved();
     AnswerFirst(absl::OkStatus());
     return absl::OkStatus();
   }

@@ -1,5 +1,6 @@
 #include "collectives/internal/streams.h"
 
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -32,6 +33,11 @@ void Prepare(net::Socket* socket) {
   }
   socket->set_option(asio::ip::tcp::no_delay(true), ignored);
   DetectVanishedPeer(socket->native_handle());
+  // A member that still computes reads nothing, so its window may be closed for as long as it
+  // likes. The kernel would take that for a peer that has vanished.
+  const int unlimited = 0;
+  ::setsockopt(socket->native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unlimited,
+               sizeof(unlimited));
 }
 
 net::RingStream::Spin SpinOf(const RingSharing& sharing) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +50,9 @@ class Hub {
   void Unregister(AttemptNumber attempt);
   boost::asio::io_context* io() { return &io_; }
   RingSharing* sharing() { return &sharing_; }
+  /// Something that was asked for, or is to be added, has come from another member.
+  void CountMoved() { moved_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t moved() const { return moved_.load(std::memory_order_relaxed); }  // by any thread
   const ListenerOptions& options() const { return options_; }
   bool is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
@@ -75,6 +80,7 @@ class Hub {
   std::set<std::shared_ptr<Guest>> greeting_;
   std::multimap<AttemptNumber, std::shared_ptr<Guest>> waiting_;  // for an attempt to begin
   std::set<std::shared_ptr<StateSession>> sessions_;
+  std::atomic<uint64_t> moved_{0};
   std::thread thread_;
 };
 

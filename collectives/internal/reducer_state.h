@@ -72,6 +72,8 @@ class ReducerState : public std::enable_shared_from_this<ReducerState>, public H
   /// Sends what can leave, and answers the sum if it is done.
   void Work(Key key);
   void OnSent(Key key);
+  /// A chunk has come.
+  void Moved();
 
   const ReducerOptions options_;
   const std::shared_ptr<Hub> hub_;

@@ -100,7 +100,7 @@ GroupExchangeReply Answers::For(const GroupProcess& process) const {
   return reply;
 }
 
-bool Answers::Awaits(const GroupProcess& member) const {
+bool Answers::AwaitsMember(const GroupProcess& member) const {
   switch (books_->ReportOf(member).phase) {
     case MemberPhase::kComputing:
       return work_->any();
@@ -114,6 +114,19 @@ bool Answers::Awaits(const GroupProcess& member) const {
     default:
       return false;
   }
+}
+
+bool Answers::AwaitsLearner(const Process& process) {
+  const MemberPhase phase = process.report.phase;
+  // kComputing: its trainer has not left the loop of a step that it has lost.
+  return phase == MemberPhase::kLearning || phase == MemberPhase::kApplying ||
+         phase == MemberPhase::kComputing;
+}
+
+bool Answers::Awaits(const GroupProcess& key, const Process& process) const {
+  if (process.report.stuck >= books_->options.stuck_after) return true;
+  if (process.standing == GroupStanding::kLearner) return AwaitsLearner(process);
+  return books_->IsMember(key) && AwaitsMember(key);
 }
 
 GroupCore::View Answers::Show() const {
@@ -139,7 +152,9 @@ GroupCore::View Answers::Show() const {
                                  .minibatch_us = process.report.minibatch_us,
                                  .waits = process.waits,
                                  .suspected = suspicions_->Suspects(key),
-                                 .awaited = rank.has_value() && Awaits(key)};
+                                 .awaited = Awaits(key, process),
+                                 .moved = process.report.moved,
+                                 .stuck = process.report.stuck};
     if (rank.has_value() && work_->any()) {
       shown.share = static_cast<uint32_t>(CountOf(work_->shares()[*rank]));
     }

@@ -50,8 +50,11 @@ class Answers {
   std::string WaitsOf(const Forming& forming) const;
   GroupMember MemberOf(const GroupProcess& process) const;
   StepWork WorkOf() const;
-  /// The others wait for what this member has to do.
-  bool Awaits(const GroupProcess& member) const;
+  /// The others wait for what this process has to do, or it hangs.
+  bool Awaits(const GroupProcess& key, const Process& process) const;
+  bool AwaitsMember(const GroupProcess& member) const;
+  /// It could get on by itself.
+  static bool AwaitsLearner(const Process& process);
 
   const GroupBooks* const books_;
   const StepInWork* const work_;

@@ -9,6 +9,7 @@
 #include "master/groups/forming.h"
 #include "master/groups/group_books.h"
 #include "master/groups/membership.h"
+#include "master/groups/stalls.h"
 #include "master/groups/step_work.h"
 #include "master/groups/suspicions.h"
 #include "master/groups/votes.h"
@@ -28,6 +29,7 @@ struct GroupCore::Parts {
   StepInWork work{&books};
   Captures captures;
   Suspicions suspicions{&books};
+  Stalls stalls{&books, &work};
   Membership membership;
   Votes votes{&books, &work, &suspicions};
   Forming forming;
@@ -98,7 +100,7 @@ void GroupCore::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
 void GroupCore::Advance(TimePoint now) {
   GroupBooks& books = parts_->books;
   if (books.data->Over()) return Close();
-  books.processes.EndEvictions(now);
+  books.processes.EndEvictions(books.options.stuck_after, now);
   for (const GroupProcess& silent : books.processes.TakeSilent(books.options.silence_limit, now)) {
     parts_->membership.NoteLoss(
         silent, fmt::format("it was silent for {} ms", books.options.silence_limit.count()));
@@ -134,6 +136,7 @@ void GroupCore::AdvanceStep(TimePoint now) {
   const Votes::Outcome outcome = parts_->votes.Count(&why);
   if (books.data->Over()) return;
   if (outcome == Votes::Outcome::kFailed) parts_->membership.Retry(why);
+  if (outcome == Votes::Outcome::kHappened) parts_->stalls.OnStep();
   parts_->suspicions.Take(now);
   if (std::optional<Suspicions::Verdict> verdict = parts_->suspicions.Judge(now)) {
     if (verdict->evicted.has_value()) {
@@ -143,9 +146,23 @@ void GroupCore::AdvanceStep(TimePoint now) {
     }
     parts_->membership.Without(verdict->out, verdict->why);
   }
+  if (!books.members.empty()) JudgeStall(now);
   if (!books.members.empty() && !parts_->work.any()) {
     parts_->membership.ChangeBetweenSteps(outcome == Votes::Outcome::kHappened, now);
   }
+}
+
+void GroupCore::JudgeStall(TimePoint now) {
+  const std::optional<Stalls::Verdict> verdict = parts_->stalls.Judge(now);
+  if (!verdict.has_value()) return;
+  GroupBooks& books = parts_->books;
+  for (const auto& [process, why] : verdict->out) {
+    books.processes.Find(process)->evicted_until = now + books.options.eviction;
+    books.data->Say("group-member-evicted", process.worker,
+                    fmt::format("{}, and {}", verdict->why, why));
+  }
+  if (verdict->out.empty()) books.data->Say("group-sums-stall", "", verdict->why);
+  parts_->membership.Without(verdict->out, verdict->why);
 }
 
 uint64_t GroupCore::NewsFor(const std::string& worker, uint64_t incarnation) const {

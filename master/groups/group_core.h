@@ -87,8 +87,11 @@ class GroupCore {
     std::string waits;
     /// Other members accuse it, and are asked who lives.
     bool suspected = false;
-    /// The group waits for its part: its minibatches, its vote, or a step that it applies.
+    /// The group waits for its part: its minibatches, its vote, a step that it applies, or, if it
+    /// is a learner, the state that others offer it. Also if its threads hang.
     bool awaited = false;
+    uint64_t moved = 0;
+    std::chrono::milliseconds stuck{0};
   };
   struct View {
     LineageNumber lineage;
@@ -112,6 +115,7 @@ class GroupCore {
   void Close();
   /// What is due for a step with members.
   void AdvanceStep(TimePoint now);
+  void JudgeStall(TimePoint now);
 
   std::unique_ptr<Parts> parts_;
 };

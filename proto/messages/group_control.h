@@ -113,6 +113,12 @@ struct GroupExchangeRequest {
   uint64_t minibatch_us = 0;
   /// It takes part in no step after the current one.
   bool leaving = false;
+  /// Counts what the process gets from others and adds: chunks, buckets, pieces of a state. It says
+  /// that the process gets on.
+  uint64_t moved = 0;
+  /// For how long a thread that serves the other members, or gives buckets to the sums, has not
+  /// answered the process itself; 0: it answers.
+  std::chrono::milliseconds stuck{0};
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -123,7 +129,7 @@ struct GroupExchangeRequest {
     f(10, "sum", s.sum), f(11, "failed", s.failed);
     f(12, "suspected", s.suspected, {.most = most::kMembers});
     f(13, "capture", s.capture), f(14, "minibatch_us", s.minibatch_us);
-    f(15, "leaving", s.leaving);
+    f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };

@@ -23,6 +23,7 @@ inline constexpr auto kMasterEventKinds = std::to_array<std::string_view>({
     "group-member-refused",
     "group-rolled-back",
     "group-sums-differ",
+    "group-sums-stall",
     "group-told",
     "group-untold",
     "job-ended",

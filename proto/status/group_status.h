@@ -23,6 +23,8 @@ struct GroupProcessStatus {
   std::string waits;
   bool suspected = false;
   bool awaited = false;
+  uint64_t moved = 0;
+  uint64_t stuck_ms = 0;
   static void Fields(auto& f, auto& p) {
     f(1, "worker", p.worker, {"The node"});
     f(2, "standing", p.standing,
@@ -43,7 +45,11 @@ struct GroupProcessStatus {
     f(8, "waits", p.waits, {"Why it is no member; empty: it is one, or nothing is known"});
     f(9, "suspected", p.suspected, {"Another member cannot reach it, and the others are asked"});
     f(10, "awaited", p.awaited,
-      {"The group waits for its part: its minibatches, its vote, or a step that it applies"});
+      {"The group waits for its part: its minibatches, its vote, or a step that it applies; or it "
+       "has not learned yet; or it hangs"});
+    f(11, "moved", p.moved, {"What it has got from others: chunks, buckets, pieces of a state"});
+    f(12, "stuck_ms", p.stuck_ms,
+      {"For how long its thread for sums has not answered; 0: it answers"});
   }
 };
 

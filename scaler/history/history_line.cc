@@ -98,9 +98,12 @@ Json ToJson(NodeRole role, const NodeSample& sample, const WallClock& clock) {
        {totals.computing, totals.waiting_shards, totals.waiting_pulls, totals.waiting_pushes}) {
     json.push_back(time.count());
   }
-  if (totals.awaited_step > 0) {
+  if (totals.group_part != GroupPart::kNone) {
     json.push_back(totals.awaited_step);
     json.push_back(totals.peers_waiting);
+    json.push_back(totals.group_part);
+    json.push_back(totals.group_moved);
+    json.push_back(totals.group_stuck.count());
   }
   return json;
 }
@@ -134,6 +137,11 @@ NodeSample ToSample(NodeRole role, const Json& json) {
                      .shards_held = WholeNumber<uint32_t>(json.at(10)),
                      .awaited_step = json.size() > 16 ? WholeNumber<uint64_t>(json.at(15)) : 0,
                      .peers_waiting = json.size() > 16 ? WholeNumber<uint32_t>(json.at(16)) : 0};
+    if (json.size() > 19) {
+      sample.worker.group_part = Number(json.at(17), GroupPart::kJoin);
+      sample.worker.group_moved = WholeNumber<uint64_t>(json.at(18));
+      sample.worker.group_stuck = std::chrono::milliseconds(WholeNumber<uint32_t>(json.at(19)));
+    }
   }
   return sample;
 }

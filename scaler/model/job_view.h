@@ -17,6 +17,14 @@
 /// history can fill in as well. No policy sees anything else.
 namespace muster::scaler {
 
+/// What a synchronous group awaits from a worker.
+enum class GroupPart : uint8_t {
+  kNone,   // nothing, or there is no group
+  kStep,   // its part of a step
+  kLearn,  // that it gets the state, which others offer it
+  kJoin,   // its first call: it runs, and has not joined the group
+};
+
 /// Running totals of one life of a worker's process.
 struct WorkerTotals {
   uint64_t records = 0;      // trained
@@ -26,9 +34,12 @@ struct WorkerTotals {
   std::chrono::microseconds waiting_pulls{0};
   std::chrono::microseconds waiting_pushes{0};
   uint32_t shards_held = 0;  // now: leases; 0 = it has no work
-  /// Now: the step whose part the synchronous group awaits from it; 0 = none.
+  /// Now: the step that its group awaits from it, or that it is to learn next; 0 = none.
   uint64_t awaited_step = 0;
-  uint32_t peers_waiting = 0;  // members that have done their part of it
+  uint32_t peers_waiting = 0;                // members that have done their part of it
+  GroupPart group_part = GroupPart::kNone;   // now
+  uint64_t group_moved = 0;                  // what it has got from other members
+  std::chrono::milliseconds group_stuck{0};  // now: for how long its threads have not answered
 };
 
 /// Running totals of one life of a server's process.

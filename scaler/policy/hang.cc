@@ -27,6 +27,8 @@ constexpr uint64_t kGrowth = uint64_t{1} << 20;
 constexpr uint32_t kDoublingsMax = 6;
 /// Named in the evidence.
 constexpr size_t kStarvedNamed = 5;
+/// A thread that does not answer for so long is named.
+constexpr std::chrono::seconds kStuck{2};
 
 bool ServersServe(const JobView& view) {
   return std::all_of(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
@@ -48,6 +50,16 @@ WorkerTotals Newest(const NodeView& node) {
   return node.samples.empty() ? WorkerTotals() : node.samples.back().worker;
 }
 
+GroupPart PartOf(const NodeView& node) {
+  return node.role == NodeRole::kWorker ? Newest(node).group_part : GroupPart::kNone;
+}
+
+/// A member of a group is there only when it has joined.
+bool Starts(const NodeView& node) {
+  return node.state == NodeState::kStarting ||
+         (node.state == NodeState::kRunning && PartOf(node) == GroupPart::kJoin);
+}
+
 /// Over the last minute, or as much of it as there is.
 double CpusNow(const JobView& view, const NodeView& node) {
   const std::optional<Span> span = SpanSince(node, view.now - kCpuWindow, std::chrono::seconds(5));
@@ -65,7 +77,7 @@ std::vector<Proposal> HangPolicy::Step(const JobView& view) {
   std::vector<Proposal> proposals;
   for (const NodeView& node : view.nodes) {
     std::optional<Proposal> proposal;
-    if (node.state == NodeState::kStarting) {
+    if (Starts(node)) {
       proposal = JudgeStart(view, node);
     } else if (&node == suspect) {
       proposal = JudgeServer(view, node, starved);
@@ -100,7 +112,7 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
   const bool worker = node.role == NodeRole::kWorker;
   const WorkerTotals totals = Newest(node);
   const bool has_work = !worker || totals.shards_held > 0 || totals.awaited_step > 0;
-  const Phase phase = node.state == NodeState::kStarting              ? Phase::kStarting
+  const Phase phase = Starts(node)                                    ? Phase::kStarting
                       : node.state == NodeState::kRunning && has_work ? Phase::kWorking
                                                                       : Phase::kIdle;
   const bool new_life = state->start != node.start;
@@ -112,10 +124,12 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
               .slow_starts = state->slow_starts,
               .restarted_at = state->restarted_at};
   }
-  if (node.state == NodeState::kRunning) state->slow_starts = 0;
+  if (phase != Phase::kStarting && node.state == NodeState::kRunning) state->slow_starts = 0;
   const bool progresses = Progresses(node, state);
   if (progresses && !new_life) state->progress_at = view.now;
-  if (progresses && !new_life && worker && node.state != NodeState::kStarting) {
+  // What a learner gets says nothing of minibatches.
+  const bool trains = worker && !Starts(node) && totals.group_part != GroupPart::kLearn;
+  if (progresses && !new_life && trains) {
     state->longest = std::max(state->longest, state->silence + passed);
     state->minibatch_at = view.now;
     went_on_at_ = view.now;
@@ -132,7 +146,7 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
 bool HangPolicy::Progresses(const NodeView& node, Node* state) const {
   if (node.samples.empty()) return false;
   const NodeSample& newest = node.samples.back();
-  if (node.state == NodeState::kStarting) {
+  if (Starts(node)) {
     const bool restores = newest.server.partitions_serving != state->progress;
     const bool grows = newest.memory_bytes >= state->memory_high + kGrowth;
     state->progress = newest.server.partitions_serving;
@@ -146,7 +160,9 @@ bool HangPolicy::Progresses(const NodeView& node, Node* state) const {
   const WorkerTotals& totals = newest.worker;
   const bool finished = std::exchange(state->progress, totals.minibatches) != totals.minibatches;
   // A member may have no minibatch in a step. That the group awaits it no more is no progress yet.
+  const uint64_t moved = std::exchange(state->moved, totals.group_moved);
   if (totals.awaited_step == 0) return finished;
+  if (totals.group_part == GroupPart::kLearn && moved != totals.group_moved) return true;
   const uint64_t before = std::exchange(state->step, totals.awaited_step);
   return finished || (before > 0 && before != totals.awaited_step);
 }
@@ -206,7 +222,9 @@ std::optional<Proposal> HangPolicy::JudgeStart(const JobView& view, const NodeVi
       {"time allowed", Seconds(allowed), "s"},
       {"memory", static_cast<double>(state.memory_high), "bytes"},
       {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
-  std::string what = "runs, and the master has heard nothing of it";
+  std::string what = PartOf(node) == GroupPart::kJoin
+                         ? "runs, and has not joined the group: it has not called NextStep"
+                         : "runs, and the master has heard nothing of it";
   if (node.role == NodeRole::kServer) {
     evidence.push_back(
         {"partitions that serve", static_cast<double>(state.progress), "partitions"});
@@ -250,7 +268,19 @@ std::optional<Proposal> HangPolicy::JudgeWorker(const JobView& view, const NodeV
       {"longest between two minibatches", Seconds(state.longest), "s"},
       {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
   std::string what = "holds work";
-  if (totals.awaited_step > 0) {
+  if (totals.group_part == GroupPart::kLearn) {
+    evidence.push_back({"step", static_cast<double>(totals.awaited_step), "steps"});
+    return Answer(
+        view, node,
+        fmt::format("is to learn the state of the group, and has got nothing for {:.0f} s",
+                    Seconds(state.silence)),
+        std::move(evidence));
+  }
+  if (totals.group_stuck >= kStuck) {
+    evidence.push_back({"time without an answer", Seconds(totals.group_stuck), "s"});
+    what = fmt::format("adds step {} with its group while its thread for sums does not answer,",
+                       totals.awaited_step);
+  } else if (totals.awaited_step > 0) {
     evidence.push_back({"step", static_cast<double>(totals.awaited_step), "steps"});
     evidence.push_back(
         {"members that wait for it", static_cast<double>(totals.peers_waiting), "members"});

@@ -19,7 +19,9 @@ namespace muster::scaler {
 ///   while a server is away or restores, no worker's time counts, and where all of them stand still
 ///   and none computes, the time is longer.
 /// - A member of a synchronous group whose part of a step the group awaits. The others wait for it,
-///   so their standing still is no excuse, and they are never hung themselves.
+///   so their standing still is no excuse, and they are never hung themselves. Also one whose
+///   thread for sums does not answer, a process that gets nothing of the state that the group
+///   offers it, and one that runs and has not joined the group.
 /// - A server that answers nothing while workers wait for rows or acknowledgements and none makes
 ///   progress. Where several are silent, it is the one that burns CPU, or else the one that fell
 ///   silent first; the next one's turn comes when that did not help, and then the workers'.
@@ -44,6 +46,7 @@ class HangPolicy final : public Policy {
     Phase phase = Phase::kIdle;
     uint64_t progress = 0;     // minibatches, requests, or partitions restored
     uint64_t step = 0;         // of its group, that awaits it
+    uint64_t moved = 0;        // to it, by other members
     uint64_t memory_high = 0;  // while it starts: what grows does something
     TimePoint progress_at;
     std::optional<TimePoint> minibatch_at;  // of a worker: the newest one of this life

@@ -1,6 +1,8 @@
 #include "scaler/sensor/master_digest.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace muster::scaler {
 namespace {
@@ -50,17 +52,32 @@ MasterNode ToMasterNode(const NodeStatus& node) {
   return seen;
 }
 
-/// Which members a synchronous group awaits. The others only wait for them, whatever they hold.
-void AddGroup(const GroupStatus& group, MasterDigest* digest) {
+/// Which workers a synchronous group awaits. The others only wait for them, whatever they hold.
+void AddGroup(const JobStatus& status, MasterDigest* digest) {
+  const GroupStatus& group = *status.group;
   uint32_t waiting = 0;
   for (const GroupProcessStatus& process : group.processes) {
     if (process.standing == GroupStanding::kMember && !process.awaited) ++waiting;
   }
+  std::set<std::string> known;
   for (const GroupProcessStatus& process : group.processes) {
+    known.insert(process.worker);
     const auto node = digest->nodes.find(process.worker);
-    if (!process.awaited || node == digest->nodes.end()) continue;
-    node->second.worker.awaited_step = process.step.value_or(group.step) + 1;
-    node->second.worker.peers_waiting = waiting;
+    if (node == digest->nodes.end()) continue;
+    WorkerTotals& worker = node->second.worker;
+    worker.group_moved = process.moved;
+    worker.group_stuck = std::chrono::milliseconds(process.stuck_ms);
+    if (!process.awaited) continue;
+    const bool learns = process.standing == GroupStanding::kLearner;
+    worker.group_part = learns ? GroupPart::kLearn : GroupPart::kStep;
+    worker.awaited_step = process.step.value_or(learns ? 0 : group.step) + 1;
+    if (!learns) worker.peers_waiting = waiting;
+  }
+  for (const NodeStatus& node : status.nodes) {
+    const bool runs = node.role == "worker" && node.state == NodeState::kRunning;
+    if (runs && !known.contains(node.name)) {
+      digest->nodes.at(node.name).worker.group_part = GroupPart::kJoin;
+    }
   }
 }
 
@@ -117,7 +134,7 @@ MasterDigest Digest(const JobStatus& status, TimePoint asked_at) {
   for (const DatasetStatus& dataset : status.datasets) AddDataset(dataset, &digest, &backlog);
   if (backlog.topic && backlog.known) digest.backlog = backlog.records;
   for (const NodeStatus& node : status.nodes) digest.nodes[node.name] = ToMasterNode(node);
-  if (status.group.has_value()) AddGroup(*status.group, &digest);
+  if (status.group.has_value()) AddGroup(status, &digest);
   return digest;
 }
 

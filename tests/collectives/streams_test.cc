@@ -1,6 +1,11 @@
 #include "collectives/internal/streams.h"
 
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 
 namespace muster::collectives::internal {
 namespace {
@@ -14,6 +19,19 @@ TEST(StreamsTest, AFrameIsAHeaderAndItsMessage) {
           .value();
   EXPECT_EQ(header, (FrameHeader{.kind = FrameKind::kHello, .payload_bytes = 4}));
   EXPECT_EQ(frame.substr(kFrameHeaderBytes), "text");
+}
+
+TEST(StreamsTest, AMemberMayLeaveAWindowClosedForAsLongAsItLikes) {
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::socket socket(io, boost::asio::ip::tcp::v4());
+  const int fd = socket.native_handle();
+  const auto stream = PlainStream(net::Socket(std::move(socket)));
+  int alive = 0, timeout_ms = -1;
+  socklen_t size = sizeof(alive);
+  ::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &alive, &size);
+  ::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, &size);
+  EXPECT_NE(alive, 0) << "a peer that vanishes while the connection is idle is noticed";
+  EXPECT_EQ(timeout_ms, 0) << "the kernel counts the time of a closed window, too";
 }
 
 }  // namespace

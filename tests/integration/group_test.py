@@ -35,7 +35,7 @@ class GroupJob(counter_job.CounterJob):
         self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}} | (spec or {})
         self.ps = {"replicas": 0}
         self.worker = {"replicas": members}
-        self.command = ["sh", "-c", 'exec "$0" "$@" --hang-while "hang-$MUSTER_NODE"', self.trainer]
+        self.command = ["sh", "-c", 'exec "$0" "$@" --hang-while "hang-$MUSTER_NODE" --stay-away-while "away-$MUSTER_NODE"', self.trainer]
         self.command += ["--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW), "--output",
                          self.path("weights"), "--fail-every", str(fail_every), "--algorithm", algorithm, "--initial", str(initial)]
         self.command += backend
@@ -46,6 +46,10 @@ class GroupJob(counter_job.CounterJob):
             text = file.read()
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(text.replace(", minibatchesPerShard: 4", ""))
+
+    def touch(self, name):
+        with open(self.path(name), "w", encoding="ascii"):
+            pass
 
     def weights(self):
         """{worker: (bytes of the weights, updates)}."""
@@ -72,6 +76,21 @@ class GroupJob(counter_job.CounterJob):
                               capture_output=True, check=False, timeout=60).stdout
         events = [json.loads(line)["event"] for line in said.splitlines()]
         return [event for event in events if event and event["policy"] == policy and event["kind"] == "decision"]
+
+    def wait_decisions(self, run, policy, *actions):
+        """The policy's decisions when it has made these."""
+        seen = []
+        while set(actions) - {event["action"] for event in seen}:
+            if run.poll() is not None:
+                raise AssertionError(f"the run ended\n{self.said()}")
+            time.sleep(0.1)
+            seen = self.decisions(policy)
+        return seen
+
+    def group_processes(self):
+        """What the status says of each process of the group, by name."""
+        group = (self.status() or {}).get("group") or {"processes": []}
+        return {process["worker"]: process for process in group["processes"]}
 
     def pids(self, role):
         """{node: pid} of the role's processes; empty while the master cannot be asked."""
@@ -217,28 +236,63 @@ class GroupTest(unittest.TestCase):
 
         self.assertEqual(train(11, drain, check=check, slow_us=100000), train(11))
 
-    def test_a_hanging_member_is_started_again_and_the_others_are_left_alone(self):
-        victim = "worker-1"
 
+class HangTest(unittest.TestCase):
+    """A process that hangs is found, wherever it does, and it alone is started again."""
+    SPEC = {"scaler": {"hang": {"timeout": "10s", "firstTimeout": "10s"}}}
+
+    def hangs(self, seed, hang, victim, because, **more):
+        """`hang(job, run)` lets a process hang; `victim(job)` is its name once it is known. `because`: a pattern of the reason."""
+        def disturb(job, run):
+            hang(job, run)
+            while (name := victim(job)) is None:
+                self.assertIsNone(run.poll(), job.said())
+            job.wait_decisions(run, "hang", "dump-stacks")
+            # The next process of it is well.
+            for path in glob.glob(job.path("hang-*")) + glob.glob(job.path("away-*")):
+                os.remove(path)
+            seen = job.wait_decisions(run, "hang", "restart")
+            self.assertEqual({event["target"] for event in seen}, {name})
+            self.assertRegex(seen[0]["because"], f"{name} {because}")
+
+        # Slow enough that those who go on do not reach the end before.
+        self.assertEqual(train(seed, disturb, slow_us=200000, spec=self.SPEC, **more), train(seed))
+
+    def test_hang_in_the_loop(self):
         def hang(job, run):
             job.wait_progress(run, 0.05)
-            path = job.path("hang-" + victim)
-            with open(path, "w", encoding="ascii"):
-                pass
-            seen = []
-            for action in ("dump-stacks", "restart"):
-                while action not in [event["action"] for event in seen]:
-                    self.assertIsNone(run.poll(), job.said())
-                    time.sleep(0.1)
-                    seen = job.decisions("hang")
-                # The next process of it is well.
-                if os.path.exists(path):
-                    os.remove(path)
-            self.assertEqual({event["target"] for event in seen}, {victim})
-            self.assertRegex(seen[0]["because"], r"worker-1 owes the group its part of step \d+ and has finished no minibatch")
+            job.touch("hang-worker-1")
 
-        spec = {"scaler": {"hang": {"timeout": "10s", "firstTimeout": "10s"}}}
-        self.assertEqual(train(10, hang, slow_us=20000, spec=spec), train(10))
+        self.hangs(10, hang, lambda _: "worker-1", r"owes the group its part of step \d+ and has finished no minibatch")
+
+    def test_hang_before_it_joins(self):
+        self.hangs(15, lambda *_: None, lambda _: "worker-2", "runs, and has not joined the group: it has not called NextStep",
+                   prepare=lambda job: job.touch("away-worker-2"))
+
+    def arm(self, **actions):
+        """Each acts in one process."""
+        def prepare(job):
+            os.mkdir(job.path("acted"))
+            job.worker["env"] = {"MUSTER_FAILPOINTS": ";".join(f"group.{name.replace('_', '-')}={action}" for name, action in actions.items()),
+                                 "MUSTER_FAILPOINTS_ONCE": job.path("acted")}
+        return prepare
+
+    def test_hang_in_a_sum(self):
+        """All add, and nobody gets on. The thread of one does not answer."""
+        def victim(job):
+            stuck = [name for name, process in job.group_processes().items() if process["stuck_ms"] > 4000]
+            return stuck[0] if stuck else None
+
+        self.hangs(16, lambda *_: None, victim, r"adds step \d+ with its group while its thread for sums does not answer",
+                   prepare=self.arm(in_sum="delay:600000ms@8"))
+
+    def test_hang_of_a_learner(self):
+        def kill(job, run):
+            job.wait_progress(run, 0.05)
+            processes.send(job.pids("worker")["worker-1"], signal.SIGKILL)
+
+        self.hangs(17, kill, lambda _: "worker-1", "is to learn the state of the group, and has got nothing",
+                   prepare=self.arm(before_copy="delay:600000ms"))
 
 
 class LocalStepsTest(unittest.TestCase):

@@ -27,8 +27,9 @@ constexpr size_t kWeights = 257;
 struct Options {
   uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
   std::string slow_while;
-  std::string hang_while;  // a minibatch that begins while this file exists does not end
-  std::string output;      // the weights are written to OUTPUT-WORKER.bin
+  std::string hang_while;       // a minibatch that begins while this file exists does not end
+  std::string stay_away_while;  // a process that begins while this file exists calls no NextStep
+  std::string output;           // the weights are written to OUTPUT-WORKER.bin
   float initial = 0.5F;
   /// Every such minibatch of the process fails its step: by Fail, by NaN, by leaving the loop, in
   /// turn. 0: none.
@@ -88,6 +89,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--slow-us") options.slow_us = std::stoull(value);
     if (name == "--slow-while") options.slow_while = value;
     if (name == "--hang-while") options.hang_while = value;
+    if (name == "--stay-away-while") options.stay_away_while = value;
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
@@ -148,6 +150,9 @@ int Train(const Options& options) {
     bucket = group->AddBucket("gradients", kWeights);
   }
   group->AddState("updates", std::span<int64_t>(updates));
+  if (!options.stay_away_while.empty() && std::filesystem::exists(options.stay_away_while)) {
+    muster::SleepFor(std::chrono::hours(1));
+  }
   std::vector<float> gradient(kWeights);
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {

@@ -319,6 +319,8 @@ MemberPhase MemberCore::phase() const {
   if (member && view_.work.has_value() && !failed_.has_value()) {
     return run_.complete() ? MemberPhase::kReducing : MemberPhase::kComputing;
   }
+  // It cannot learn before its trainer has left the loop.
+  if (!member && inside_ == Inside::kComputing) return MemberPhase::kComputing;
   bool learns = transfer_.has_value() || fetched_ || NeedsCopy() || NeedsSum();
   return learns ? MemberPhase::kLearning : MemberPhase::kIdle;
 }

@@ -277,6 +277,8 @@ absl::Status GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches
       MUSTER_ASSIGN_OR_RETURN(const std::string stored,
                               LoadStripe(store_.get(), stripe.object, stripe.bytes));
       memory_.Fill(i, count, std::as_bytes(std::span(stored)));
+      MutexLock lock(&mutex_);
+      ++moved_;
       continue;
     }
     std::unique_ptr<collectives::StateClient>& client =

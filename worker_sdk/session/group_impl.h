@@ -27,6 +27,7 @@
 #include "worker_sdk/groups/group_tensors.h"
 #include "worker_sdk/groups/member_core.h"
 #include "worker_sdk/groups/step_sums.h"
+#include "worker_sdk/groups/thread_watch.h"
 #include "worker_sdk/session/group_memory.h"
 #include "worker_sdk/session/session_impl.h"
 #include "worker_sdk/session/summed_step.h"
@@ -126,6 +127,8 @@ class GroupImpl final : private collectives::StateProvider {
   void RunExchanges(CondVar* due);
   bool CallDue(TimePoint now) const MUSTER_REQUIRES(mutex_);
   void WakeExchange() MUSTER_REQUIRES(mutex_);
+  /// Whether the process gets on, for the master. Asks the threads again.
+  void Watch(TimePoint now, GroupExchangeRequest* request) MUSTER_REQUIRES(mutex_);
   void OnExchanged(absl::StatusOr<GroupExchangeReply> reply);
   void RunSums();
   bool SumsDue() const MUSTER_REQUIRES(mutex_);
@@ -190,6 +193,10 @@ class GroupImpl final : private collectives::StateProvider {
   std::optional<sdk::MemberCore> core_ MUSTER_GUARDED_BY(mutex_);
   std::optional<sdk::GradientSums> gradients_ MUSTER_GUARDED_BY(mutex_);
   GroupMemory memory_;
+  sdk::ThreadWatch listener_watch_ MUSTER_GUARDED_BY(mutex_);
+  sdk::ThreadWatch sums_watch_ MUSTER_GUARDED_BY(mutex_);
+  /// Buckets that were added, and pieces of a state that were read from the store.
+  uint64_t moved_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<collectives::Listener> listener_;
 
   // Exchanges.

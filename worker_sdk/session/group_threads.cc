@@ -83,6 +83,7 @@ void GroupImpl::RunExchanges(CondVar* due) {
         continue;
       }
       request = core_->Request();
+      Watch(now, &request);
       ++calls_;
       timeout = std::max(timeout, 4 * core_->view().heartbeat_interval);
     }
@@ -91,6 +92,18 @@ void GroupImpl::RunExchanges(CondVar* due) {
     if (request.sum.has_value()) MUSTER_FAILPOINT("group.after-vote");
     OnExchanged(std::move(reply));
   }
+}
+
+void GroupImpl::Watch(TimePoint now, GroupExchangeRequest* request) {
+  request->moved = moved_ + listener_->moved();
+  request->stuck = std::max(listener_watch_.SilentFor(now), sums_watch_.SilentFor(now));
+  if (const std::optional<uint64_t> question = listener_watch_.Ask(now)) {
+    listener_->Ping([this, question] {
+      MutexLock lock(&mutex_);
+      listener_watch_.Answered(*question);
+    });
+  }
+  sums_watch_.Ask(now);
 }
 
 void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
@@ -121,9 +134,11 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
 
 void GroupImpl::RunSums() {
   uint64_t seen = 0;
-  while (AwaitNews(&sums_due_, &seen)) {
+  while (AwaitNews(&sums_due_, &seen, clock_.Now() + kLookAgain)) {
     while (FollowRing() || GiveBuckets() || FinishSums()) {
     }
+    MutexLock lock(&mutex_);
+    sums_watch_.Answered();
   }
   reducer_.reset();
 }
@@ -226,6 +241,7 @@ void GroupImpl::OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucke
   --pending_;
   // Nothing is wrong with the data: this process cannot add any more, but the next one may.
   if (!status.ok() && !absl::IsAborted(status)) FailLocked(status);
+  if (status.ok()) ++moved_;
   if (status.ok() && sums == sums_) {
     digest_ = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
   }

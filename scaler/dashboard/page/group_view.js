@@ -3,14 +3,23 @@
 import { byId, element, fillFigures, reconcile, setText, show } from "./dom.js";
 import { count, plural, seconds } from "./format.js";
 
+/** A thread that does not answer for so long hangs. */
+const kStuckMs = 2000;
+
 function known(value, text) {
   return value === null || value === undefined ? "–" : text(value);
+}
+
+/** The phase, and whether the process hangs, or the others wait for it. */
+export function phaseOf({ phase, awaited, stuck_ms: stuck }) {
+  if (stuck >= kStuckMs) return `${phase}, does not answer for ${seconds(stuck / 1000)}`;
+  return awaited ? `${phase}, awaited` : phase;
 }
 
 /** What the columns after the worker's name say; `whole`: minibatches of the step in work. */
 const kColumns = [
   ["Standing", (process) => (process.suspected ? `${process.standing}, suspected` : process.standing)],
-  ["Phase", (process) => process.phase],
+  ["Phase", phaseOf],
   ["Share", (process, whole) => (process.rank === null || whole === 0 ? "–" : `${count(process.share_minibatches)} of ${count(whole)}`)],
   ["A minibatch", (process) => known(process.minibatch_us, (us) => seconds(us / 1e6))],
   ["Step", (process) => known(process.step, count)],

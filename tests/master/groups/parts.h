@@ -10,6 +10,7 @@
 #include "master/groups/forming.h"
 #include "master/groups/group_books.h"
 #include "master/groups/membership.h"
+#include "master/groups/stalls.h"
 #include "master/groups/step_work.h"
 #include "master/groups/suspicions.h"
 #include "master/groups/votes.h"
@@ -84,6 +85,7 @@ class GroupParts {
   StepInWork work{&books};
   Captures captures;
   Suspicions suspicions{&books};
+  Stalls stalls{&books, &work};
   Membership membership;
   Votes votes{&books, &work, &suspicions};
   Forming forming;

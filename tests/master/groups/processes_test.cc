@@ -71,9 +71,9 @@ TEST(ProcessesTest, AnEvictionEnds) {
   Process& process = *processes.Find({"worker-0", 5});
   process.introduction.emplace();
   process.evicted_until = TimePoint(milliseconds(10));
-  processes.EndEvictions(TimePoint(milliseconds(9)));
+  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(9)));
   EXPECT_FALSE(process.usable());
-  processes.EndEvictions(TimePoint(milliseconds(10)));
+  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
   EXPECT_TRUE(process.usable());
 }
 

@@ -60,6 +60,16 @@ class ModulesTest(DashboardCase):
             with self.subTest(group=group, processes=processes):
                 self.assertEqual(self.call("group_view.js", waits, group, processes), expected)
 
+    def test_the_phase_of_a_member_says_if_others_wait_for_it(self):
+        phase = "return m.phaseOf(args[0]);"
+        for process, text in (
+            ({"phase": "voted", "awaited": False, "stuck_ms": 0}, "voted"),
+            ({"phase": "computing", "awaited": True, "stuck_ms": 1999}, "computing, awaited"),
+            ({"phase": "reducing", "awaited": True, "stuck_ms": 12000}, "reducing, does not answer for 12 s"),
+        ):
+            with self.subTest(process=process):
+                self.assertEqual(self.call("group_view.js", phase, process), text)
+
     def test_rows_of_a_topic_are_those_that_lag_most(self):
         rows = "return m.rowsOf(args[0].map(([partition, lag]) => ({ partition, lag, lost: 0 })), args[1]).map((row) => row.partition);"
         for partitions, most, expected in (

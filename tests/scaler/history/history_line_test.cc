@@ -119,7 +119,9 @@ TEST(HistoryLineTest, TheStepThatAGroupAwaits) {
                                                 .minibatch_us = std::nullopt,
                                                 .step = 6,
                                                 .waits = "",
-                                                .awaited = true},
+                                                .awaited = true,
+                                                .moved = 70,
+                                                .stuck_ms = 300},
                                                {.worker = "worker-1",
                                                 .standing = GroupStanding::kMember,
                                                 .rank = 1,
@@ -134,6 +136,9 @@ TEST(HistoryLineTest, TheStepThatAGroupAwaits) {
     const bool awaited = node.name == "worker-0";
     EXPECT_EQ(node.sample->worker.awaited_step, awaited ? 7u : 0u) << node.name;
     EXPECT_EQ(node.sample->worker.peers_waiting, awaited ? 1u : 0u) << node.name;
+    EXPECT_EQ(node.sample->worker.group_part, awaited ? GroupPart::kStep : GroupPart::kNone);
+    EXPECT_EQ(node.sample->worker.group_moved, awaited ? 70u : 0u);
+    EXPECT_EQ(node.sample->worker.group_stuck, std::chrono::milliseconds(awaited ? 300 : 0));
   }
 }
 

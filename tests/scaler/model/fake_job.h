@@ -31,6 +31,9 @@ struct Load {
   uint32_t shards_held = 2;
   uint64_t awaited_step = 0;
   uint32_t peers_waiting = 0;
+  GroupPart group_part = GroupPart::kNone;
+  double group_moves = 0;
+  std::chrono::milliseconds group_stuck{0};
   // servers
   double requests = 200;
   double service_us = 100;
@@ -170,6 +173,7 @@ class FakeJob {
 
  private:
   struct Totals {
+    double group_moved = 0;
     double cpu = 0, throttled = 0, records = 0, minibatches = 0, computing = 0, waiting_shards = 0,
            waiting_pulls = 0, waiting_pushes = 0, requests = 0, serving = 0, round_trip = 0,
            bytes = 0;
@@ -190,6 +194,7 @@ class FakeJob {
                       .memory_pressure_percent = load.memory_pressure,
                       .cpu_pressure_percent = load.cpu_pressure};
     if (node->role == NodeRole::kWorker) {
+      totals->group_moved += load.group_moves;
       totals->minibatches += load.minibatches;
       totals->records += load.minibatches * load.records_each;
       totals->computing += load.minibatches * load.computing_us / 1e6;
@@ -205,7 +210,10 @@ class FakeJob {
                        .waiting_pushes = Micros(totals->waiting_pushes),
                        .shards_held = load.shards_held,
                        .awaited_step = load.awaited_step,
-                       .peers_waiting = load.peers_waiting};
+                       .peers_waiting = load.peers_waiting,
+                       .group_part = load.group_part,
+                       .group_moved = static_cast<uint64_t>(totals->group_moved),
+                       .group_stuck = load.group_stuck};
     } else {
       totals->requests += load.requests;
       totals->serving += load.requests * load.service_us / 1e6;

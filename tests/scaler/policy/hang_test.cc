@@ -415,6 +415,44 @@ TEST_F(HangTest, TheMemberThatTheGroupAwaitsHangsAndNotThoseWhoWait) {
   EXPECT_EQ(proposals_[0].target, "worker-1");
 }
 
+TEST_F(HangTest, AMemberWhoseThreadForSumsDoesNotAnswerHangs) {
+  job_.Run(&policy_, 60);
+  Await(&job_, "worker-1", "worker-0", 12);
+  job_.loads["worker-1"].group_stuck = std::chrono::seconds(30);
+  EXPECT_EQ(Act(1'000, &proposals_), 60);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+  EXPECT_THAT(proposals_[0].because, HasSubstr("adds step 12 with its group"));
+  EXPECT_EQ(Figure(proposals_[0], "time without an answer"), 30);
+}
+
+TEST_F(HangTest, ALearnerThatGetsNothingHangs) {
+  job_.Run(&policy_, 60);
+  job_.loads["worker-1"] = {.minibatches = 0, .shards_held = 0, .awaited_step = 1};
+  job_.loads["worker-1"].group_part = GroupPart::kLearn;
+  job_.loads["worker-1"].group_moves = 3;
+  EXPECT_EQ(Act(1'000, &proposals_), 0) << "a large state takes its time";
+  job_.loads["worker-1"].group_moves = 0;
+  EXPECT_EQ(Act(1'000, &proposals_), 60);
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+  EXPECT_THAT(proposals_[0].because, HasSubstr("is to learn the state of the group, and has got "
+                                               "nothing for 60 s"));
+}
+
+TEST_F(HangTest, AProcessThatDoesNotJoinItsGroupHangs) {
+  job_.loads["worker-1"] = {.minibatches = 0, .shards_held = 0};
+  job_.loads["worker-1"].group_part = GroupPart::kJoin;
+  EXPECT_NEAR(Act(1'000, &proposals_), 300, 3) << "it may load its model first";
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
+  EXPECT_EQ(proposals_[0].target, "worker-1");
+  EXPECT_THAT(proposals_[0].because, HasSubstr("has not joined the group"));
+  EXPECT_EQ(Act(100, &proposals_), 5);
+  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kRestart));
+  EXPECT_NEAR(Act(2'000, &proposals_), 600, 3) << "the next start may take twice as long";
+  job_.loads["worker-1"] = {};
+  EXPECT_EQ(Act(1'000, &proposals_), 0);
+}
+
 TEST_F(HangTest, AMemberWithoutMinibatchesGetsOnByItsSteps) {
   job_.Run(&policy_, 60);
   Await(&job_, "worker-1", "worker-0", 1);

@@ -48,31 +48,6 @@ TEST(JobSensorTest, JoinsReadingsAndTotals) {
   EXPECT_EQ(server.samples.back().server.peer_round_trip, microseconds(50'000));
 }
 
-TEST(JobSensorTest, WhichMemberTheGroupAwaitsAndHowManyWait) {
-  SensedJob job;
-  const auto process = [](const char* worker, bool awaited) {
-    return GroupProcessStatus{.worker = worker,
-                              .standing = GroupStanding::kMember,
-                              .rank = std::nullopt,
-                              .minibatch_us = std::nullopt,
-                              .step = 41,
-                              .waits = "",
-                              .awaited = awaited};
-  };
-  job.status.group =
-      GroupStatus{.step = 41,
-                  .step_in_work = 42,
-                  .waits = "",
-                  .processes = {process("worker-0", false), process("worker-1", true),
-                                process("worker-7", true)}};
-  const JobView& view = job.Second();
-  EXPECT_EQ(NodeIn(view, "worker-1").samples.back().worker.awaited_step, 42u);
-  EXPECT_EQ(NodeIn(view, "worker-1").samples.back().worker.peers_waiting, 1u);
-  EXPECT_EQ(NodeIn(view, "worker-0").samples.back().worker.awaited_step, 0u);
-  job.status.group->processes[1].awaited = false;
-  EXPECT_EQ(NodeIn(job.Second(), "worker-1").samples.back().worker.awaited_step, 0u);
-}
-
 TEST(JobSensorTest, TheBacklogOfAnOpenTopicCountsWithWhatIsLeftOfOtherData) {
   SensedJob job;
   EXPECT_EQ(job.Second().backlog_records, std::nullopt);

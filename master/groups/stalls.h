@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "master/groups/group_books.h"
+#include "master/groups/step_work.h"
+
+namespace muster {
+
+/// Sums that stand still: every member adds or has added, nobody votes, and nothing arrives
+/// anywhere in the group. Nobody accuses anybody then: a connection that carries nothing any more
+/// breaks late, and a thread that hangs keeps its connections. So the members connect anew, in
+/// another attempt, and one whose threads do not answer is put out.
+///
+/// Owns what the members reported last, and since when. Pure; not thread-safe.
+class Stalls {
+ public:
+  /// Nothing has moved for so many times the silence limit. Each stall of a step doubles it: where
+  /// a library adds, a large bucket is one move.
+  static constexpr int kSilences = 6;
+  static constexpr uint32_t kDoublingsMax = 6;
+
+  /// Both outlive it.
+  Stalls(GroupBooks* books, const StepInWork* work) : books_(books), work_(work) {}
+
+  struct Verdict {
+    /// Those whose own threads do not answer, unless that are all; and why.
+    std::vector<std::pair<GroupProcess, std::string>> out;
+    std::string why;
+  };
+  /// None: the sums get on, or there are none, or it is too early.
+  std::optional<Verdict> Judge(TimePoint now);
+  /// A step has happened.
+  void OnStep() { in_a_row_ = 0; }
+
+ private:
+  /// Of each member, by rank.
+  using Picture = std::vector<std::tuple<AttemptNumber, MemberPhase, uint64_t>>;
+  /// Empty: not all members add.
+  Picture Look() const;
+  std::chrono::milliseconds Limit() const;
+
+  GroupBooks* const books_;
+  const StepInWork* const work_;
+  Picture seen_;
+  TimePoint since_;
+  uint32_t in_a_row_ = 0;
+};
+
+}  // namespace muster
