@@ -45,7 +45,7 @@ def parse():
     parser.add_argument("--only", action="append", choices=FIGURES, help="a figure; more than once for several (default: all)")
     parser.add_argument("--members", type=int, action="append", choices=cost.MEMBERS, help="of the figure cost (default: all)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=2, help="of each window in which steps are counted (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1, help="of each window in which steps are counted (default: %(default)s)")
     parser.add_argument("--output", choices=("text", "json"), default="text")
     parser.add_argument("--keep", action="store_true", help="keep the folder of the jobs")
     parser.add_argument("--smoke", action="store_true", help="one short round with less data: shows in seconds that it works, its figures mean nothing")

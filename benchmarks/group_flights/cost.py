@@ -25,7 +25,7 @@ WARM_UP = 50  # steps
 
 def job_ms(options, folder, members, seconds):
     """{"step_ms", "compute_ms", "wait_ms", "turn_ms"}: the mean time of a step of a job in `folder`, and the medians of its parts."""
-    with run.Run(options, folder, members, group={"minMembers": members}, trainer=["--elements", ELEMENTS]) as one:
+    with run.Run(options, folder, members, group={"minMembers": members, "balance": False}, trainer=["--elements", ELEMENTS]) as one:
         one.wait_steps(WARM_UP)
         begin = time.monotonic_ns()
         time.sleep(seconds)

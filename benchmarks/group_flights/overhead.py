@@ -40,7 +40,8 @@ def alone_ms(options, folder, kind):
     count = WARM_UP + max(5, int(2000 * options.seconds / MINIBATCH_MS))
     with tempfile.TemporaryDirectory(dir=folder) as log:
         command = [ours.program(options, run.TRAINER), log, *arguments(kind), "--alone", str(count)]
-        started = [subprocess.Popen(command) for _ in range(MEMBERS)]
+        # A session of its own, as the processes of a job: the scheduler divides the cores among sessions.
+        started = [subprocess.Popen(command, start_new_session=True) for _ in range(MEMBERS)]
         if any([one.wait() for one in started]):
             raise jobs.Failed(f"{' '.join(command)} failed")
         logs = [steps.committed(log) for log in steps.read(log).values()]

@@ -15,11 +15,12 @@ WHAT = "a member throttled to a fifth: step rate with shares by measured pace ag
 PROGRAMS = ("benchmarks/group_member",)
 MEMBERS = 2
 MINIBATCHES = 24
-MINIBATCH_MS = 3
+MINIBATCH_MS = 8
 SHARE = 0.2
 PERIOD_SECONDS = 0.02
 GOAL = 1.8
-WARM_UP = 20  # steps: the pace is known
+WINDOW = 4  # times --seconds
+WARM_UP = 8  # steps: the pace is known
 
 
 class Throttled:
@@ -50,13 +51,13 @@ def step_ms(options, folder, balance):
     with run.Run(options, folder, MEMBERS, minibatches=MINIBATCHES, group={"balance": balance, "silenceLimit": "1h"},
                  trainer=["--busy-us", 1000 * MINIBATCH_MS]) as one:
         with Throttled(one.wait_members(MEMBERS)[-1]):
-            one.wait_steps(max(one.made()) + (5 if options.smoke else WARM_UP))
+            one.wait_steps(max(one.made()) + (2 if options.smoke else WARM_UP))
             begin = time.monotonic_ns()
-            time.sleep(2 * options.seconds)
+            time.sleep(WINDOW * options.seconds)
             log = max(one.steps().values(), key=len)
             found = steps.mean_ms(log, begin, time.monotonic_ns())
     if found is None:
-        raise jobs.Failed(f"fewer than two steps in {2 * options.seconds} s: {folder}")
+        raise jobs.Failed(f"fewer than two steps in {WINDOW * options.seconds} s: {folder}")
     return found
 
 

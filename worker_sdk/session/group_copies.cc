@@ -44,7 +44,7 @@ bool GroupImpl::CopiesDue() const {
   const std::optional<ShardWork>& ahead = core_->view().ahead;
   return fetching_ || to_store_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
          (trainer_waits_ && core_->NeedsTransfer()) ||
-         (ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
+         (slow_reads_ && ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
 }
 
 bool GroupImpl::ReadAhead() {
@@ -53,14 +53,15 @@ bool GroupImpl::ReadAhead() {
     MutexLock lock(&mutex_);
     const std::optional<ShardWork>& ahead = core_->view().ahead;
     // To wait for records of a topic would hold up the copies.
-    if (OverLocked() || !ahead.has_value() || ahead->stream.has_value() || *ahead == ahead_work_) {
+    if (OverLocked() || !slow_reads_ || !ahead.has_value() || ahead->stream.has_value() ||
+        *ahead == ahead_work_) {
       return false;
     }
     work = ahead_work_ = *ahead;
     ahead_.reset();
   }
   // The trainer's thread says what is wrong, if it needs the shard.
-  const absl::StatusOr<SessionImpl::StepRecords> read = session_->ReadStep(work);
+  const absl::StatusOr<SessionImpl::StepRecords> read = ReadTimed(work);
   MutexLock lock(&mutex_);
   if (read.ok()) ahead_ = *read;
   return true;

@@ -17,6 +17,8 @@ using Kind = sdk::TrainerTask::Kind;
 
 constexpr std::chrono::milliseconds kLookEvery{250};
 constexpr std::chrono::seconds kReadPause{1};
+/// To wake another thread takes nearly as long.
+constexpr std::chrono::microseconds kQuickRead{100};
 
 GroupDtype DtypeOf(SumType type) {
   switch (type) {
@@ -69,13 +71,36 @@ void GroupImpl::FailLocked(absl::Status status) {
 }
 
 void GroupImpl::Signal() {
+  Wake(Due());
+}
+
+GroupImpl::Wakes GroupImpl::Due() {
   ++events_;
   const bool over = OverLocked();
-  if (!trainer_waits_ || over || core_->HasTask()) changed_.SignalAll();
-  if (!core_.has_value()) return;
-  if (over || SumsDue()) sums_due_.SignalAll();
-  if (over || CopiesDue()) copies_due_.SignalAll();
-  WakeExchange();
+  Wakes wakes;
+  wakes.trainer = !trainer_waits_ || over || core_->HasTask();
+  if (!core_.has_value()) return wakes;
+  wakes.sums = over || SumsDue();
+  wakes.copies = over || CopiesDue();
+  // One thread is enough for a call.
+  const bool call = !idle_.empty() && CallDue(clock_.Now());
+  for (size_t i = 0; i < idle_.size() && (over || (call && i == 0)); ++i) wakes.calls[i] = idle_[i];
+  return wakes;
+}
+
+void GroupImpl::Wake(const Wakes& wakes) {
+  if (wakes.trainer) changed_.SignalAll();
+  if (wakes.sums) sums_due_.SignalAll();
+  if (wakes.copies) copies_due_.SignalAll();
+  for (CondVar* const due : wakes.calls) {
+    if (due != nullptr) due->SignalAll();
+  }
+}
+
+void GroupImpl::UnlockAndWake() {
+  const Wakes wakes = Due();
+  mutex_.Unlock();
+  Wake(wakes);
 }
 
 void GroupImpl::ProgramError(std::string message) {
@@ -235,8 +260,17 @@ absl::StatusOr<SessionImpl::StepRecords> GroupImpl::Read(const ShardWork& work) 
   }
   read_work_ = work;
   if (read_.has_value()) return *read_;
-  MUSTER_ASSIGN_OR_RETURN(read_, session_->ReadStep(work));
+  MUSTER_ASSIGN_OR_RETURN(read_, ReadTimed(work));
   return *read_;
+}
+
+absl::StatusOr<SessionImpl::StepRecords> GroupImpl::ReadTimed(const ShardWork& work) {
+  const TimePoint began = clock_.Now();
+  absl::StatusOr<SessionImpl::StepRecords> read = session_->ReadStep(work);
+  const bool slow = clock_.Now() - began > kQuickRead;
+  MutexLock lock(&mutex_);
+  slow_reads_ = slow;
+  return read;
 }
 
 void GroupImpl::ReadFailed(const sdk::TrainerTask& task, const absl::Status& why) {
@@ -279,40 +313,33 @@ bool GroupImpl::StartMinibatch(const sdk::TrainerTask& task, MinibatchIndex mini
 void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch,
                              const ShardMetrics& metrics) {
   if (metrics_run_ == task.run) metrics_ = metrics;
-  MutexLock lock(&mutex_);
+  Change change(this);
   gradients_->End(task.run, minibatch);
   const auto took = clock_.Now() - minibatch_began_;
   core_->OnMinibatch(task.run, minibatch,
                      std::chrono::duration_cast<std::chrono::microseconds>(took));
-  Signal();
 }
 
 void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
-  MutexLock lock(&mutex_);
+  Change change(this);
   core_->OnComputed(task.run, metrics_);
-  Signal();
 }
 
 void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal) {
-  MutexLock lock(&mutex_);
+  Change change(this);
   core_->OnTrainerFailed(task.run, std::move(reason), fatal);
-  Signal();
 }
 
 absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                             std::span<const float> gradient) {
-  MutexLock lock(&mutex_);
-  MUSTER_RETURN_IF_ERROR(gradients_->Add(task.run, minibatch, bucket, gradient));
-  Signal();
-  return absl::OkStatus();
+  Change change(this);
+  return gradients_->Add(task.run, minibatch, bucket, gradient);
 }
 
 absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
                             std::span<const float> values) {
-  MutexLock lock(&mutex_);
-  MUSTER_RETURN_IF_ERROR(gradients_->Put(task.run, bucket, values));
-  Signal();
-  return absl::OkStatus();
+  Change change(this);
+  return gradients_->Put(task.run, bucket, values);
 }
 
 LineageNumber GroupImpl::lineage() const {
@@ -345,11 +372,10 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
 }
 
 void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {
-  MutexLock lock(&mutex_);
+  Change change(this);
   core_->OnApplied();
   if (core_->SumsKeptAfter().has_value()) kept_.push_back(sums);
   PruneKept();
-  Signal();
 }
 
 }  // namespace muster::internal

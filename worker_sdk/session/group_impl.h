@@ -111,6 +111,7 @@ class GroupImpl final : private collectives::StateProvider {
   std::unique_ptr<GroupStepImpl> BeginStep(const sdk::TrainerTask& task);
   /// The records of a step's shard, which are kept over its attempts.
   absl::StatusOr<SessionImpl::StepRecords> Read(const ShardWork& work);
+  absl::StatusOr<SessionImpl::StepRecords> ReadTimed(const ShardWork& work);
   void ReadFailed(const sdk::TrainerTask& task, const absl::Status& why);
   /// Room for the gradients of this run.
   void BeginRun(const sdk::TrainerTask& task);
@@ -118,15 +119,36 @@ class GroupImpl final : private collectives::StateProvider {
   bool OverLocked() const MUSTER_REQUIRES(mutex_) { return stopping_ || !failure_.ok(); }
   /// For the types and sizes of the buckets, which never change.
   const sdk::GradientSums& layout() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return *gradients_; }
-  /// Something has happened: wakes the threads that have something to do now. A thread that is at
-  /// work looks again before it waits.
+  /// The threads that have something to do now. A thread that is at work looks again before it
+  /// waits.
+  struct Wakes {
+    bool trainer = false, sums = false, copies = false;
+    std::array<CondVar*, 2> calls{};
+  };
+  Wakes Due() MUSTER_REQUIRES(mutex_);
+  void Wake(const Wakes& wakes);
+  /// Something has happened.
   void Signal() MUSTER_REQUIRES(mutex_);
+  /// Holds the mutex while something happens, and wakes threads after that, because they would wait
+  /// for the mutex at once.
+  class MUSTER_SCOPED_CAPABILITY Change {
+   public:
+    explicit Change(GroupImpl* group) MUSTER_ACQUIRE(group->mutex_) : group_(group) {
+      group_->mutex_.Lock();
+    }
+    ~Change() MUSTER_RELEASE() { group_->UnlockAndWake(); }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+   private:
+    GroupImpl* const group_;
+  };
+  void UnlockAndWake() MUSTER_RELEASE(mutex_);
 
   // ---- group_threads.cc: exchanges and sums ----
   void StartThreads();
   void RunExchanges(CondVar* due);
   bool CallDue(TimePoint now) const MUSTER_REQUIRES(mutex_);
-  void WakeExchange() MUSTER_REQUIRES(mutex_);
   /// Whether the process gets on, for the master. Asks the threads again.
   void Watch(TimePoint now, GroupExchangeRequest* request) MUSTER_REQUIRES(mutex_);
   void OnExchanged(absl::StatusOr<GroupExchangeReply> reply);
@@ -136,6 +158,7 @@ class GroupImpl final : private collectives::StateProvider {
   bool FollowRing();
   bool GiveBuckets();
   bool FinishSums();
+  void Finish(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run, uint32_t digest);
   void NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
   void OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
                 const absl::Status& status, uint32_t crc);
@@ -234,6 +257,8 @@ class GroupImpl final : private collectives::StateProvider {
   /// The shard that probably follows.
   ShardWork ahead_work_ MUSTER_GUARDED_BY(mutex_);
   std::optional<SessionImpl::StepRecords> ahead_ MUSTER_GUARDED_BY(mutex_);
+  /// A shard is worth being read ahead.
+  bool slow_reads_ MUSTER_GUARDED_BY(mutex_) = true;
 
   // Of the trainer's thread.
   std::optional<sdk::TrainerTask> put_back_;

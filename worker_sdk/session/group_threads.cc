@@ -20,6 +20,8 @@ constexpr milliseconds kPauseAfterError{100};
 constexpr milliseconds kLookAgain{250};
 /// A step that is shorter needs one call of each member, not two.
 constexpr milliseconds kQuiet{10};
+/// To make numbers of so few bytes takes the Listener's thread less time than to wake another.
+constexpr size_t kSmallBytes = size_t{32} << 10;
 
 }  // namespace
 
@@ -53,14 +55,6 @@ bool GroupImpl::CallDue(TimePoint now) const {
   if (now < no_call_before_ || calls_ > 1) return false;
   if (calls_ == 0 && (now >= quiet_until_ || !core_->NextCallIsVote())) return true;
   return core_->request_changed();
-}
-
-void GroupImpl::WakeExchange() {
-  if (!OverLocked() && (idle_.empty() || !CallDue(clock_.Now()))) return;
-  for (CondVar* due : idle_) {
-    due->SignalAll();
-    if (!OverLocked()) break;  // one is enough for a call
-  }
 }
 
 void GroupImpl::RunExchanges(CondVar* due) {
@@ -114,7 +108,7 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
     }
     if (reply->ahead.has_value()) reply->ahead->path = sdk::PathHere(root, reply->ahead->path);
   }
-  MutexLock lock(&mutex_);
+  Change change(this);
   --calls_;
   if (reply.ok()) {
     core_->OnReply(*reply);
@@ -127,7 +121,6 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
     trouble_ = Message(reply.status());
     no_call_before_ = clock_.Now() + kPauseAfterError;
   }
-  Signal();
 }
 
 // ---- sums ----
@@ -172,9 +165,8 @@ bool GroupImpl::FollowRing() {
   options.buckets = layout().size();
   reducer_ = collectives::Reducer::Start(std::move(options),
                                          [this, attempt = ring->attempt](SuspectedMember member) {
-                                           MutexLock lock(&mutex_);
+                                           Change change(this);
                                            core_->OnSumFailed(attempt, std::move(member));
-                                           Signal();
                                          });
   return true;
 }
@@ -237,15 +229,20 @@ bool GroupImpl::GiveBuckets() {
 
 void GroupImpl::OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
                          const absl::Status& status, uint32_t crc) {
-  MutexLock lock(&mutex_);
-  --pending_;
-  // Nothing is wrong with the data: this process cannot add any more, but the next one may.
-  if (!status.ok() && !absl::IsAborted(status)) FailLocked(status);
-  if (status.ok()) ++moved_;
-  if (status.ok() && sums == sums_) {
-    digest_ = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
+  std::optional<uint32_t> digest;
+  sdk::StepRunNumber run = 0;
+  {
+    Change change(this);
+    --pending_;
+    // Nothing is wrong with the data: this process cannot add any more, but the next one may.
+    if (!status.ok() && !absl::IsAborted(status)) FailLocked(status);
+    if (status.ok()) ++moved_;
+    if (!status.ok() || sums != sums_) return;
+    digest = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
+    run = sums_run_;
+    if (sums->bytes() > kSmallBytes) digest_ = std::exchange(digest, std::nullopt);
   }
-  Signal();
+  if (digest.has_value()) Finish(sums, run, *digest);
 }
 
 bool GroupImpl::FinishSums() {
@@ -259,16 +256,20 @@ bool GroupImpl::FinishSums() {
     sums = sums_;
     run = sums_run_;
   }
+  Finish(sums, run, digest);
+  return true;
+}
+
+void GroupImpl::Finish(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run,
+                       uint32_t digest) {
   const absl::Status decoded = sums->Decode(layout());
   MUSTER_FAILPOINT("group.after-sum");
-  MutexLock lock(&mutex_);
+  Change change(this);
   if (decoded.ok()) {
     core_->OnSum(sums->attempt, sums->after.step, digest);
   } else {
     core_->OnTrainerFailed(run, std::string(Message(decoded)), /*fatal=*/false);
   }
-  Signal();
-  return true;
 }
 
 }  // namespace muster::internal

@@ -14,6 +14,12 @@ SummedStep::SummedStep(const sdk::GradientSums* buckets, bool evaluate) {
   }
 }
 
+size_t SummedStep::bytes() const {
+  size_t bytes = 0;
+  for (const Bucket& bucket : buckets_) bytes += bucket.bytes;
+  return bytes;
+}
+
 absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     buckets_[i].floats.resize(buckets.tensor(i).elements);

@@ -32,6 +32,8 @@ class SummedStep {
   SummedStep(const sdk::GradientSums* buckets, bool evaluate);
 
   size_t size() const { return buckets_.size(); }
+  /// Of all sums, encoded.
+  size_t bytes() const;
   std::span<std::byte> encoded(uint32_t bucket) { return buckets_[bucket].encoded(); }
   std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
   /// Makes numbers of what is encoded. kOutOfRange: a sum has NaN or infinity.

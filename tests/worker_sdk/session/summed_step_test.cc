@@ -25,6 +25,7 @@ TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
   const sdk::GradientSums buckets = TwoBuckets();
   SummedStep sums(&buckets, /*evaluate=*/false);
   ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums.bytes(), 2 * sizeof(int64_t) + sizeof(float));
   Put<int64_t>(sums.encoded(0), {3, -2});
   Put<float>(sums.encoded(1), {0.25F});
   ASSERT_TRUE(sums.Decode(buckets).ok());
@@ -45,6 +46,7 @@ TEST(SummedStepTest, AnEvaluationHasNoSums) {
   const sdk::GradientSums buckets = TwoBuckets();
   SummedStep sums(&buckets, /*evaluate=*/true);
   EXPECT_EQ(sums.size(), 0u);
+  EXPECT_EQ(sums.bytes(), 0u);
   EXPECT_EQ(sums.facts.evaluate, 1u);
   EXPECT_TRUE(sums.Decode(buckets).ok());
 }
