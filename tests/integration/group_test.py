@@ -350,6 +350,28 @@ class MembershipTest(unittest.TestCase):
         self.assertEqual(train(19, kill_often, slow_us=100000, epochs=4), train(19, epochs=4))
 
 
+class MemoryTest(unittest.TestCase):
+    def test_members_killed_for_their_memory_get_more(self):
+        limit = 100 << 20
+
+        def prepare(job):
+            job.silence = "60s"
+            job.worker |= {"resources": {"limits": {"memory": limit}},
+                           "env": {"LD_PRELOAD": options.hungry, "HUNGRY_FLAG": job.path("hungry"), "HUNGRY_MIB": "120"}}
+
+        def take_memory(job, run):
+            job.wait_progress(run, 0.05)
+            job.touch("hungry")
+            decisions = {}
+            while len(decisions) < 3:
+                decisions = {event["target"]: event for event in job.wait_decisions(run, "out-of-memory", "restart")}
+            for event in decisions.values():
+                self.assertEqual((event["action"], event["before"]["memory_bytes"]), ("restart", limit))
+                self.assertGreaterEqual(event["after"]["memory_bytes"], limit * 3 // 2)
+
+        self.assertEqual(train(20, take_memory, prepare=prepare, slow_us=300000), train(20))
+
+
 class LocalStepsTest(unittest.TestCase):
     """Members that train alone in a step (muster/local_sgd.h)."""
 
@@ -389,5 +411,6 @@ if __name__ == "__main__":
     counter_job.add_arguments(parser)
     parser.add_argument("--fake-gpu", required=True, type=os.path.abspath, help="a library in place of NCCL and CUDA")
     parser.add_argument("--gloo-plugin", type=os.path.abspath, help="examples/gloo_plugin")
+    parser.add_argument("--hungry", type=os.path.abspath, help="the library that takes memory")
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
