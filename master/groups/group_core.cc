@@ -141,7 +141,7 @@ void GroupCore::AdvanceStep(TimePoint now) {
   if (std::optional<Suspicions::Verdict> verdict = parts_->suspicions.Judge(now)) {
     if (verdict->evicted.has_value()) {
       Process* const process = books.processes.Find(*verdict->evicted);
-      process->evicted_until = now + books.options.eviction;
+      process->evicted_until = now + verdict->away;
       books.data->Say("group-member-evicted", verdict->evicted->worker, verdict->why);
     }
     parts_->membership.Without(verdict->out, verdict->why);

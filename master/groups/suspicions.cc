@@ -57,11 +57,17 @@ std::optional<Suspicions::Verdict> Suspicions::Judge(TimePoint now) {
     verdict.out.emplace_back(member, fmt::format("it did not answer after {}", verdict.why));
   }
   for (const Pair& pair : pairs) {
-    if (++strikes_[pair] < kStrikesMax || verdict.evicted.has_value()) continue;
+    const auto lost = evictions_.find(pair);
+    const uint32_t times = lost == evictions_.end() ? 0 : lost->second;
+    const uint32_t allowed = times > 0 ? 1 : kStrikesMax;
+    if (++strikes_[pair] < allowed || verdict.evicted.has_value()) continue;
     verdict.evicted = WorseOf(pair);
-    verdict.out.emplace_back(*verdict.evicted,
-                             fmt::format("{} times in a row {}", kStrikesMax, verdict.why));
+    verdict.away = books_->options.eviction * (1 << std::min(times, kDoublingsMax));
+    verdict.out.emplace_back(*verdict.evicted, times > 0 ? fmt::format("again {}", verdict.why)
+                                                         : fmt::format("{} times in a row {}",
+                                                                       kStrikesMax, verdict.why));
     strikes_.erase(pair);
+    ++evictions_[pair];
   }
   return verdict;
 }
@@ -74,6 +80,13 @@ void Suspicions::OnAttempt() {
 void Suspicions::OnStep() {
   OnAttempt();
   strikes_.clear();
+  const auto member = [this](const std::string& worker) {
+    return std::ranges::find(books_->members, worker, &GroupProcess::worker) !=
+           books_->members.end();
+  };
+  std::erase_if(evictions_, [&](const auto& lost) {
+    return member(lost.first.first) && member(lost.first.second);
+  });
 }
 
 }  // namespace muster

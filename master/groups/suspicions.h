@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +19,11 @@ namespace muster {
 /// Owns the inquiry of this attempt, and how often each pair has disagreed. Pure; not thread-safe.
 class Suspicions {
  public:
-  /// Attempts in which a pair may disagree.
+  /// Attempts in which a pair may disagree. One that has lost a member for that, and has made no
+  /// step together since, may not disagree again.
   static constexpr uint32_t kStrikesMax = 3;
+  /// Each time, the member of such a pair stays away twice as long.
+  static constexpr uint32_t kDoublingsMax = 6;
 
   /// `books` outlives it.
   explicit Suspicions(GroupBooks* books) : books_(books) {}
@@ -35,6 +39,7 @@ class Suspicions {
     std::vector<std::pair<GroupProcess, std::string>> out;
     /// One of them disagreed too often, and stays away for a while.
     std::optional<GroupProcess> evicted;
+    std::chrono::milliseconds away{0};
     std::string why;
   };
   /// None: there is no inquiry, or it goes on.
@@ -55,6 +60,8 @@ class Suspicions {
   /// accused -> who accuses it, with what it says.
   std::map<GroupProcess, std::map<GroupProcess, std::string>> accused_;
   std::map<Pair, uint32_t> strikes_;
+  /// How often the pair has lost a member since its last step together.
+  std::map<Pair, uint32_t> evictions_;
 };
 
 }  // namespace muster

@@ -295,6 +295,83 @@ class HangTest(unittest.TestCase):
                    prepare=self.arm(before_copy="delay:600000ms"))
 
 
+class MembershipTest(unittest.TestCase):
+    """Many members, and one that comes and goes."""
+
+    def test_many_members(self):
+        members = 32
+        spec = {"group": {"globalBatch": MINIBATCH * members, "minMembers": 2, "maxMembers": members, "silenceLimit": "10s"}}
+
+        def train_many(count, disturb=None, **more):
+            return train(18, disturb, members=count, epochs=6, spec=spec, prepare=lambda job: setattr(job, "silence", "20s"), **more)
+
+        def wait(job, run, condition):
+            while not condition(job.group_processes(), job.status() or {"nodes": []}):
+                self.assertIsNone(run.poll(), job.said())
+
+        def all_members(seen, _):
+            return sum(process["standing"] == "member" for process in seen.values()) == members
+
+        def nobody_starves(_, status):
+            finished = [node["worker"]["times"]["minibatches_finished"] for node in status["nodes"] if node["role"] == "worker" and node["worker"]]
+            return len(finished) == members and min(finished) > 0
+
+        def disturb(job, run):
+            job.wait_progress(run, 0.01)
+            job.ask("scale", "job.yaml", "--workers", str(members))
+            wait(job, run, all_members)
+            for name in ("worker-0", "worker-17"):
+                processes.send(job.pids("worker")[name], signal.SIGKILL)
+                print(f"killed {name}", flush=True)
+                wait(job, run, lambda seen, _, name=name: seen.get(name, {"standing": ""})["standing"] != "member")
+            wait(job, run, all_members)
+            wait(job, run, nobody_starves)
+
+        self.assertEqual(train_many(members - 1, disturb, slow_us=300000), train_many(2))
+
+    def test_a_member_that_dies_whenever_it_has_joined(self):
+        victim = "worker-1"
+
+        def kill_often(job, run):
+            killed, steps = set(), []
+            while len(killed) < 6:
+                self.assertIsNone(run.poll(), job.said())
+                pid = job.pids("worker").get(victim)
+                status = job.status() or {}
+                standings = {process["worker"]: process["standing"] for process in (status.get("group") or {"processes": []})["processes"]}
+                if pid is None or pid in killed or standings.get(victim) != "member":
+                    continue
+                steps.append(status["group"]["step"])
+                processes.send(pid, signal.SIGKILL)
+                killed.add(pid)
+            print(f"died at steps {steps}", flush=True)
+            self.assertEqual(len(set(steps)), len(steps), "there are steps in between")
+
+        self.assertEqual(train(19, kill_often, slow_us=100000, epochs=4), train(19, epochs=4))
+
+
+class MemoryTest(unittest.TestCase):
+    def test_members_killed_for_their_memory_get_more(self):
+        limit = 100 << 20
+
+        def prepare(job):
+            job.silence = "60s"
+            job.worker |= {"resources": {"limits": {"memory": limit}},
+                           "env": {"LD_PRELOAD": options.hungry, "HUNGRY_FLAG": job.path("hungry"), "HUNGRY_MIB": "120"}}
+
+        def take_memory(job, run):
+            job.wait_progress(run, 0.05)
+            job.touch("hungry")
+            decisions = {}
+            while len(decisions) < 3:
+                decisions = {event["target"]: event for event in job.wait_decisions(run, "out-of-memory", "restart")}
+            for event in decisions.values():
+                self.assertEqual((event["action"], event["before"]["memory_bytes"]), ("restart", limit))
+                self.assertGreaterEqual(event["after"]["memory_bytes"], limit * 3 // 2)
+
+        self.assertEqual(train(20, take_memory, prepare=prepare, slow_us=300000), train(20))
+
+
 class LocalStepsTest(unittest.TestCase):
     """Members that train alone in a step (muster/local_sgd.h)."""
 
@@ -334,5 +411,6 @@ if __name__ == "__main__":
     counter_job.add_arguments(parser)
     parser.add_argument("--fake-gpu", required=True, type=os.path.abspath, help="a library in place of NCCL and CUDA")
     parser.add_argument("--gloo-plugin", type=os.path.abspath, help="examples/gloo_plugin")
+    parser.add_argument("--hungry", type=os.path.abspath, help="the library that takes memory")
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest], verbosity=2)

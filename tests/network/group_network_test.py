@@ -28,6 +28,7 @@ class GroupNetworkJob(group_test.GroupJob, network_job.NetworkJob):
     def connect(self, names, **more):
         self.ps = {"replicas": 0, "joined": 0}
         self.worker = {"replicas": 0}
+        self.spec["group"] |= {"minMembers": 2, "maxMembers": len(MEMBERS)}
         super().connect(names, **more)
 
     def require_complete(self):
@@ -48,15 +49,20 @@ class GroupNetworkTest(unittest.TestCase):
             self.skipTest(why)
 
     def job(self, slow_us=300000, **connect):
-        job = GroupNetworkJob(group_test.options, seed=SEED, records=6000, epochs=2, slow_us=slow_us)
+        job = GroupNetworkJob(group_test.options, seed=SEED, records=6000, epochs=4, slow_us=slow_us)
         self.addCleanup(self.end, job)
         job.write_data(random.Random(SEED))
         job.connect(("run", *MEMBERS), **connect)
         self.run_ = job.start_job()
         for host in MEMBERS:
             job.join(host, "worker", name=f"far-{host}")
+        hosts.wait_for("all are members", lambda: self.members(job) == len(MEMBERS), 30)
         job.wait_progress(self.run_, 0.1)
         return job
+
+    @staticmethod
+    def members(job):
+        return sum(process["standing"] == "member" for process in job.group_processes().values())
 
     def end(self, job):
         failed = self._outcome.result.failures or self._outcome.result.errors
@@ -66,7 +72,7 @@ class GroupNetworkTest(unittest.TestCase):
         job.finish(self.run_)
         final = set(job.weights().values())
         self.assertEqual(len(final), 1, "the members differ")
-        self.assertEqual(final.pop(), group_test.train(SEED))
+        self.assertEqual(final.pop(), group_test.train(SEED, epochs=4))
 
     def watch(self, job, seconds):
         """The longest time between two steps, and how many there were."""
@@ -89,7 +95,8 @@ class GroupNetworkTest(unittest.TestCase):
 
     def recover(self, job):
         job.network.heal()
-        print(f"recover {job.wait_more(self.run_):.1f} s", flush=True)
+        recover = hosts.wait_for("all are members again", lambda: self.members(job) == len(MEMBERS), 60)
+        print(f"all are members again after {recover:.1f} s", flush=True)
         self.finish(job)
 
     def test_two_members_cut_off_from_each_other(self):
@@ -117,7 +124,7 @@ class GroupNetworkTest(unittest.TestCase):
         self.recover(job)
 
     def test_loss_and_delay(self):
-        job = self.job(slow_us=20000, wires={"a": ["--loss", "0.05", "--delay-ms", "20"]})
+        job = self.job(wires={"a": ["--loss", "0.05", "--delay-ms", "20"]})
         self.finish(job)
 
 

@@ -115,5 +115,32 @@ TEST_F(SuspicionsTest, AWordOfAnotherAttemptIsVoid) {
   EXPECT_FALSE(parts.suspicions.inquires()) << "no member";
 }
 
+TEST_F(SuspicionsTest, APairThatDoesNotGetOnLosesOneAtOnceAndForLonger) {
+  const auto disagree = [&](uint64_t accuser, uint64_t accused) {
+    parts.suspicions.OnAttempt();
+    Accuse(accuser, accused);
+    AllCall();
+    return parts.suspicions.Judge(parts.now).value();
+  };
+  EXPECT_FALSE(disagree(0, 2).evicted.has_value());
+  EXPECT_FALSE(disagree(0, 2).evicted.has_value());
+  EXPECT_EQ(disagree(0, 2).away, parts.books.options.eviction);
+  // The others have made a step without it, and it has come back.
+  std::vector<GroupProcess> all = parts.books.members;
+  parts.books.members.pop_back();
+  parts.suspicions.OnStep();
+  parts.books.members = all;
+  const Suspicions::Verdict second = disagree(2, 0);
+  EXPECT_EQ(second.evicted, GroupParts::Named(0));
+  EXPECT_EQ(second.away, 2 * parts.books.options.eviction);
+  EXPECT_THAT(second.out.back().second, HasSubstr("again worker-2 cannot reach worker-0"));
+  EXPECT_EQ(disagree(0, 2).away, 4 * parts.books.options.eviction);
+  for (int i = 0; i < 20; ++i) disagree(0, 2);
+  EXPECT_EQ(disagree(0, 2).away, 64 * parts.books.options.eviction);
+  EXPECT_FALSE(disagree(1, 2).evicted.has_value()) << "of another pair";
+  parts.suspicions.OnStep();
+  EXPECT_FALSE(disagree(0, 2).evicted.has_value()) << "they have made a step together";
+}
+
 }  // namespace
 }  // namespace muster

@@ -133,6 +133,15 @@ TEST_F(MemberCoreTest, AnEvictedMembersGradientsGo) {
   EXPECT_NE(core_.run(), run);
 }
 
+TEST_F(MemberCoreTest, ALearnerSaysThatItsTrainerIsStillInTheLoop) {
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
+  core_.OnReply(Learner(3));
+  EXPECT_EQ(core_.phase(), MemberPhase::kComputing);
+  core_.NextTask();
+  EXPECT_EQ(core_.phase(), MemberPhase::kIdle) << "it has left the loop";
+}
+
 TEST_F(MemberCoreTest, AFailedStepIsToldAndWaitsForANewAttempt) {
   core_.OnReply(Member(1, 0, 0, kTwo));
   StepRunNumber run = core_.NextTask().run;
