@@ -69,6 +69,9 @@ void GroupImpl::FailLocked(absl::Status status) {
 
 void GroupImpl::Signal() {
   ++events_;
+  if (core_.has_value()) {
+    session_->BeginStepRun(RunNumber(static_cast<uint32_t>(core_->run())));
+  }
   changed_.SignalAll();
 }
 
@@ -282,8 +285,11 @@ void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex miniba
 }
 
 void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
+  // A vote says that everything is in the tables.
+  const std::optional<RestoreEpoch> pushed_under =
+      session_->AwaitStepPushes(RunNumber(static_cast<uint32_t>(task.run)));
   MutexLock lock(&mutex_);
-  core_->OnComputed(task.run, metrics_);
+  if (pushed_under.has_value()) core_->OnComputed(task.run, metrics_, *pushed_under);
   Signal();
 }
 
@@ -307,6 +313,11 @@ absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
   MUSTER_RETURN_IF_ERROR(gradients_->Put(task.run, bucket, values));
   Signal();
   return absl::OkStatus();
+}
+
+bool GroupImpl::trains_locally() const {
+  MutexLock lock(&mutex_);
+  return !whole_buckets_.empty();
 }
 
 LineageNumber GroupImpl::lineage() const {
