@@ -69,8 +69,7 @@ absl::Status WriteGroupExportOf(const v1::GetManifestResponse& manifest, const J
 }  // namespace
 
 uint64_t ExportedTables(const v1::GetManifestResponse& manifest) {
-  return static_cast<uint64_t>(manifest.has_group() ? manifest.group().tensors_size()
-                                                    : manifest.tables_size());
+  return static_cast<uint64_t>(manifest.group().tensors_size() + manifest.tables_size());
 }
 
 absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch) {
@@ -101,7 +100,10 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
   MUSTER_ASSIGN_OR_RETURN(options.output_directory,
                           OutputPlace(output_directory, job.spec, manifest));
   if (manifest.has_group()) {
-    return WriteGroupExportOf(manifest, job.spec, state, options.output_directory);
+    MUSTER_RETURN_IF_ERROR(WriteGroupExportOf(manifest, job.spec, state, options.output_directory));
+    if (manifest.tables().empty()) return absl::OkStatus();
+    MUSTER_ASSIGN_OR_RETURN(options.output_directory,
+                            OutputPlace(output_directory + "/tables", job.spec, manifest));
   }
   for (const v1::Table& table : manifest.tables()) {
     MUSTER_ASSIGN_OR_RETURN(TableSpec spec, FromProto<TableSpec>(table));

@@ -134,6 +134,9 @@ struct CoreOptions {
   /// The workers train synchronously, and nothing is leased to one of them.
   std::optional<GroupOptions> group;
   PlantedBugs planted_bugs;
+
+  /// The group's steps push to tables on servers.
+  bool GroupHasTables() const { return group.has_value() && servers > 0; }
 };
 
 }  // namespace muster

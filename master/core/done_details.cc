@@ -55,13 +55,18 @@ void DoneDetails::Add(const std::string& worker, uint32_t records, const ShardMe
 DoneDetail DoneDetails::Unpack(const Slot& slot) {
   MUSTER_CHECK(bytes_ >= BytesOf(slot));
   bytes_ -= BytesOf(slot);
+  DoneDetail detail = Read(slot);
   Worker& worker = workers_[slot.worker];
-  DoneDetail detail{worker.name, slot.records, {}};
   MUSTER_CHECK_MSG(worker.slots > 0, worker.name);
   if (--worker.slots == 0) {
     places_.erase(worker.name);
     free_.push_back(slot.worker);
   }
+  return detail;
+}
+
+DoneDetail DoneDetails::Read(const Slot& slot) const {
+  DoneDetail detail{workers_[slot.worker].name, slot.records, {}};
   if (slot.metrics == nullptr) {
     detail.metrics.records = slot.records;
   } else {

@@ -28,6 +28,8 @@ class DoneDetails {
   /// Removes the first, or the last. Requires: it is not empty.
   DoneDetail TakeFirst();
   DoneDetail TakeLast();
+  /// A copy. Requires: index < size().
+  DoneDetail At(size_t index) const { return Read(slots_[index]); }
   size_t size() const { return slots_.size(); }
   /// The number of kept names of workers that ran any of them.
   size_t worker_count() const { return places_.size(); }
@@ -47,6 +49,7 @@ class DoneDetails {
     uint64_t slots = 0;
   };
   uint32_t PlaceOf(const std::string& worker);
+  DoneDetail Read(const Slot& slot) const;
   DoneDetail Unpack(const Slot& slot);
   static uint64_t BytesOf(const Slot& slot);
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/interval_set.h"
 #include "base/words/types.h"
+#include "master/core/done_record.h"
 #include "master/core/kept_record.h"
 #include "master/groups/group_records.h"
 #include "proto/messages/control.h"
@@ -85,21 +86,6 @@ struct MetaRecord {
     f(14, "epochs_ended", s.epochs_ended), f(15, "seen_us", s.seen);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
-};
-
-struct DoneRecord {
-  DoneShard done;
-  std::string worker;
-  ShardMetrics metrics;
-  static void Fields(auto& f, auto& s) {
-    f(1, "seq", s.done.seq), f(2, "shard", s.done.shard), f(3, "token", s.done.token);
-    f(4, "worker", s.worker), f(5, "metrics", s.metrics);
-  }
-};
-/// The DONE records with first <= seq <= last are gone.
-struct EraseDone {
-  DoneSeq first;
-  DoneSeq last;
 };
 
 struct EpochRecord {

@@ -162,7 +162,7 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
       failures_(state.failures) {
   if (state.meta.has_value()) {
     done_seq_ = state.meta->done_seq;
-    commit_seq_ = state.meta->commit_seq;
+    checkpointed_ = commit_seq_ = state.meta->commit_seq;
   }
   for (const auto& [key, record] : state.epochs) {
     queue_.RestoreCommitted(key.first, key.second, record.committed);
@@ -172,6 +172,8 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
   for (const auto& [seq, record] : state.done) {
     MUSTER_CHECK(seq <= done_seq_ && seq > commit_seq_);
     queue_.RestoreDone(record.done);
+    if (record.lacks_parts) pushed_.Lose(seq);
+    if (record.pushed_again != DoneSeq()) pushed_.PushedAgain(seq, record.pushed_again);
     const uint32_t records = RecordsTrained(record.done.shard, record.metrics);
     totals_[{record.done.shard.dataset, record.done.shard.epoch}].records_done += records;
     rejected_ += record.metrics.rejected_records;
@@ -304,6 +306,7 @@ Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
   std::ranges::sort(result.shards);
   pending_.push_back(EraseDone{commit_seq_.Next(), last});
   commit_seq_ = last;
+  pushed_.DropUpTo(last);
   MUSTER_CHECK(details_.size() == queue_.done().size());
   MUSTER_CHECK(queue_.done().empty() || queue_.done().first().seq > commit_seq_);
   return result;
@@ -320,9 +323,48 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     rejected_ -= detail.metrics.rejected_records;
     replayed_.Keep(done->shard, done->seq);
   }
+  pushed_.DropAfter(cut);
   MUSTER_CHECK(details_.size() == queue_.done().size());
   if (!result.empty()) pending_.push_back(EraseDone{result.front().seq, result.back().seq});
   return result;
+}
+
+uint64_t Ledger::done_after_checkpoint() const {
+  const DoneShards& done = queue_.done();
+  const auto after = std::ranges::upper_bound(done, checkpointed_, {}, &DoneShard::seq);
+  return static_cast<uint64_t>(done.end() - after);
+}
+
+void Ledger::WriteDone(const DoneShard& done) {
+  const auto at = std::ranges::lower_bound(queue_.done(), done.seq, {}, &DoneShard::seq);
+  DoneDetail detail = details_.At(static_cast<size_t>(at - queue_.done().begin()));
+  const std::optional<DoneSeq> as_of = pushed_.SeqOf(done.seq);
+  pending_.push_back(DoneRecord{done, std::move(detail.worker), std::move(detail.metrics),
+                                !as_of.has_value(), as_of.value_or(DoneSeq())});
+}
+
+void Ledger::LoseParts(const DoneShard& done) {
+  MUSTER_CHECK_MSG(!IsEvaluate(done.shard), ToString(done.shard));
+  pushed_.Lose(done.seq);
+  WriteDone(done);
+}
+
+void Ledger::PartsPushedAgain(const DoneShard& done) {
+  MUSTER_CHECK_MSG(pushed_.Lacks(done.seq), ToString(done.shard));
+  done_seq_ = done_seq_.Next();
+  pushed_.PushedAgain(done.seq, done_seq_);
+  WriteDone(done);
+}
+
+std::optional<DoneShard> Ledger::FirstLacking() const {
+  const std::optional<DoneSeq> seq = pushed_.FirstLacking();
+  if (!seq.has_value()) return std::nullopt;
+  return *std::ranges::lower_bound(queue_.done(), *seq, {}, &DoneShard::seq);
+}
+
+bool Ledger::LacksParts(const ShardId& shard) const {
+  const std::optional<DoneShard> done = queue_.FindDone(shard);
+  return done.has_value() && pushed_.Lacks(done->seq);
 }
 
 void Ledger::TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks,

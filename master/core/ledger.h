@@ -15,6 +15,7 @@
 #include "master/core/core_options.h"
 #include "master/core/done_details.h"
 #include "master/core/durable_state.h"
+#include "master/core/pushed_parts.h"
 #include "master/core/streams/stream_table.h"
 #include "sharding/shard_queue.h"
 
@@ -60,6 +61,20 @@ class Ledger {
   Committed CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO. Drops their metrics, because the next run reports its own.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
+
+  // ---- of a synchronous group, whose DONE shards are steps ----
+
+  /// The DONE shards up to this are in a checkpoint of the group.
+  DoneSeq checkpointed() const { return checkpointed_; }
+  void SetCheckpointed(DoneSeq last) { checkpointed_ = std::max(checkpointed_, last); }
+  uint64_t done_after_checkpoint() const;
+  const PushedParts& pushed() const { return pushed_; }
+  /// Restored partitions may lack parts of this DONE shard; or no longer do, as of a new seq.
+  void LoseParts(const DoneShard& done);
+  void PartsPushedAgain(const DoneShard& done);
+  /// A DONE shard that lacks parts: the oldest one.
+  std::optional<DoneShard> FirstLacking() const;
+  bool LacksParts(const ShardId& shard) const;
 
   /// Takes the result of a look at the topic of a stream.
   void TakeLook(DatasetId dataset, std::span<const PartitionLook> partition_looks, TimePoint now,
@@ -126,6 +141,8 @@ class Ledger {
   /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
   /// COMMITTED.
   void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
+  /// Journals the state of a DONE shard anew.
+  void WriteDone(const DoneShard& done);
   /// It is no longer DONE.
   void TakeBack(const ShardId& shard, const DoneDetail& detail);
   void DropFailures(const ShardId& shard);
@@ -139,6 +156,8 @@ class Ledger {
   ShardQueue queue_;
   DoneSeq done_seq_;
   DoneSeq commit_seq_;
+  DoneSeq checkpointed_;
+  PushedParts pushed_;
   /// Of queue_.done(), in its order.
   DoneDetails details_;
   std::map<EpochKey, EpochTotals> totals_;

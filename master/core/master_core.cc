@@ -236,7 +236,10 @@ GroupExchangeReply MasterCore::GroupReplyFor(const WorkerKey& worker) const {
   GroupExchangeReply reply = group_.core().ReplyFor(worker.name, worker.incarnation);
   reply.directive = drains_.DirectiveOf(worker.name);
   const std::optional<ShardId> ahead = GroupAhead();
-  if (reply.work.has_value()) reply.work->work = leasing_.WorkOf(reply.work->shard);
+  if (reply.work.has_value()) {
+    reply.work->work = leasing_.WorkOf(reply.work->shard);
+    reply.work->restore_epoch = books_.partitions.restore_epoch();
+  }
   if (reply.work.has_value() && ahead.has_value()) reply.ahead = leasing_.WorkOf(*ahead);
   return reply;
 }

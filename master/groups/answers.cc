@@ -60,6 +60,8 @@ StepWork Answers::WorkOf() const {
   work.step = books_->lineage.step().Next();
   work.shard = work_->data().shard;
   work.token = work_->token();
+  work.begun = work_->begun();
+  work.replay = work_->data().replay;
   for (const ShareRanges& ranges : work_->shares()) {
     work.shares.emplace_back();
     for (const ShareRange& range : ranges) {

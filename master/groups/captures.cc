@@ -84,7 +84,7 @@ void Captures::AcceptStored() {
   stores_ = false;
   if (lineage.checkpoint().has_value()) Forget(lineage.checkpoint()->stripes);
   lineage.Accept({{lineage_, asked_->step}, stripes_});
-  books_->data->CommitAllBut(lineage.steps_after_checkpoint());
+  books_->data->Checkpointed(lineage.steps_after_checkpoint());
 }
 
 void Captures::OnAttempt() {

@@ -41,7 +41,7 @@ GroupCore::GroupCore(GroupOptions options, MasterIncarnation incarnation, GroupR
     : parts_(
           std::make_unique<Parts>(std::move(options), incarnation, std::move(records), data, now)) {
   // The last master may have ended in the middle of it.
-  data->CommitAllBut(parts_->books.lineage.steps_after_checkpoint());
+  data->Checkpointed(parts_->books.lineage.steps_after_checkpoint());
 }
 
 GroupCore::~GroupCore() = default;

@@ -17,6 +17,8 @@ struct StepData {
   uint32_t minibatches = 0;
   /// The shard that probably follows.
   std::optional<ShardId> ahead;
+  /// The step has happened, and only what it pushed to tables is pushed again.
+  bool replay = false;
 };
 
 /// The shards of the job, as the group uses them. The steps of the lineage after the checkpoint are
@@ -26,21 +28,29 @@ class GroupData {
  public:
   virtual ~GroupData() = default;
 
-  /// The shard of the next step; none: there is none now. It stays TODO.
+  /// A shard to replay, or that of the next step; none: there is none now. Its state stays.
   virtual std::optional<StepData> Next() = 0;
-  virtual bool IsTodo(const ShardId& shard) const = 0;
-  /// Larger than every token before.
-  virtual LeaseToken NewToken() = 0;
-  /// TODO -> DONE. `worker`: counted for its progress.
+  /// It is TODO, or must be replayed.
+  virtual bool IsOpen(const ShardId& shard) const = 0;
+  /// For an attempt at this shard. Larger than every token before.
+  virtual LeaseToken NewToken(const ShardId& shard) = 0;
+  /// No attempt that still counts has a token below this.
+  virtual void EndTokensBelow(LeaseToken floor) = 0;
+  /// TODO -> DONE. `worker`: counted for its progress. `pushed_under`: partitions had this restore
+  /// epoch when they confirmed what was pushed; 0: nothing was.
   virtual void Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
-                      const std::string& worker) = 0;
-  /// All DONE shards become COMMITTED, except the newest `kept`. Idempotent.
-  virtual void CommitAllBut(uint64_t kept) = 0;
+                      const std::string& worker, RestoreEpoch pushed_under) = 0;
+  /// The shard has been replayed. It stays open if a partition was restored meanwhile.
+  virtual void Replayed(const ShardId& shard, RestoreEpoch pushed_under) = 0;
+  /// A checkpoint has all DONE shards, except the newest `kept`. They become COMMITTED, as soon as
+  /// snapshots of the tables have them, too. Idempotent.
+  virtual void Checkpointed(uint64_t kept) = 0;
   /// The newest `count` DONE shards become TODO.
   virtual void Undo(uint64_t count) = 0;
   /// Whether the job goes on, or ends, only after a checkpoint of everything that is DONE.
   virtual bool NeedsCheckpoint() const = 0;
-  /// Counts a failure of the shard, which is TODO, once for each token. It may become FAILED.
+  /// Counts a failure of the shard, which is open, once for each token. A TODO shard may become
+  /// FAILED; the job fails if a shard cannot be replayed.
   virtual void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
                       uint64_t incarnation, std::string_view reason) = 0;
   /// The job has ended.

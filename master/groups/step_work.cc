@@ -22,7 +22,7 @@ std::vector<uint64_t> StepInWork::QuotasOfMembers() const {
 
 void StepInWork::Take(StepData data) {
   data_ = std::move(data);
-  token_ = books_->data->NewToken();
+  token_ = books_->data->NewToken(data_->shard);
   MUSTER_CHECK(tokens_.empty() || tokens_.rbegin()->first < token_);
   tokens_.emplace(token_, data_->shard);
 }
@@ -34,6 +34,7 @@ void StepInWork::Begin() {
   std::optional<StepData> next = books_->data->Next();
   if (!next.has_value()) return;
   Take(*std::move(next));
+  begun_ = token_;
   shares_ = FreshShares(data_->minibatches, QuotasOfMembers());
 }
 
@@ -64,18 +65,21 @@ void StepInWork::Retry(const std::vector<GroupProcess>& former) {
 
 void StepInWork::Pause() {
   data_.reset();
-  token_ = {};
+  token_ = begun_ = {};
   shares_.clear();
 }
 
 void StepInWork::End() {
   Pause();
+  // Members may still push with tokens of an earlier master, until its step has ended. After that,
+  // tokens of this step and of later ones are in use at most.
+  if (!tokens_.empty()) books_->data->EndTokensBelow(tokens_.begin()->first);
   tokens_.clear();
 }
 
 void StepInWork::Charge(LeaseToken token, const GroupProcess& process, std::string_view reason) {
   const auto shard = tokens_.find(token);
-  if (shard == tokens_.end() || !books_->data->IsTodo(shard->second)) return;
+  if (shard == tokens_.end() || !books_->data->IsOpen(shard->second)) return;
   books_->data->Charge(shard->second, token, process.worker, process.incarnation, reason);
 }
 

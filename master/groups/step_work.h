@@ -24,10 +24,12 @@ class StepInWork {
   bool any() const { return data_.has_value(); }
   const StepData& data() const { return *data_; }
   LeaseToken token() const { return token_; }
+  /// The token of the first attempt at this shard: it names the work over all its attempts.
+  LeaseToken begun() const { return begun_; }
   /// By rank.
   const std::vector<ShareRanges>& shares() const { return shares_; }
   /// The shard of the step has become FAILED, so the step needs another one.
-  bool HasLostData() const { return any() && !books_->data->IsTodo(data_->shard); }
+  bool HasLostData() const { return any() && !books_->data->IsOpen(data_->shard); }
 
   /// Begins the next step, if there is data for it and enough members stay. Requires !any().
   void Begin();
@@ -48,7 +50,7 @@ class StepInWork {
 
   GroupBooks* const books_;
   std::optional<StepData> data_;
-  LeaseToken token_;
+  LeaseToken token_, begun_;
   std::vector<ShareRanges> shares_;
   /// Of all attempts of this step.
   std::map<LeaseToken, ShardId> tokens_;

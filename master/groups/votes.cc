@@ -59,15 +59,31 @@ bool Votes::Differ(const std::vector<GroupProcess>& voters, std::string* text) c
   return differ;
 }
 
+void Votes::CountReplay() {
+  RestoreEpoch pushed_under;
+  for (const GroupProcess& member : books_->members) {
+    const std::optional<ReplayedShard>& replayed = books_->ReportOf(member).replayed;
+    if (!replayed.has_value() || replayed->token != work_->token()) return;
+    pushed_under = EarlierOf(pushed_under, replayed->pushed_under);
+  }
+  books_->data->Replayed(work_->data().shard, pushed_under);
+  work_->End();
+  suspicions_->OnStep();
+}
+
 void Votes::Commit(const std::vector<GroupProcess>& voters) {
   ShardMetrics metrics;
-  for (const GroupProcess& member : voters) Merge(&metrics, VoteOf(member)->metrics);
+  RestoreEpoch pushed_under;
+  for (const GroupProcess& member : voters) {
+    Merge(&metrics, VoteOf(member)->metrics);
+    pushed_under = EarlierOf(pushed_under, VoteOf(member)->pushed_under);
+  }
   const StepNumber step = books_->lineage.step().Next();
   const StepData data = work_->data();
   // The members take turns: over many steps, each gets its part of the progress.
   const std::string& worker = books_->members[step.value() % books_->members.size()].worker;
   const uint32_t digest = VoteOf(voters.front())->digest;
-  books_->data->Commit(data.shard, work_->token(), metrics, worker);
+  books_->data->Commit(data.shard, work_->token(), metrics, worker, pushed_under);
   books_->lineage.Commit(data.shard, digest);
   work_->End();
   suspicions_->OnStep();
@@ -80,6 +96,10 @@ Votes::Outcome Votes::Count(std::string* why) {
   if (work_->HasLostData()) {
     *why = "its shard has failed, and another one takes its place";
     return Outcome::kFailed;
+  }
+  if (work_->data().replay) {
+    CountReplay();
+    return Outcome::kOpen;
   }
   const std::vector<GroupProcess> voters = Voters();
   const bool most = 2 * voters.size() > books_->members.size() && MUSTER_PLANTED(kGroupMajority);

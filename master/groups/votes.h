@@ -39,6 +39,8 @@ class Votes {
   std::vector<GroupProcess> Voters() const;
   bool Differ(const std::vector<GroupProcess>& voters, std::string* text) const;
   void Commit(const std::vector<GroupProcess>& voters);
+  /// Ends the replay in work if all members have pushed their parts again.
+  void CountReplay();
 
   GroupBooks* const books_;
   StepInWork* const work_;

@@ -33,6 +33,7 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
   if (HasGroup(job)) {
     hello.group = true;
     hello.group_directory = job.snapshot_directory;
+    hello.group_has_servers = job.ps.replicas > 0;
   }
   sources.Introduce(&hello);
   return hello;

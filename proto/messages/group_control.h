@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -43,12 +44,31 @@ struct HeldSum {
   uint32_t digest = 0;
   /// Of the minibatches that this member has computed.
   ShardMetrics metrics;
+  /// What it has pushed is in the tables: the oldest restore epoch of the maps under which it sent
+  /// that. 0: it has pushed nothing.
+  RestoreEpoch pushed_under;
   static void Fields(auto& f, auto& s) {
     f(1, "attempt", s.attempt), f(2, "step", s.step), f(3, "digest", s.digest);
-    f(4, "metrics", s.metrics);
+    f(4, "metrics", s.metrics), f(5, "pushed_under", s.pushed_under);
   }
   friend bool operator==(const HeldSum&, const HeldSum&) = default;
 };
+
+/// The member has pushed its share of a replay again.
+struct ReplayedShard {
+  LeaseToken token;           // StepWork.token
+  RestoreEpoch pushed_under;  // as in HeldSum
+  static void Fields(auto& f, auto& s) {
+    f(1, "token", s.token), f(2, "pushed_under", s.pushed_under);
+  }
+  friend bool operator==(const ReplayedShard&, const ReplayedShard&) = default;
+};
+
+/// The earlier of two values of HeldSum::pushed_under.
+inline RestoreEpoch EarlierOf(RestoreEpoch one, RestoreEpoch other) {
+  if (one == RestoreEpoch() || other == RestoreEpoch()) return std::max(one, other);
+  return std::min(one, other);
+}
 
 /// A member that another one cannot reach, or that broke the connection.
 struct SuspectedMember {
@@ -119,6 +139,7 @@ struct GroupExchangeRequest {
   /// For how long a thread that serves the other members, or gives buckets to the sums, has not
   /// answered the process itself; 0: it answers.
   std::chrono::milliseconds stuck{0};
+  std::optional<ReplayedShard> replayed;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -130,6 +151,7 @@ struct GroupExchangeRequest {
     f(12, "suspected", s.suspected, {.most = most::kMembers});
     f(13, "capture", s.capture), f(14, "minibatch_us", s.minibatch_us);
     f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
+    f(18, "replayed", s.replayed);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };
@@ -168,9 +190,16 @@ struct StepWork {
   ShardWork work;
   /// By rank. Every minibatch is in one of them.
   std::vector<StepShare> shares;
+  /// The step of this shard has happened, and what it pushed to tables is pushed again. There are
+  /// no sums, and `step` does not happen by it.
+  bool replay = false;
+  LeaseToken begun;  // of the first attempt: it names the replay
+  /// Pushes need a map at least as new as this.
+  RestoreEpoch restore_epoch;
   static void Fields(auto& f, auto& s) {
     f(1, "step", s.step), f(2, "shard", s.shard), f(3, "token", s.token), f(4, "work", s.work);
     f(5, "shares", s.shares, {.most = most::kMembers});
+    f(6, "replay", s.replay), f(7, "begun", s.begun), f(8, "restore_epoch", s.restore_epoch);
   }
   friend bool operator==(const StepWork&, const StepWork&) = default;
 };

@@ -66,6 +66,8 @@ struct HelloResponse {
   bool group = false;
   /// Of a group: the place of its checkpoints, a folder or "s3://...".
   std::string group_directory;
+  /// Of a group: the job has servers for tables.
+  bool group_has_servers = false;
   static void Fields(auto& f, auto& s) {
     f(1, "job", s.job);
     f(2, "seed", s.seed);
@@ -80,6 +82,7 @@ struct HelloResponse {
     f(11, "topics", s.topics);
     f(12, "group", s.group);
     f(13, "group_directory", s.group_directory, {.raw = true});
+    f(14, "group_has_servers", s.group_has_servers);
   }
 };
 inline JobIdentity JobOf(const HelloResponse& hello) {

@@ -16,6 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import closed_form  # noqa: E402
 import counter_job  # noqa: E402
 import processes  # noqa: E402
 
@@ -30,15 +31,15 @@ LEARNED = 0.27
 class GroupJob(counter_job.CounterJob):
     """The counter job's data, trained by a group."""
 
-    def __init__(self, arguments, *, members=3, fail_every=0, algorithm="", initial=0.5, backend=(), spec=None, **more):
+    def __init__(self, arguments, *, members=3, fail_every=0, algorithm="", initial=0.5, backend=(), spec=None, servers=0, **more):
         super().__init__(arguments, **more)
         self.spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "silenceLimit": "1500ms"}} | (spec or {})
-        self.ps = {"replicas": 0}
+        self.ps = {"replicas": servers}
         self.worker = {"replicas": members}
         self.command = ["sh", "-c", 'exec "$0" "$@" --hang-while "hang-$MUSTER_NODE" --stay-away-while "away-$MUSTER_NODE"', self.trainer]
         self.command += ["--slow-us", str(more.get("slow_us", 0)), "--slow-while", self.path(counter_job.SLOW), "--output",
                          self.path("weights"), "--fail-every", str(fail_every), "--algorithm", algorithm, "--initial", str(initial)]
-        self.command += backend
+        self.command += ["--tables", "1" if servers else "0", *backend]
 
     def write_job(self):
         super().write_job()
@@ -100,7 +101,7 @@ class GroupJob(counter_job.CounterJob):
 
 def train_with_losses(seed, disturb=None, check=None, prepare=None, epochs=2, **more):
     """The weights after a run, and the loss of each epoch. `prepare(job)` changes it before, `disturb(job, run)` does what it likes
-    meanwhile, and `check(job)` looks at what the run left."""
+    meanwhile (and returns another run if that goes on with the job), and `check(job)` looks at what the run left."""
     with GroupJob(options, seed=seed, records=6000, epochs=epochs, **more) as job:
         job.write_data(random.Random(seed))
         if prepare is not None:
@@ -108,7 +109,7 @@ def train_with_losses(seed, disturb=None, check=None, prepare=None, epochs=2, **
         job.write_job()
         run = job.start()
         if disturb is not None:
-            disturb(job, run)
+            run = disturb(job, run) or run
         job.hurry()
         job.wait(run, 0)
         summary = job.summary()
@@ -124,6 +125,10 @@ def train_with_losses(seed, disturb=None, check=None, prepare=None, epochs=2, **
             raise AssertionError(f"members differ: {[(name, pair[1]) for name, pair in weights.items()]}")
         if not more.get("algorithm") and (exported := job.exported()) not in final:
             raise AssertionError(f"the export has another state: that after {exported[1]} updates")
+        if more.get("servers"):
+            differences, rows = closed_form.compare(job.paths, epochs, job.path("out", "tables"))
+            if differences:
+                raise AssertionError(f"{len(differences)} of {rows} rows differ: {differences[:5]}")
         epochs = sorted(summary["datasets"][0]["epochs"], key=lambda epoch: epoch["epoch"])
         return final.pop(), [epoch["metrics"]["loss"] for epoch in epochs]
 
@@ -132,13 +137,13 @@ def train(*arguments, **more):
     return train_with_losses(*arguments, **more)[0]
 
 
-def disturber(seed):
-    """Kills and pauses members and the master."""
+def disturber(seed, roles=("worker", "worker", "worker", "master")):
+    """Kills and pauses processes of the roles, in turn."""
     def disturb(job, run):
         rng = random.Random(seed)
         for number in range(8):
             job.wait_progress(run, 0.05 + 0.1 * number)
-            role = "master" if number % 4 == 3 else "worker"
+            role = roles[number % len(roles)]
             if pids := job.pids(role):
                 name = rng.choice(sorted(pids))
                 if rng.random() < 0.3:
@@ -370,6 +375,37 @@ class MemoryTest(unittest.TestCase):
                 self.assertGreaterEqual(event["after"]["memory_bytes"], limit * 3 // 2)
 
         self.assertEqual(train(20, take_memory, prepare=prepare, slow_us=300000), train(20))
+
+
+class TablesTest(unittest.TestCase):
+    """Members that also push to tables on parameter servers. train() compares the tables with the closed form."""
+
+    def replays(self, job):
+        """DONE steps were pushed again, because servers had lost them."""
+        self.assertGreater(job.summary()["counters"]["replayed_shards"], 0)
+
+    def test_tables_when_members_die(self):
+        self.assertEqual(train(21, disturber(21), slow_us=40000, servers=2), train(21))
+
+    def test_tables_when_servers_die(self):
+        self.assertEqual(train(22, disturber(22, ["ps"]), check=self.replays, slow_us=40000, servers=2), train(22))
+
+    def test_tables_when_anything_dies(self):
+        self.assertEqual(train(23, disturber(23, ["ps", "worker", "master"]), slow_us=40000, servers=2), train(23))
+
+    def test_tables_and_steps_that_fail(self):
+        self.assertEqual(train(24, fail_every=97, servers=2), train(24))
+
+    def test_tables_after_the_end_of_everything(self):
+        """The next run begins from checkpoints of the group and snapshots of the servers, which are of different steps."""
+        def kill(job, run):
+            for share in (0.15, 0.35, 0.55):
+                job.wait_progress(run, share)
+                job.kill(run)
+                run = job.start()
+            return run
+
+        self.assertEqual(train(25, kill, check=self.replays, slow_us=40000, servers=2), train(25))
 
 
 class LocalStepsTest(unittest.TestCase):

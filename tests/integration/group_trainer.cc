@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "muster/muster.h"
+#include "tests/integration/group_tables.h"
 
 namespace {
 
@@ -39,6 +40,7 @@ struct Options {
   std::string plugin;  // a library that adds; empty: the ring adds
   /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
   std::string algorithm;
+  bool tables = false;  // each record also adds whole numbers to tables
 };
 
 /// Nullopt if the members do not train with local steps.
@@ -95,6 +97,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--nccl") options.nccl = value;
     if (name == "--plugin") options.plugin = value;
     if (name == "--algorithm") options.algorithm = value;
+    if (name == "--tables") options.tables = value == "1";
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
@@ -123,6 +126,12 @@ void Write(const Options& options, std::span<const float> weights, int64_t updat
   file.write(reinterpret_cast<const char*>(&updates), sizeof(updates));
 }
 
+muster::Prepare Preparing(const std::optional<GroupTables>& tables) {
+  return [&tables](muster::Minibatch& minibatch) {
+    if (tables) tables->Need(minibatch);
+  };
+}
+
 int Train(const Options& options) {
   muster::Result<muster::Session> session =
       muster::Session::Connect(muster::SessionOptions::FromEnvironment());
@@ -137,6 +146,8 @@ int Train(const Options& options) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
     return 1;
   }
+  const auto tables =
+      options.tables ? std::optional<GroupTables>(std::in_place, *session) : std::nullopt;
   std::optional<muster::DiLoCo> outer;
   std::optional<muster::SumBucket> bucket;
   if (const auto outer_options = OuterOptions(options.algorithm)) {
@@ -156,7 +167,8 @@ int Train(const Options& options) {
   std::vector<float> gradient(kWeights);
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {
-    for (muster::Minibatch& minibatch : outer ? outer->Minibatches(*step) : step->Minibatches()) {
+    for (muster::Minibatch& minibatch :
+         outer ? outer->Minibatches(*step) : step->Minibatches(Preparing(tables))) {
       const double loss = Gradient(weights, minibatch.records(), gradient);
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
@@ -164,6 +176,7 @@ int Train(const Options& options) {
       if (!options.hang_while.empty() && std::filesystem::exists(options.hang_while)) {
         muster::SleepFor(std::chrono::hours(1));
       }
+      if (tables && !tables->Push(minibatch)) step->Fail("a pulled row is not a whole number");
       minibatch.Metric("loss", loss, static_cast<double>(minibatch.records().size()));
       const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
       const uint64_t way = fails ? seen / options.fail_every % 3 : 0;

@@ -124,7 +124,8 @@ void Supervisor::StartMaster(ProcessRef process) {
     options.datasets = GroupPlan();
     options.group = env_->knobs.group;
     // A place for partitions that no job with a group has.
-    options.partitions = options.servers = 1;
+    options.partitions = 1;
+    options.servers = 0;
     options.restore_timeout = std::chrono::hours(1);
   }
   options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);

@@ -70,6 +70,7 @@ WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
 }
 
 bool WorkerCore::Holds(LeaseToken token, RunNumber run) const {
+  if (step_pushes_.Is(run)) return true;
   auto it = held_.find(token);
   return it != held_.end() && it->second.run == run;
 }
@@ -126,6 +127,18 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
                     held->grant.restore_epoch};
   for (const PlanPart& part : batch->plan.parts) held->confirmed.Pushed(part.partition, minibatch);
   held->outstanding.insert(AddPush(push, std::move(batch), std::move(born), now));
+  return true;
+}
+
+void WorkerCore::BeginStepRun(RunNumber run) {
+  if (step_pushes_.run() == run) return;
+  for (const DeliveryId push : step_pushes_.Begin(run)) sender_.Cancel(push);
+}
+
+bool WorkerCore::CommitStepMinibatch(const PushIdentity& push,
+                                     std::shared_ptr<const RowBatch> batch, TimePoint now) {
+  if (!step_pushes_.Is(push.run)) return false;
+  if (!batch->plan.parts.empty()) step_pushes_.Add(sender_.AddPush(push, std::move(batch), now));
   return true;
 }
 
@@ -187,14 +200,15 @@ void WorkerCore::HandBackLease(ReturnedLease lease) {
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text, TimePoint now) {
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, rows, now);
+  if (request.push) Confirm(*request.push, outcome.parts);
   if (outcome.bad_request) return OnBadRequest(request, text);
   if (outcome.stale) {
     Drop(*outcome.stale);
     urgent_ = true;  // the master learns from its absence that the lease has ended
     return;
   }
-  if (request.push) Confirm(*request.push, outcome.parts);
   if (!outcome.finished) return;
+  step_pushes_.Finished(*outcome.finished);
   auto push = pushes_.find(*outcome.finished);
   if (push == pushes_.end()) return;
   Held& held = held_.at(push->second.token);
@@ -206,6 +220,7 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
 }
 
 void WorkerCore::Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts) {
+  if (step_pushes_.Is(push.run)) return step_pushes_.Confirm(parts);
   const auto found = held_.find(push.token);
   if (found == held_.end()) return;
   Held& held = found->second;
@@ -292,11 +307,10 @@ void WorkerCore::OnBadRequest(const SendRequest& request, std::string_view text)
   std::string reason =
       fmt::format("ps-{} refused a {} of this worker: {}", request.lane.server.value(),
                   request.push ? "push" : "pull", text);
-  if (!request.push) {
-    if (failure_.empty()) failure_ = std::move(reason);
-  } else if (Holds(request.push->token, request.push->run)) {
-    Return(request.push->token, ShardFailure{std::move(reason)});
-  }
+  const bool leased = request.push && Find(request.push->token, request.push->run) != nullptr;
+  if (leased) return Return(request.push->token, ShardFailure{std::move(reason)});
+  const bool of_step = request.push && step_pushes_.Is(request.push->run);
+  if ((!request.push || of_step) && failure_.empty()) failure_ = std::move(reason);
 }
 
 void WorkerCore::OnRefused(const SendRequest& request, std::string_view text, TimePoint now) {

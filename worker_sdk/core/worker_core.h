@@ -19,6 +19,7 @@
 #include "worker_sdk/core/held_rows.h"
 #include "worker_sdk/core/lease_pace.h"
 #include "worker_sdk/core/part_sender.h"
+#include "worker_sdk/core/step_pushes.h"
 
 namespace muster::sdk {
 
@@ -88,6 +89,13 @@ class WorkerCore {
   std::string CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
   /// The loop gives the shard up: it failed, or (no `failure`) was left before its end.
   void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
+  /// A member of a group works on this run of a step, which has no lease: Holds is true of it, and
+  /// what earlier runs have pushed is not waited for any more. 0: on none.
+  void BeginStepRun(RunNumber run);
+  /// The step's loop commits a minibatch. Returns false, and sends nothing, if the run is over.
+  bool CommitStepMinibatch(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
+                           TimePoint now);
+  const StepPushes& step_pushes() const { return step_pushes_; }
   /// Shards cannot be read here for a while. Requests none before `until`.
   void RestUntil(TimePoint until) { rest_until_ = std::max(rest_until_, until); }
 
@@ -218,6 +226,7 @@ class WorkerCore {
     PooledVector<TimePoint> born;
   };
   absl::flat_hash_map<DeliveryId, Push> pushes_;
+  StepPushes step_pushes_;
   std::map<DatasetId, DelayHistogram> delays_;  // since the process began
   LeasePace pace_;
   uint32_t waiting_loops_ = 0;

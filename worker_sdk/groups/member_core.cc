@@ -31,6 +31,7 @@ GroupExchangeRequest MemberCore::Content() const {
   request.state = state_;
   request.phase = phase();
   if (voted_) request.sum = sum_;
+  if (HasReplayed()) request.replayed = {view_.work->token, run_.pushed_under()};
   request.failed = failed_;
   request.suspected = suspected_;
   request.capture = held_;
@@ -141,14 +142,14 @@ void MemberCore::OnMinibatch(StepRunNumber run, MinibatchIndex minibatch,
   Settle();
 }
 
-void MemberCore::OnComputed(StepRunNumber run, ShardMetrics metrics) {
-  run_.Report(run, std::move(metrics));
+void MemberCore::OnComputed(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under) {
+  run_.Report(run, std::move(metrics), pushed_under);
   Settle();
 }
 
 void MemberCore::OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal) {
   // Whoever has voted cannot take it back.
-  if (!run_.Is(run) || voted_ || committed_ || failed_.has_value()) return;
+  if (!run_.Is(run) || voted_ || committed_ || failed_.has_value() || HasReplayed()) return;
   failed_ = FailedStep{view_.attempt, view_.work.has_value() ? view_.work->step : StepNumber(),
                        std::move(reason), fatal};
   run_.Drop();
@@ -180,7 +181,7 @@ bool MemberCore::WantsRing(const std::optional<GroupRing>& ring) const {
 
 std::optional<WantedSum> MemberCore::WantedSums() const {
   if (!IsMember() || !HasNewestState() || !view_.work.has_value() || run_.number() == 0 ||
-      Evaluates() || failed_.has_value() || !suspected_.empty() || sum_.has_value()) {
+      Evaluates() || Replays() || failed_.has_value() || !suspected_.empty() || sum_.has_value()) {
     return std::nullopt;
   }
   return WantedSum{view_.attempt, view_.work->step, run_.number(), run_.share()};
@@ -314,7 +315,7 @@ void MemberCore::OnStored(StateLabel label, std::string object) {
 
 MemberPhase MemberCore::phase() const {
   if (committed_ || inside_ == Inside::kApplying) return MemberPhase::kApplying;
-  if (voted_) return MemberPhase::kVoted;
+  if (voted_ || HasReplayed()) return MemberPhase::kVoted;
   bool member = IsMember() && HasNewestState();
   if (member && view_.work.has_value() && !failed_.has_value()) {
     return run_.complete() ? MemberPhase::kReducing : MemberPhase::kComputing;

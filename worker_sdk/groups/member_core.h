@@ -121,8 +121,9 @@ class MemberCore {
   }
   /// Every gradient of the minibatch is added; `took`: its computation.
   void OnMinibatch(StepRunNumber run, MinibatchIndex minibatch, std::chrono::microseconds took);
-  /// The loop is over; the metrics are of all minibatches that were computed in this run.
-  void OnComputed(StepRunNumber run, ShardMetrics metrics);
+  /// The loop is over; the metrics are of all minibatches that were computed in this run. What they
+  /// pushed is in the tables; `pushed_under`: as in HeldSum, since the last such call.
+  void OnComputed(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under = {});
   /// The trainer, or a NaN in its gradients or in the sum, failed the step. `fatal`: no retry can
   /// help.
   void OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal);
@@ -201,6 +202,8 @@ class MemberCore {
   bool NeedsCopy() const;
   bool NeedsSum() const;
   bool Evaluates() const;
+  bool Replays() const { return view_.work.has_value() && view_.work->replay; }
+  bool HasReplayed() const;
 
   void TakeCommit();
   void EndAttempt();

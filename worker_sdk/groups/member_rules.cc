@@ -71,6 +71,11 @@ bool MemberCore::Evaluates() const {
   return view_.work.has_value() && view_.work->work.mode == DatasetMode::kEvaluate;
 }
 
+/// Everything that it has to push again is in the tables.
+bool MemberCore::HasReplayed() const {
+  return IsMember() && HasNewestState() && Replays() && run_.reported() && !failed_.has_value();
+}
+
 bool MemberCore::Captured(const CaptureOrder& order) const {
   return held_.has_value() && held_->label == order.label && held_->stripes == order.stripes &&
          held_->stripe.stripe == order.stripe &&
@@ -142,7 +147,8 @@ void MemberCore::AssignWork() {
   const StepWork& work = *view_.work;
   if (work.step.value() != view_.step.value() + 1) return;
   const StepShare* share = view_.rank < work.shares.size() ? &work.shares[view_.rank] : nullptr;
-  run_.Assign({view_.lineage, work.step, work.shard},
+  const LeaseToken replay = work.replay ? work.begun : LeaseToken();
+  run_.Assign({view_.lineage, work.step, work.shard, replay},
               share == nullptr ? std::span<const MinibatchSpan>() : share->spans);
 }
 
@@ -173,6 +179,7 @@ void MemberCore::Vote() {
   }
   if (!sum_.has_value() || voted_ || !run_.reported()) return;
   sum_->metrics = run_.metrics();
+  sum_->pushed_under = run_.pushed_under();
   voted_ = true;
   if (MUSTER_PLANTED(kGroupAppliesVote)) committed_ = true;
 }

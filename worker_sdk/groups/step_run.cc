@@ -47,6 +47,7 @@ void StepRun::Drop() {
   computed_ = missing_ = IntervalSet();
   started_.reset();
   metrics_ = ShardMetrics();
+  pushed_under_ = RestoreEpoch();
   reported_ = 0;
 }
 
@@ -63,8 +64,9 @@ void StepRun::Computed(StepRunNumber run, MinibatchIndex minibatch) {
   missing_.Remove(minibatch.value(), minibatch.value() + 1);
 }
 
-void StepRun::Report(StepRunNumber run, ShardMetrics metrics) {
+void StepRun::Report(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under) {
   if (!Is(run)) return;
+  pushed_under_ = EarlierOf(pushed_under_, pushed_under);
   metrics_ = std::move(metrics);
   reported_ = computed_.count();
 }

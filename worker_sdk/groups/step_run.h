@@ -27,6 +27,8 @@ class StepRun {
     LineageNumber lineage;
     StepNumber step;
     ShardId shard;
+    /// Of a replay: the token that names it.
+    LeaseToken replay{};
     friend bool operator==(const Key&, const Key&) = default;
   };
 
@@ -42,14 +44,17 @@ class StepRun {
   bool Start(StepRunNumber run, MinibatchIndex minibatch);
   /// The trainer has added all of the minibatch's gradients.
   void Computed(StepRunNumber run, MinibatchIndex minibatch);
-  /// The trainer has left the minibatch, and the metrics of all computed ones are known.
-  void Report(StepRunNumber run, ShardMetrics metrics);
+  /// The trainer has left the minibatch, and the metrics of all computed ones are known. What they
+  /// pushed since the last report is in the tables; `pushed_under`: as in HeldSum.
+  void Report(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under);
 
   /// Every minibatch of the share is computed.
   bool complete() const { return key_.has_value() && missing_.empty(); }
   /// The metrics are those of the whole share.
   bool reported() const { return complete() && reported_ == computed_.count(); }
   const ShardMetrics& metrics() const { return metrics_; }
+  /// Of the whole run, as in HeldSum.
+  RestoreEpoch pushed_under() const { return pushed_under_; }
   /// What the share has besides the computed ones, ascending.
   std::vector<MinibatchSpan> Missing() const;
   const std::vector<MinibatchSpan>& share() const { return share_; }
@@ -61,6 +66,7 @@ class StepRun {
   IntervalSet computed_, missing_;
   std::optional<MinibatchIndex> started_;
   ShardMetrics metrics_;
+  RestoreEpoch pushed_under_;
   uint64_t reported_ = 0;  // how many minibatches metrics_ has
 };
 

@@ -100,6 +100,9 @@ uint64_t GroupStep::step() const {
 uint32_t GroupStep::epoch() const {
   return impl_->epoch();
 }
+bool GroupStep::replay() const {
+  return impl_->replay();
+}
 bool GroupStep::evaluate() const {
   return impl_->evaluate();
 }

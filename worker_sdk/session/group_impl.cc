@@ -76,6 +76,9 @@ void GroupImpl::Signal() {
 
 GroupImpl::Wakes GroupImpl::Due() {
   ++events_;
+  if (core_.has_value()) {
+    session_->BeginStepRun(RunNumber(static_cast<uint32_t>(core_->run())));
+  }
   const bool over = OverLocked();
   Wakes wakes;
   wakes.trainer = !trainer_waits_ || over || core_->HasTask();
@@ -321,8 +324,11 @@ void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex miniba
 }
 
 void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
+  // A vote says that everything is in the tables.
+  const std::optional<RestoreEpoch> pushed_under =
+      session_->AwaitStepPushes(RunNumber(static_cast<uint32_t>(task.run)));
   Change change(this);
-  core_->OnComputed(task.run, metrics_);
+  if (pushed_under.has_value()) core_->OnComputed(task.run, metrics_, *pushed_under);
 }
 
 void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal) {
@@ -340,6 +346,11 @@ absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
                             std::span<const float> values) {
   Change change(this);
   return gradients_->Put(task.run, bucket, values);
+}
+
+bool GroupImpl::trains_locally() const {
+  MutexLock lock(&mutex_);
+  return !whole_buckets_.empty();
 }
 
 LineageNumber GroupImpl::lineage() const {

@@ -95,6 +95,8 @@ class GroupImpl final : private collectives::StateProvider {
                    std::span<const float> gradient);
   /// Errors as of GradientSums::Put.
   absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values);
+  /// With LocalSGD or DiLoCo.
+  bool trains_locally() const;
   /// Of the state, which a step in the trainer's hands begins with.
   LineageNumber lineage() const;
   /// The sums of a kApply or kReplay; facts included.

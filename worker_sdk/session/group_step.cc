@@ -12,7 +12,7 @@ namespace muster::internal {
 
 GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
                              const SessionImpl::StepRecords& read, ShardMetrics metrics)
-    : group_(group), task_(std::move(task)) {
+    : group_(group), tables_(!group->trains_locally()), task_(std::move(task)) {
   const StepWork& work = task_.work;
   facts_ = {read.records->records.size(), work.shard.epoch.value(),
             work.work.mode == DatasetMode::kEvaluate ? 1u : 0u};
@@ -20,6 +20,8 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
   run.grant.shard = work.shard;
   run.grant.token = work.token;
   run.grant.work = work.work;
+  run.grant.restore_epoch = work.restore_epoch;
+  run.run = RunNumber(static_cast<uint32_t>(task_.run));
   for (const MinibatchSpan& span : task_.spans) {
     for (uint32_t i = 0; i < span.count; ++i) {
       run.minibatches.push_back(MinibatchIndex(span.first.value() + i));
@@ -33,10 +35,16 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
 
 GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
                              std::shared_ptr<SummedStep> sums)
-    : group_(group), task_(std::move(task)), facts_(sums->facts), sums_(std::move(sums)) {}
+    : group_(group),
+      tables_(false),
+      task_(std::move(task)),
+      facts_(sums->facts),
+      sums_(std::move(sums)) {}
 
 GroupStepImpl::~GroupStepImpl() {
-  if (computes() && !committed_.has_value()) Fail("the step was left without Commit");
+  // Nothing of a replay is to be committed.
+  const bool replayed = replay() && over_;
+  if (computes() && !committed_.has_value() && !replayed) Fail("the step was left without Commit");
 }
 
 bool GroupStepImpl::Start(MinibatchIndex minibatch) {
@@ -85,6 +93,7 @@ void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
     return group_->ProgramError(
         "GroupStep::Add in an evaluation, which has no sums: check step.evaluate() before");
   }
+  if (replay()) return;
   const absl::Status added = group_->Add(task_, *minibatch, bucket, gradient);
   if (absl::IsInvalidArgument(added)) return group_->ProgramError(std::string(Message(added)));
   // The next minibatch does not begin. Several threads may be here, so nothing else changes.
@@ -107,7 +116,7 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
   if (computes()) {
     if (!over_) Fail("the loop over the minibatches did not come to its end");
     committed_ = false;
-    if (failed_) return false;
+    if (failed_ || replay()) return false;
     sdk::TrainerTask next = group_->AwaitTask();
     if (next.kind != sdk::TrainerTask::Kind::kApply || next.step != task_.step) {
       group_->PutBack(std::move(next));

@@ -25,6 +25,7 @@ class GroupStepImpl final : private StepLoop {
   uint64_t step() const { return task_.step.value(); }
   uint32_t epoch() const { return static_cast<uint32_t>(facts_.epoch); }
   bool evaluate() const { return facts_.evaluate != 0; }
+  bool replay() const { return task_.work.replay; }
   uint64_t records() const { return facts_.records; }
   /// The loop over the minibatches; null: there are none.
   ShardImpl* shard() const { return shard_.get(); }
@@ -42,12 +43,14 @@ class GroupStepImpl final : private StepLoop {
  private:
   void Apply(const std::function<void()>& apply);
 
+  bool may_use_tables() const override { return tables_; }
   bool Start(MinibatchIndex minibatch) override;
   void End(MinibatchIndex minibatch, size_t records, const ShardMetrics& metrics) override;
   void Complete() override;
   void Fail(const sdk::ShardFailure& failure) override;
 
   GroupImpl* const group_;
+  const bool tables_;
   sdk::TrainerTask task_;
   StepFacts facts_;
   std::shared_ptr<SummedStep> sums_;  // while it can be applied

@@ -44,10 +44,10 @@ uint64_t MinibatchImpl::floats_asked() const {
 }
 
 const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, TableKind kind) {
-  if (shard_->of_step()) {
+  if (!shard_->may_use_tables()) {
     session_->ProgramError(fmt::format(
-        "{} in a step of a group: its model is in the registered state, and gradients go to "
-        "GroupStep::Add",
+        "{} in a step of LocalSGD or DiLoCo: members train on different weights in a step, so what "
+        "they push to tables could not be repeated by another member",
         call));
     return nullptr;
   }
@@ -370,9 +370,12 @@ std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
 }
 
 void MinibatchImpl::Commit() {
-  if (committed_ || preparing_ || shard_->of_step()) return;
+  if (committed_ || preparing_) return;
   committed_ = true;
   if (shard_->left()) return;
+  // A step counts its minibatches itself.
+  const bool pushed = planned_ || !pushed_.empty();
+  if (shard_->of_step() && !pushed) return;
   if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());
   if (planned_ && !planned_->complete()) UnplanGradients();
   std::shared_ptr<const sdk::RowBatch> batch = planned_ ? TakePlanned() : TakeSums();
@@ -386,6 +389,7 @@ void MinibatchImpl::Commit() {
                     "at once: make the minibatches smaller or the job's partitions more",
                     part.key_count, group.keys, session_->FindTable(group.table)->name));
   }
+  if (shard_->of_step()) return shard_->PushOfStep(index_, std::move(batch));
   session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
 }
 

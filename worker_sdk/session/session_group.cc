@@ -42,6 +42,50 @@ void SessionImpl::EndStepMinibatch(size_t records, bool evaluate) {
   (evaluate ? times_.records_evaluated : times_.records_trained) += records;
 }
 
+void SessionImpl::BeginStepRun(RunNumber run) {
+  MutexLock lock(&mutex_);
+  core_.BeginStepRun(run);
+  changed_.SignalAll();
+}
+
+void SessionImpl::PushOfStep(const sdk::PushIdentity& push,
+                             std::shared_ptr<const sdk::RowBatch> batch) {
+  Effects effects;
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
+    core_.CommitStepMinibatch(push, std::move(batch), clock_.Now());
+    effects = TakeEffects();
+  }
+  CarryOut(std::move(effects));
+  WaitForAnswers(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return !failure_.ok() || core_.ended() || !core_.step_pushes().Is(push.run) ||
+               (core_.outstanding_pushes() <= hello_.unacknowledged_minibatches_max &&
+                sdk::MayHold(core_.outstanding_pushes(), core_.outstanding_push_floats()));
+      },
+      "the servers to acknowledge pushes", &times_.wait_push);
+}
+
+std::optional<RestoreEpoch> SessionImpl::AwaitStepPushes(RunNumber run) {
+  WaitForAnswers(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return !failure_.ok() || core_.ended() || !core_.step_pushes().Is(run) ||
+               core_.step_pushes().all_answered();
+      },
+      "the servers to acknowledge pushes", &times_.wait_push);
+  MutexLock lock(&mutex_);
+  const sdk::StepPushes& pushes = core_.step_pushes();
+  if (!failure_.ok() || !pushes.Is(run) || !pushes.all_answered()) return std::nullopt;
+  return pushes.pushed_under();
+}
+
+absl::Status SessionImpl::MayHaveTables() const {
+  if (!hello_.group || hello_.group_has_servers) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this job has no parameter servers for tables: set spec.replicaSpecs.ps.replicas");
+}
+
 void SessionImpl::WaitsForGroup(bool waits) {
   MutexLock lock(&mutex_);
   waits ? times_.wait_shard.Enter(clock_.Now()) : times_.wait_shard.Leave(clock_.Now());

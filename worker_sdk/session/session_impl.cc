@@ -167,8 +167,9 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
 }
 
 absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
-  absl::Status status = spec.status();
-  if (spec.ok()) {
+  absl::Status status = MayHaveTables();
+  if (status.ok()) status = spec.status();
+  if (status.ok()) {
     const absl::StatusOr<TableId> id = RegisterWithMaster(&*spec);
     status = id.status();
     if (id.ok()) spec->id = *id;

@@ -118,6 +118,15 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// A loop begins a minibatch of a step; false: the session has failed.
   bool StartStepMinibatch(LeaseToken token);
   void EndStepMinibatch(size_t records, bool evaluate);
+  /// This run of a step is of use from now on, and no other one; 0: none is.
+  void BeginStepRun(RunNumber run);
+  /// Hands the rows of a minibatch to the core, and blocks over the bound of unacknowledged ones.
+  void PushOfStep(const sdk::PushIdentity& push, std::shared_ptr<const sdk::RowBatch> batch);
+  /// Blocks until what the run has pushed is in the tables, and returns HeldSum::pushed_under. None
+  /// if the run is of no use any more.
+  std::optional<RestoreEpoch> AwaitStepPushes(RunNumber run);
+  /// Why steps of a group cannot use tables; OK if they can.
+  absl::Status MayHaveTables() const;
   /// Leave was called.
   bool leaving() const { return leaving_.load(); }
   /// The group is over for this process.

@@ -70,9 +70,8 @@ bool ShardImpl::Advance() {
 }
 
 bool ShardImpl::AdvanceLoop() {
-  if (step_ == nullptr) {
-    window_.front().Commit();
-  } else if (!left_) {
+  window_.front().Commit();
+  if (step_ != nullptr && !left_) {
     const size_t records = window_.front().records().size();
     metrics_.records += records;
     step_->End(window_.front().index(), records, metrics_);
@@ -142,8 +141,7 @@ bool ShardImpl::MayPrepareMore() const {
 }
 
 void ShardImpl::PrepareAhead() {
-  // A step's minibatches pull nothing, so there is nothing to ask for ahead of time.
-  size_t ahead = prepare_ && step_ == nullptr ? session_->job().prefetch_minibatches : 0;
+  size_t ahead = prepare_ ? session_->job().prefetch_minibatches : 0;
   while (!left_ && prepared_ < minibatches() && window_.size() <= ahead && MayPrepareMore()) {
     size_t first = records_->minibatches[prepared_];
     size_t count = records_->minibatches[prepared_ + 1] - first;
@@ -160,6 +158,13 @@ void ShardImpl::PrepareAhead() {
     prepare_(batch.handle());
     batch.EndPrepare();
   }
+}
+
+void ShardImpl::PushOfStep(MinibatchIndex minibatch, std::shared_ptr<const sdk::RowBatch> batch) {
+  const ShardGrant& grant = shard_.grant;
+  session_->PushOfStep({grant.shard, minibatch, grant.token, shard_.run,
+                        work().first_step + minibatch.value(), grant.restore_epoch},
+                       std::move(batch));
 }
 
 void ShardImpl::RunEmptyMinibatches() {

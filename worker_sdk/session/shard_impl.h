@@ -17,6 +17,8 @@ namespace muster::internal {
 class StepLoop {
  public:
   virtual ~StepLoop() = default;
+  /// False: members train with local steps, whose minibatches are not those of other members.
+  virtual bool may_use_tables() const = 0;
   /// False: the loop ends.
   virtual bool Start(MinibatchIndex minibatch) = 0;
   /// The minibatch has run; `metrics` are those of all that have.
@@ -50,8 +52,11 @@ class ShardImpl {
   void Fail(std::string_view reason);
 
   SessionImpl& session() const { return *session_; }
-  /// The minibatches are those of a step of a group: they pull and push nothing.
+  /// The minibatches are those of a step of a group.
   bool of_step() const { return step_ != nullptr; }
+  bool may_use_tables() const { return step_ == nullptr || step_->may_use_tables(); }
+  /// Pushes the rows of a minibatch of a step.
+  void PushOfStep(MinibatchIndex minibatch, std::shared_ptr<const sdk::RowBatch> batch);
   RunRef run() const { return {shard_.grant.token, shard_.run}; }
   const ShardWork& work() const { return shard_.grant.work; }
   const ShardId& shard_id() const { return shard_.grant.shard; }

@@ -11,7 +11,15 @@ absl::Status GroupJob::CheckFits(const CoreOptions& options, const DurableState&
   const uint64_t step = state.group.step.value_or(StepRecord()).step.value();
   const uint64_t stored =
       state.group.checkpoint.has_value() ? state.group.checkpoint->label.step.value() : 0;
-  if (stored <= step && state.done.size() == step - stored) return absl::OkStatus();
+  // With tables, older steps may still wait for snapshots.
+  const bool fits = options.GroupHasTables() ? state.done.size() >= step - stored
+                                             : state.done.size() == step - stored;
+  if (options.servers == 0 && !state.tables.empty()) {
+    return absl::FailedPreconditionError(
+        "the group of this job has tables on parameter servers, so "
+        "spec.replicaSpecs.ps.replicas may not be 0");
+  }
+  if (stored <= step && fits) return absl::OkStatus();
   return absl::DataLossError(
       fmt::format("the journal has step {} of the group and a checkpoint of step {}, but {} DONE "
                   "shards",
@@ -67,7 +75,7 @@ void GroupJob::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
 }
 
 bool GroupJob::FitsLedger() const {
-  return !on() || core_->steps_after_checkpoint() == books_->ledger.queue().done().size();
+  return !on() || core_->steps_after_checkpoint() == books_->ledger.done_after_checkpoint();
 }
 
 void GroupJob::Collect(std::vector<Mutation>* mutations) {

@@ -1,6 +1,8 @@
 #include "master/core/groups/group_shards.h"
 
-#include <limits>
+#include <fmt/format.h>
+
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -8,7 +10,12 @@
 namespace muster {
 
 std::optional<StepData> GroupShards::Next() {
-  if (life_->Directive() != JobDirective::kWork || !life_->MayGrantMore()) return std::nullopt;
+  if (life_->Directive() != JobDirective::kWork) return std::nullopt;
+  if (const std::optional<DoneShard> lacking = books_->ledger.FirstLacking()) {
+    const uint32_t minibatches = books_->ledger.MinibatchesOf(lacking->shard);
+    return StepData{lacking->shard, minibatches, std::nullopt, /*replay=*/true};
+  }
+  if (!life_->MayGrantMore()) return std::nullopt;
   ShardQueue& queue = books_->ledger.queue();
   const std::optional<ShardId> shard = queue.Peek();
   if (!shard.has_value()) return std::nullopt;
@@ -19,16 +26,36 @@ std::optional<StepData> GroupShards::Next() {
   return StepData{*shard, books_->ledger.MinibatchesOf(*shard), ahead};
 }
 
-bool GroupShards::IsTodo(const ShardId& shard) const {
-  return books_->ledger.queue().StateOf(shard) == ShardState::kTodo;
+bool GroupShards::IsOpen(const ShardId& shard) const {
+  return books_->ledger.queue().StateOf(shard) == ShardState::kTodo ||
+         books_->ledger.LacksParts(shard);
+}
+
+LeaseToken GroupShards::NewToken(const ShardId& shard) {
+  const LeaseToken token = leasing_->NewToken();
+  // Parts of the shard may come with this token at any time.
+  if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnLeased(shard, token);
+  return token;
 }
 
 void GroupShards::Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
-                         const std::string& worker) {
+                         const std::string& worker, RestoreEpoch pushed_under) {
   books_->ledger.queue().Take(shard);
   books_->ledger.MarkDone(shard, token, worker, metrics);
   failures_->Settle(shard);
   dones_->TellRejects(metrics, worker, at_);
+  if (pushed_under == RestoreEpoch() || books_->ledger.IsEvaluate(shard)) return;
+  if (!books_->options.GroupHasTables()) return;
+  if (!snapshots_->MayLackParts(pushed_under)) return;
+  books_->ledger.LoseParts(*books_->ledger.queue().FindDone(shard));
+}
+
+void GroupShards::Replayed(const ShardId& shard, RestoreEpoch pushed_under) {
+  const std::optional<DoneShard> done = books_->ledger.queue().FindDone(shard);
+  MUSTER_CHECK_MSG(done.has_value(), ToString(shard));
+  if (pushed_under != RestoreEpoch() && snapshots_->MayLackParts(pushed_under)) return;
+  books_->ledger.PartsPushedAgain(*done);
+  replay_failures_.erase(shard);
 }
 
 DoneSeq GroupShards::SeqBefore(uint64_t count) const {
@@ -38,13 +65,13 @@ DoneSeq GroupShards::SeqBefore(uint64_t count) const {
   return (done.end() - static_cast<std::ptrdiff_t>(count) - 1)->seq;
 }
 
-void GroupShards::CommitAllBut(uint64_t kept) {
-  const uint64_t done = books_->ledger.queue().done().size();
-  if (done <= kept) return;
-  ++books_->totals.snapshots_accepted;
-  const Ledger::Committed committed =
-      books_->ledger.CommitUpTo(SeqBefore(kept), std::numeric_limits<size_t>::max());
-  snapshots_->TellCommitted(committed, at_);
+void GroupShards::Checkpointed(uint64_t kept) {
+  const DoneSeq last = SeqBefore(kept);
+  const bool first = !std::exchange(told_checkpoint_, true);
+  if (last <= books_->ledger.checkpointed()) return;
+  if (!first) ++books_->totals.snapshots_accepted;
+  books_->ledger.SetCheckpointed(last);
+  snapshots_->Commit(at_);
 }
 
 void GroupShards::Undo(uint64_t count) {
@@ -58,7 +85,24 @@ void GroupShards::Undo(uint64_t count) {
 
 void GroupShards::Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
                          uint64_t incarnation, std::string_view reason) {
+  if (books_->ledger.LacksParts(shard)) return ChargeReplay(shard, token, worker, reason);
   failures_->Charge(token, {shard, {worker, incarnation}}, reason, at_);
+}
+
+void GroupShards::ChargeReplay(const ShardId& shard, LeaseToken token, const std::string& worker,
+                               std::string_view reason) {
+  ReplayFailures& failures = replay_failures_[shard];
+  if (token <= failures.charged) return;
+  failures.charged = token;
+  const uint32_t failures_max = books_->options.leases.failures_max;
+  const std::string text = fmt::format(
+      "shard {} of dataset '{}' must be pushed again, because a server was restored: failure {} of "
+      "{}: {}",
+      ToString(shard), books_->NameOf(shard.dataset), ++failures.count, failures_max, reason);
+  books_->Say(at_, "shard-failure", worker, text);
+  if (failures.count >= failures_max) {
+    FailJob(text + ". The tables lack updates; `muster run` tries it again");
+  }
 }
 
 void GroupShards::FailJob(std::string_view reason) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ namespace muster {
 
 /// The shards of the job as steps of a synchronous group. A step takes its shard from TODO to DONE
 /// at once, so nothing is ever leased; a checkpoint makes DONE shards COMMITTED, as snapshots do in
-/// other jobs. Pure; not thread-safe.
+/// other jobs. If the steps push to tables, a shard needs both, and is replayed if a restore of
+/// partitions has taken parts of it away. Pure; not thread-safe.
 class GroupShards final : public GroupData {
  public:
   /// All of them outlive it.
@@ -34,11 +36,13 @@ class GroupShards final : public GroupData {
   void SetTime(StepTime at) { at_ = at; }
 
   std::optional<StepData> Next() override;
-  bool IsTodo(const ShardId& shard) const override;
-  LeaseToken NewToken() override { return leasing_->NewToken(); }
+  bool IsOpen(const ShardId& shard) const override;
+  LeaseToken NewToken(const ShardId& shard) override;
+  void EndTokensBelow(LeaseToken floor) override { leasing_->SetFloorOfSteps(floor); }
   void Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
-              const std::string& worker) override;
-  void CommitAllBut(uint64_t kept) override;
+              const std::string& worker, RestoreEpoch pushed_under) override;
+  void Replayed(const ShardId& shard, RestoreEpoch pushed_under) override;
+  void Checkpointed(uint64_t kept) override;
   void Undo(uint64_t count) override;
   bool NeedsCheckpoint() const override { return life_->NeedsSnapshots(); }
   void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
@@ -52,6 +56,9 @@ class GroupShards final : public GroupData {
  private:
   /// The seq of the newest DONE shard but `count`.
   DoneSeq SeqBefore(uint64_t count) const;
+  /// A trainer cannot replay the shard, which is DONE.
+  void ChargeReplay(const ShardId& shard, LeaseToken token, const std::string& worker,
+                    std::string_view reason);
 
   Books* const books_;
   Failures* const failures_;
@@ -60,6 +67,14 @@ class GroupShards final : public GroupData {
   JobLife* const life_;
   Snapshots* const snapshots_;
   StepTime at_;
+  /// The first call says where the journal left off.
+  bool told_checkpoint_ = false;
+  struct ReplayFailures {
+    LeaseToken charged;
+    uint32_t count = 0;
+  };
+  /// Of shards that are replayed now. The weights have them, so they cannot become FAILED.
+  std::map<ShardId, ReplayFailures> replay_failures_;
 };
 
 }  // namespace muster

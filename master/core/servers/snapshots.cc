@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "base/planted_bug.h"
@@ -39,14 +40,22 @@ void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
   if (accepted) Commit(at);
 }
 
+DoneSeq Snapshots::Cut() {
+  if (!books_->options.group.has_value()) return books_->partitions.MinCut();
+  const DoneSeq stored = books_->ledger.checkpointed();
+  if (!books_->options.GroupHasTables()) return stored;
+  return std::min(stored, books_->ledger.pushed().HeldUpTo(books_->partitions.MinCut()));
+}
+
 void Snapshots::Commit(StepTime at) {
-  // A group's own checkpoints decide.
-  if (books_->options.group.has_value()) return;
-  const DoneSeq cut = books_->partitions.MinCut();
+  const bool group = books_->options.group.has_value();
+  const DoneSeq cut = Cut();
   if (cut <= books_->ledger.commit_seq()) return;
-  MUSTER_CHECK(books_->partitions.AllHold(cut));
-  const Ledger::Committed committed =
-      books_->ledger.CommitUpTo(cut, books_->options.limits.commits_at_once);
+  MUSTER_CHECK(books_->partitions.AllHold(cut) || books_->options.servers == 0);
+  // A group has few steps.
+  const size_t most =
+      group ? std::numeric_limits<size_t>::max() : books_->options.limits.commits_at_once;
+  const Ledger::Committed committed = books_->ledger.CommitUpTo(cut, most);
   for (const ShardId& shard : committed.shards) {
     // Partitions have nothing of an evaluation.
     if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnCommitted(shard);
@@ -70,8 +79,9 @@ void Snapshots::TellCommitted(const Ledger::Committed& committed, StepTime at) {
 
 void Snapshots::Replay(const PartitionTable::Restored& restored, const std::string& why,
                        StepTime at) {
-  if (restored.partitions == 0 || books_->options.group.has_value()) return;
+  if (restored.partitions == 0) return;
   leasing_->OnRestored(at.now);
+  if (books_->options.group.has_value()) return LoseParts(restored, why, at);
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
   const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
@@ -95,6 +105,27 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
                           books_->partitions.restore_epoch().value()));
 }
 
+void Snapshots::LoseParts(const PartitionTable::Restored& restored, const std::string& why,
+                          StepTime at) {
+  Ledger& ledger = books_->ledger;
+  JobTotals& totals = books_->totals;
+  uint64_t shards = 0;
+  for (const DoneShard& done : ledger.pushed().PushedAfter(LastToKeep(restored, ledger.done_seq()),
+                                                           ledger.queue().done())) {
+    // An evaluation has pushed nothing.
+    if (ledger.IsEvaluate(done.shard)) continue;
+    ledger.LoseParts(done);
+    ++shards;
+    totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);
+  }
+  totals.replayed_shards += shards;
+  books_->Say(at, "partitions-restored", "",
+              fmt::format("{}: {} {}, the group pushes {} again (restore epoch {})", why,
+                          CountText(restored.partitions, "partition"),
+                          HowRestored(restored.partitions, totals.snapshots_accepted > 0),
+                          CountText(shards, "step"), books_->partitions.restore_epoch().value()));
+}
+
 void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry, TimePoint now) {
   const CoreOptions& options = books_->options;
   const ShardQueue& queue = books_->ledger.queue();
@@ -104,7 +135,7 @@ void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry,
   books_->partitions.AskSnapshots(
       server, incarnation,
       {books_->ledger.done_seq(), now, interval, options.snapshot_timeout, hurry.all, hurry.goal,
-       leasing_->table().train_count() > 0});
+       leasing_->table().train_count() > 0 || options.group.has_value()});
 }
 
 }  // namespace muster

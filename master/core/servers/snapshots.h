@@ -28,6 +28,10 @@ class Snapshots {
   /// Makes the DONE shards COMMITTED that the snapshots of all partitions contain. CoreLimits says
   /// how many at once; the others wait for the next call.
   void Commit(StepTime at);
+  /// True if parts that partitions confirmed under this restore epoch may have been lost since.
+  bool MayLackParts(RestoreEpoch pushed_under) const {
+    return pushed_under < books_->partitions.restore_epoch();
+  }
   /// These shards are COMMITTED now: counts them for their workers, and ends what waited for it.
   void TellCommitted(const Ledger::Committed& committed, StepTime at);
   /// Partitions were restored from an older state because of `why`: work that their snapshots lack
@@ -47,6 +51,11 @@ class Snapshots {
   std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
 
  private:
+  /// The DONE shards up to this can become COMMITTED.
+  DoneSeq Cut();
+  /// As Replay, in a group.
+  void LoseParts(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
+
   Books* const books_;
   Leasing* const leasing_;
   JobLife* const life_;

@@ -69,6 +69,7 @@ LeaseToken Leasing::Floor() const {
 std::optional<LeaseToken> Leasing::FloorToTell() const {
   std::optional<LeaseToken> floor = Floor();
   if (MUSTER_PLANTED_CALL(LowersFloor(&floor))) return floor;
+  if (books_->options.group.has_value()) floor = floor_of_steps_;
   return grace_.on() ? std::nullopt : floor;
 }
 

@@ -47,6 +47,8 @@ class Leasing {
 
   /// A token for work that is leased to nobody. Larger than every token before.
   LeaseToken NewToken();
+  /// In a job with a group: tokens below this are in use no longer.
+  void SetFloorOfSteps(LeaseToken floor) { floor_of_steps_ = floor; }
   /// What a worker needs to read the shard of a dataset that grows. The shell knows the layout of
   /// the others.
   ShardWork WorkOf(const ShardId& shard) const;
@@ -156,6 +158,8 @@ class Leasing {
   /// Of every shard.
   [[no_unique_address]] PlantedMemory<ShardId, LeaseToken> newest_grant_;
   bool closed_ = false;
+  /// None: those of an earlier master may be in use.
+  std::optional<LeaseToken> floor_of_steps_;
 };
 
 }  // namespace muster

@@ -25,6 +25,10 @@ class FakeData : public GroupData {
 
   std::optional<StepData> Next() override {
     if (over || closed) return std::nullopt;
+    if (!lacking.empty()) {
+      return StepData{GroupShard(lacking.front()), minibatches[lacking.front()], std::nullopt,
+                      true};
+    }
     std::optional<StepData> next;
     for (uint64_t i = 0; i < states.size(); ++i) {
       if (states[i] != State::kTodo) continue;
@@ -36,18 +40,29 @@ class FakeData : public GroupData {
     }
     return next;
   }
-  bool IsTodo(const ShardId& shard) const override {
-    return states[shard.index.value()] == State::kTodo;
+  bool IsTodo(const ShardId& shard) const { return states[shard.index.value()] == State::kTodo; }
+  bool Lacks(const ShardId& shard) const {
+    return std::ranges::find(lacking, shard.index.value()) != lacking.end();
   }
-  LeaseToken NewToken() override { return {incarnation, ++tokens}; }
+  bool IsOpen(const ShardId& shard) const override { return IsTodo(shard) || Lacks(shard); }
+  LeaseToken NewToken(const ShardId&) override { return {incarnation, ++tokens}; }
+  void EndTokensBelow(LeaseToken below) override {
+    MUSTER_CHECK(below > floor);
+    floor = below;
+  }
+  void Replayed(const ShardId& shard, RestoreEpoch pushed_under) override {
+    MUSTER_CHECK(Lacks(shard));
+    if (pushed_under >= restore_epoch) std::erase(lacking, shard.index.value());
+  }
   void Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
-              const std::string& worker) override {
+              const std::string& worker, RestoreEpoch pushed_under) override {
+    newest_pushed_under = pushed_under;
     MUSTER_CHECK(IsTodo(shard) && !worker.empty() && token != LeaseToken());
     states[shard.index.value()] = State::kDone;
     done.push_back(shard.index.value());
     records += metrics.records;
   }
-  void CommitAllBut(uint64_t kept) override {
+  void Checkpointed(uint64_t kept) override {
     while (done.size() > kept) {
       states[done.front()] = State::kCommitted;
       done.erase(done.begin());
@@ -58,6 +73,7 @@ class FakeData : public GroupData {
     MUSTER_CHECK(count <= done.size());
     for (; count > 0; --count) {
       states[done.back()] = State::kTodo;
+      std::erase(lacking, done.back());
       done.pop_back();
     }
   }
@@ -66,12 +82,12 @@ class FakeData : public GroupData {
   }
   void Charge(const ShardId& shard, LeaseToken token, const std::string& worker, uint64_t,
               std::string_view reason) override {
-    MUSTER_CHECK(IsTodo(shard));
+    MUSTER_CHECK(IsOpen(shard));
     LeaseToken& last = charged[shard.index.value()];
     if (token <= last) return;
     last = token;
     charges.push_back(worker + ": " + std::string(reason));
-    if (++failures[shard.index.value()] < failures_max) return;
+    if (++failures[shard.index.value()] < failures_max || Lacks(shard)) return;
     states[shard.index.value()] = State::kFailed;
     over = over || AllSettled();
   }
@@ -100,6 +116,10 @@ class FakeData : public GroupData {
   bool closed = false;  // no shard now, as of a slow topic
   std::vector<State> states;
   std::vector<uint64_t> done;
+  /// DONE shards that must be replayed.
+  std::vector<uint64_t> lacking;
+  RestoreEpoch restore_epoch, newest_pushed_under;
+  LeaseToken floor;
   std::map<uint64_t, LeaseToken> charged;
   std::map<uint64_t, uint32_t> failures;
   uint64_t records = 0;

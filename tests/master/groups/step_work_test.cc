@@ -98,5 +98,16 @@ TEST(StepInWorkTest, AFailedShardIsReplaced) {
   EXPECT_EQ(parts.work.data().shard, GroupShard(1));
 }
 
+TEST(StepInWorkTest, TokensOfAStepAreInUseUntilItHasEnded) {
+  GroupParts parts;
+  parts.Begin(2);
+  parts.work.Begin();
+  const LeaseToken first = parts.work.token();
+  parts.membership.Without({{GroupParts::Named(0), "test"}}, "");
+  EXPECT_EQ(parts.data.floor, LeaseToken()) << "an earlier master's may be, too";
+  parts.DoStep();
+  EXPECT_EQ(parts.data.floor, first);
+}
+
 }  // namespace
 }  // namespace muster

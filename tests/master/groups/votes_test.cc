@@ -119,5 +119,90 @@ TEST_F(VotesTest, AShardThatIsLostIsNotCommitted) {
   EXPECT_EQ(parts.books.lineage.step(), StepNumber(0));
 }
 
+TEST_F(VotesTest, TheOldestMapOfAllVotesCounts) {
+  for (const uint64_t i : {0, 1}) {
+    GroupExchangeRequest vote = parts.Vote();
+    vote.sum->pushed_under = RestoreEpoch(7 - i);
+    parts.Hear(i, vote);
+  }
+  EXPECT_EQ(Count(), Outcome::kHappened);
+  EXPECT_EQ(parts.data.newest_pushed_under, RestoreEpoch(6));
+}
+
+TEST_F(VotesTest, AVoterThatHasPushedNothingDoesNotCountForTheMap) {
+  parts.Hear(0, parts.Vote());
+  GroupExchangeRequest vote = parts.Vote();
+  vote.sum->pushed_under = RestoreEpoch(7);
+  parts.Hear(1, vote);
+  EXPECT_EQ(Count(), Outcome::kHappened);
+  EXPECT_EQ(parts.data.newest_pushed_under, RestoreEpoch(7));
+}
+
+/// The first shard is DONE, and a server has lost parts of it.
+class ReplayVotesTest : public VotesTest {
+ protected:
+  ReplayVotesTest() {
+    parts.DoStep();
+    parts.data.lacking = {0};
+    parts.data.restore_epoch = RestoreEpoch(3);
+    parts.work.Begin();
+  }
+  GroupExchangeRequest Replayed(uint64_t pushed_under = 3) {
+    GroupExchangeRequest call = parts.Holding();
+    call.replayed = {parts.work.token(), RestoreEpoch(pushed_under)};
+    return call;
+  }
+};
+
+TEST_F(ReplayVotesTest, AReplayEndsWhenAllMembersHavePushed) {
+  ASSERT_TRUE(parts.work.data().replay);
+  EXPECT_EQ(parts.work.data().shard, GroupShard(0));
+  parts.Hear(0, Replayed());
+  EXPECT_EQ(Count(), Outcome::kOpen);
+  EXPECT_TRUE(parts.work.any());
+  parts.Hear(1, Replayed());
+  EXPECT_EQ(Count(), Outcome::kOpen) << "no step has happened";
+  EXPECT_FALSE(parts.work.any());
+  EXPECT_THAT(parts.data.lacking, ElementsAre());
+  EXPECT_EQ(parts.books.lineage.step(), StepNumber(1));
+  EXPECT_EQ(parts.data.records, 20u) << "nothing is counted twice";
+  parts.work.Begin();
+  EXPECT_FALSE(parts.work.data().replay);
+  EXPECT_EQ(Count(), Outcome::kOpen) << "the reports of the replay are no votes for the step";
+}
+
+TEST_F(ReplayVotesTest, AReplayThatAnotherRestoreUndoesBeginsAgain) {
+  parts.Hear(0, Replayed());
+  parts.Hear(1, Replayed(2));
+  EXPECT_EQ(Count(), Outcome::kOpen);
+  EXPECT_THAT(parts.data.lacking, ElementsAre(0u));
+  const LeaseToken begun = parts.work.begun();
+  parts.work.Begin();
+  EXPECT_NE(parts.work.begun(), begun) << "members must not take it for the one before";
+}
+
+TEST_F(ReplayVotesTest, AReportOfAnotherAttemptDoesNotCount) {
+  const LeaseToken begun = parts.work.begun();
+  const GroupExchangeRequest old = Replayed();
+  parts.Hear(0, old);
+  parts.membership.Retry("test");
+  EXPECT_TRUE(parts.work.data().replay);
+  EXPECT_EQ(parts.work.begun(), begun);
+  parts.Hear(1, Replayed());
+  EXPECT_EQ(Count(), Outcome::kOpen);
+  EXPECT_TRUE(parts.work.any());
+  parts.Hear(0, Replayed());
+  Count();
+  EXPECT_FALSE(parts.work.any());
+}
+
+TEST_F(ReplayVotesTest, AMemberThatFailsTheReplayFailsTheAttempt) {
+  GroupExchangeRequest call = parts.Holding();
+  call.failed = {parts.books.lineage.attempt(), StepNumber(2), "NaN", false};
+  parts.Hear(0, call);
+  EXPECT_EQ(Count(), Outcome::kFailed);
+  EXPECT_THAT(parts.data.charges, ElementsAre("worker-0: NaN"));
+}
+
 }  // namespace
 }  // namespace muster

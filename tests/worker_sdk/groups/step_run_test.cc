@@ -31,11 +31,11 @@ TEST(StepRunTest, IsCompleteWithTheWholeShareAndReportedWithItsMetrics) {
   Compute(&run, 0);
   Compute(&run, 4);
   EXPECT_EQ(run.Missing(), Spans({{1, 1}}));
-  run.Report(run.number(), {.records = 2});
+  run.Report(run.number(), {.records = 2}, {});
   Compute(&run, 1);
   EXPECT_TRUE(run.complete());
   EXPECT_FALSE(run.reported());
-  run.Report(run.number(), {.records = 3});
+  run.Report(run.number(), {.records = 3}, {});
   EXPECT_TRUE(run.reported());
   EXPECT_EQ(run.metrics().records, 3u);
   EXPECT_FALSE(run.Start(run.number(), MinibatchIndex(0)));
@@ -60,7 +60,7 @@ TEST(StepRunTest, AShareWithoutAComputedMinibatchBeginsAnew) {
   run.Assign(kFirst, Spans({{1, 2}}));
   EXPECT_NE(run.number(), number);
   EXPECT_EQ(run.Missing(), Spans({{1, 2}}));
-  run.Report(number, {.records = 1});
+  run.Report(number, {.records = 1}, {});
   EXPECT_EQ(run.metrics().records, 0u);
 }
 

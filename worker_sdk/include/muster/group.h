@@ -117,12 +117,22 @@ class MUSTER_EXPORT GroupStep {
   /// True for data of a dataset of mode `evaluate`. Such a step has no sums: if you call Add, the
   /// session fails, and Commit does not call `apply`. Only the metrics of its minibatches count.
   bool evaluate() const;
+  /// Only in a job with parameter servers: the step has happened before, and a server that was
+  /// restored has lost a part of what it pushed to tables. The loop runs over its minibatches again
+  /// as usual, and pushes; what the tables still have is skipped. Add does nothing, Commit returns
+  /// false without calling `apply`, and metrics are not counted again.
+  bool replay() const;
   /// The records of the whole step, over all members: divide by it to get the mean gradient.
   uint64_t records() const;
   /// The minibatches of this member, for a loop; see Shard::Minibatches. There may be none: the
   /// member replays a step that happened before it joined, or there are more members than
-  /// minibatches. The loop ends early if its gradients are of no use any more. Inside the loop,
-  /// Minibatch::Need, Pull and Push fail the session, and Minibatch::Commit does nothing.
+  /// minibatches. The loop ends early if its gradients are of no use any more.
+  ///
+  /// In a job with parameter servers (spec.replicaSpecs.ps.replicas), minibatches may use tables as
+  /// in other jobs: each push takes effect exactly once, also if the step is tried again, by this
+  /// member or by another one. Only its time is not that of the step: it takes effect when the
+  /// server has it, so other members may see it in the same step. Minibatch::Commit sends what was
+  /// pushed; otherwise, the end of the minibatch does. The keys should depend on the records alone.
   MinibatchRange Minibatches(Prepare prepare = nullptr);
 
   /// Adds the gradient of the loop's current minibatch to a bucket, `[elements] float32`: the sum

@@ -25,6 +25,7 @@ using testing::StatusIs;
 class GroupJobTest : public ::testing::Test, protected CoreFixture {
  protected:
   GroupJobTest() {
+    options.servers = 0;
     options.group = GroupOptions{.members_max = 2, .checkpoint_interval = seconds(3'600)};
   }
   void StartGroup() {
@@ -205,7 +206,19 @@ TEST_F(GroupJobTest, ACallIsAnsweredWhenThereIsNews) {
   EXPECT_TRUE(core->IsGroupCallDue(newer, now, now)) << "it is dead, and shall know";
 }
 
-TEST_F(GroupJobTest, SnapshotsOfServersCommitNothing) {
+TEST_F(GroupJobTest, AGroupWithTablesNeedsItsServers) {
+  StartGroup();
+  DurableState state = journal.state();
+  EXPECT_THAT(GroupJob::CheckFits(options, state), IsOk());
+  state.tables[TableId(1)];
+  EXPECT_THAT(GroupJob::CheckFits(options, state),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("may not be 0")));
+  options.servers = 1;
+  EXPECT_THAT(GroupJob::CheckFits(options, state), IsOk());
+}
+
+TEST_F(GroupJobTest, SnapshotsOfServersAloneCommitNothing) {
+  options.servers = 1;
   StartGroup();
   Register(1);
   ExchangeServer(ServerRequest());
