@@ -19,8 +19,11 @@
 
 #include "base/clock.h"
 #include "muster/muster.h"
+#include "tests/integration/trainer_gpu.h"
 
 namespace {
+
+using muster::testing::TrainerGpu;
 
 constexpr size_t kWeights = 257;
 
@@ -35,7 +38,9 @@ struct Options {
   uint64_t fail_every = 0;
   /// A library with the interfaces of NCCL and of CUDA's driver; empty: the ring adds.
   std::string nccl;
-  std::string plugin;  // a library that adds; empty: the ring adds
+  std::string driver;      // CUDA's driver; empty: it is in `nccl`
+  bool on_device = false;  // gradients and sums are in the GPU's memory
+  std::string plugin;      // a library that adds; empty: the ring adds
   /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
   std::string algorithm;
 };
@@ -91,6 +96,8 @@ Options Parse(int argc, char** argv) {
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
+    if (name == "--on-device") options.on_device = value == "true";
+    if (name == "--driver") options.driver = value;
     if (name == "--plugin") options.plugin = value;
     if (name == "--algorithm") options.algorithm = value;
     if (name == "--initial") options.initial = std::stof(value);
@@ -103,7 +110,7 @@ muster::CollectiveOptions CollectiveOf(const Options& options) {
   if (!options.nccl.empty()) {
     collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
                   .library = options.nccl,
-                  .driver = options.nccl};
+                  .driver = options.driver.empty() ? options.nccl : options.driver};
   }
   if (!options.plugin.empty()) {
     collective.backend = muster::CollectiveOptions::Backend::kPlugin;
@@ -121,6 +128,26 @@ void Write(const Options& options, std::span<const float> weights, int64_t updat
   file.write(reinterpret_cast<const char*>(&updates), sizeof(updates));
 }
 
+struct Trainee {
+  std::vector<float> weights = std::vector<float>(kWeights);
+  std::array<int64_t, 1> updates{};
+  std::vector<float> gradient = std::vector<float>(kWeights);
+  std::optional<TrainerGpu> gpu;
+};
+
+void Add(Trainee* trainee, muster::GroupStep* step, const muster::SumBucket& bucket) {
+  if (!trainee->gpu) return step->Add(bucket, trainee->gradient);
+  step->AddDevice(bucket, trainee->gpu->Upload(trainee->gradient), kWeights,
+                  trainee->gpu->stream());
+}
+
+void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBucket& bucket) {
+  const std::span<const float> sum =
+      trainee->gpu ? trainee->gpu->Download(step.DeviceSum(bucket), kWeights) : step.Sum(bucket);
+  Descend(sum, step.records(), trainee->weights);
+  ++trainee->updates[0];
+}
+
 int Train(const Options& options) {
   muster::Result<muster::Session> session =
       muster::Session::Connect(muster::SessionOptions::FromEnvironment());
@@ -128,8 +155,12 @@ int Train(const Options& options) {
     std::fprintf(stderr, "%s\n", session.status().message().c_str());
     return 1;
   }
-  std::vector<float> weights(kWeights, options.initial);
-  std::array<int64_t, 1> updates{};
+  Trainee trainee;
+  std::vector<float>& weights = trainee.weights;
+  std::array<int64_t, 1>& updates = trainee.updates;
+  std::vector<float>& gradient = trainee.gradient;
+  std::ranges::fill(weights, options.initial);
+  if (options.on_device) trainee.gpu.emplace(CollectiveOf(options).driver, kWeights);
   muster::Result<muster::Group> group = session->Group(CollectiveOf(options));
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
@@ -145,10 +176,9 @@ int Train(const Options& options) {
     }
   } else {
     group->AddState("weights", std::span<float>(weights));
-    bucket = group->AddBucket("gradients", kWeights);
+    bucket = group->AddBucket("gradients", kWeights, {.on_device = options.on_device});
   }
   group->AddState("updates", std::span<int64_t>(updates));
-  std::vector<float> gradient(kWeights);
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {
     for (muster::Minibatch& minibatch : outer ? outer->Minibatches(*step) : step->Minibatches()) {
@@ -167,7 +197,7 @@ int Train(const Options& options) {
       if (outer && !minibatch.evaluate()) {
         Descend(gradient, minibatch.records().size(), weights);
       } else if (!minibatch.evaluate()) {
-        step->Add(*bucket, gradient);
+        Add(&trainee, &*step, *bucket);
       }
       if (fails && way == 2) break;
     }
@@ -175,10 +205,7 @@ int Train(const Options& options) {
       outer->Commit(*step, [&] { ++updates[0]; });
       continue;
     }
-    step->Commit([&] {
-      Descend(step->Sum(*bucket), step->records(), weights);
-      ++updates[0];
-    });
+    step->Commit([&] { Apply(&trainee, *step, *bucket); });
   }
   const bool final = group->HasFinalState();
   const int code = session->Finish();
