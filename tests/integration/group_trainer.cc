@@ -133,6 +133,9 @@ struct Trainee {
   std::array<int64_t, 1> updates{};
   std::vector<float> gradient = std::vector<float>(kWeights);
   std::optional<TrainerGpu> gpu;
+  /// With a GPU: what it trains on. It stands for a copy of the weights in the GPU's memory.
+  std::vector<float> copy;
+  std::span<float> trained() { return gpu ? copy : weights; }
 };
 
 void Add(Trainee* trainee, muster::GroupStep* step, const muster::SumBucket& bucket) {
@@ -144,7 +147,8 @@ void Add(Trainee* trainee, muster::GroupStep* step, const muster::SumBucket& buc
 void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBucket& bucket) {
   const std::span<const float> sum =
       trainee->gpu ? trainee->gpu->Download(step.DeviceSum(bucket), kWeights) : step.Sum(bucket);
-  Descend(sum, step.records(), trainee->weights);
+  Descend(sum, step.records(), trainee->trained());
+  if (trainee->gpu) trainee->weights = trainee->copy;
   ++trainee->updates[0];
 }
 
@@ -161,6 +165,7 @@ int Train(const Options& options) {
   std::vector<float>& gradient = trainee.gradient;
   std::ranges::fill(weights, options.initial);
   if (options.on_device) trainee.gpu.emplace(CollectiveOf(options).driver, kWeights);
+  trainee.copy = weights;
   muster::Result<muster::Group> group = session->Group(CollectiveOf(options));
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
@@ -181,8 +186,9 @@ int Train(const Options& options) {
   group->AddState("updates", std::span<int64_t>(updates));
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {
+    if (step->state_copied()) trainee.copy = weights;
     for (muster::Minibatch& minibatch : outer ? outer->Minibatches(*step) : step->Minibatches()) {
-      const double loss = Gradient(weights, minibatch.records(), gradient);
+      const double loss = Gradient(trainee.trained(), minibatch.records(), gradient);
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
