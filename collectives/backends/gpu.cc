@@ -13,8 +13,9 @@ namespace muster::collectives {
 namespace {
 
 constexpr uint32_t kThreads = 256;  // of a block
-/// Of the digest, whose threads take many elements.
-constexpr uint64_t kDigestBlocksMax = 1'024;
+/// Of the digest, whose threads take many elements. All of them add to one number at the end, so
+/// more of them take longer.
+constexpr uint64_t kDigestBlocksMax = 256;
 constexpr size_t kWord = sizeof(uint64_t);
 constexpr double kFixedPointLimit = 0x1p50;
 
