@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/checksum/crc32c.h"
+#include "collectives/device.h"
 #include "collectives/reduce_kernels.h"
 
 namespace muster::collectives {
@@ -32,6 +34,14 @@ class Communicator {
   /// Replaces `data`, memory of Buffer, by its sum over all members. All members get the same bits.
   /// Blocks until it is done or has failed. It looks at the signal meanwhile and returns kAborted.
   virtual absl::Status Sum(SumType type, std::span<std::byte> data) = 0;
+  /// A short digest of a sum: the same at all members.
+  virtual uint32_t Digest(SumType, std::span<const std::byte> sum) const { return Crc32c(sum); }
+  /// The sum of buckets of the backend's device, and its digest. Members may have a bucket on a
+  /// device or not: their sums have the same bits. Otherwise like Sum. kOutOfRange: an element of
+  /// the bucket or of the sum is no number, or too large for the type; the text names it.
+  virtual absl::StatusOr<uint32_t> SumOnDevice(const DeviceSum&) {
+    return absl::UnimplementedError("this library adds no buckets on a device");
+  }
   /// For backends that cannot look at a signal inside of Sum: makes Sum return, if it can. Any
   /// thread.
   virtual void Abort() {}
@@ -51,6 +61,8 @@ class Backend {
   virtual ~Backend() = default;
   /// As messages name it: "NCCL".
   virtual std::string_view name() const = 0;
+  /// Where buckets may be; null: only in the memory of the process.
+  virtual Device* device() { return nullptr; }
   /// The member of rank 0 makes the id of a new communicator, and all members connect with it.
   virtual absl::StatusOr<std::vector<std::byte>> NewId() = 0;
   /// Blocks until all members have connected. It looks at the signal, which outlives the

@@ -8,10 +8,10 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/checksum/crc32c.h"
 #include "base/mutex.h"
 #include "base/status.h"
 
@@ -29,6 +29,7 @@ struct Pending {
   SumType type = SumType::kFloat32;
   std::span<const std::byte> in;
   std::span<std::byte> out;
+  std::optional<DeviceSum> on_device;  // in place of `in` and `out`
   BackendSums::Done done;
 };
 
@@ -53,12 +54,10 @@ class Sums final : public BackendSums,
 
   void Add(StepNumber step, uint32_t bucket, SumType type, std::span<const std::byte> in,
            std::span<std::byte> out, Done done) override {
-    MutexLock lock(&mutex_);
-    if (aborted_.load() || !failure_.ok()) {
-      return Answer(std::move(done), aborted_.load() ? AbortedError() : failure_);
-    }
-    pending_.insert_or_assign({step, bucket}, Pending{type, in, out, std::move(done)});
-    changed_.SignalAll();
+    Give({step, bucket}, Pending{type, in, out, std::nullopt, std::move(done)});
+  }
+  void AddOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done done) override {
+    Give({step, bucket}, Pending{.on_device = std::move(sum), .done = std::move(done)});
   }
 
   void Abort() override {
@@ -97,11 +96,20 @@ class Sums final : public BackendSums,
  private:
   using Key = std::pair<StepNumber, uint32_t>;
 
+  void Give(Key key, Pending sum) {
+    MutexLock lock(&mutex_);
+    if (aborted_.load() || !failure_.ok()) {
+      return Answer(std::move(sum.done), aborted_.load() ? AbortedError() : failure_);
+    }
+    pending_.insert_or_assign(key, std::move(sum));
+    changed_.SignalAll();
+  }
   static absl::Status AbortedError() {
     return absl::AbortedError("the attempt of the group is over");
   }
-  void Answer(Done done, absl::Status status, uint32_t crc = 0) {
-    options_.post([done = std::move(done), status = std::move(status), crc] { done(status, crc); });
+  void Answer(Done done, absl::Status status, uint32_t digest = 0) {
+    options_.post(
+        [done = std::move(done), status = std::move(status), digest] { done(status, digest); });
   }
 
   /// Until aborted, or an error.
@@ -162,7 +170,6 @@ class Sums final : public BackendSums,
   /// Waits for bucket `number` of the oldest step, and adds it.
   absl::Status AddNext(uint32_t number, Communicator* communicator) {
     Pending sum;
-    std::span<std::byte> buffer;
     while (true) {
       MutexLock lock(&mutex_);
       if (aborted_.load()) return AbortedError();
@@ -175,29 +182,30 @@ class Sums final : public BackendSums,
       in_work_ = std::move(sum.done);
       break;
     }
-    absl::Status status;
-    if (!sum.in.empty()) {
-      absl::StatusOr<std::span<std::byte>> memory = communicator->Buffer(sum.in.size());
-      status = memory.status();
-      if (status.ok()) {
-        buffer = *memory;
-        // Abort waits for copies, since it takes the mutex: memory is not touched after it.
-        MutexLock lock(&mutex_);
-        if (aborted_.load()) return AbortedError();
-        std::memcpy(buffer.data(), sum.in.data(), sum.in.size());
-      }
-      if (status.ok()) status = communicator->Sum(sum.type, buffer);
+    if (sum.on_device.has_value()) return Finish(communicator->SumOnDevice(*sum.on_device));
+    if (sum.in.empty()) return Finish(0);
+    const absl::StatusOr<std::span<std::byte>> buffer = communicator->Buffer(sum.in.size());
+    if (!buffer.ok()) return Finish(buffer.status());
+    {
+      // Abort waits for copies, since it takes the mutex: memory is not touched after it.
+      MutexLock lock(&mutex_);
+      if (aborted_.load()) return AbortedError();
+      std::memcpy(buffer->data(), sum.in.data(), sum.in.size());
     }
+    const absl::Status added = communicator->Sum(sum.type, *buffer);
+    if (!added.ok()) return Finish(added);
+    return Finish(communicator->Digest(sum.type, *buffer), *buffer, sum.out);
+  }
+
+  /// Answers the sum in work: with an error, or with its digest and the sum.
+  absl::Status Finish(const absl::StatusOr<uint32_t>& digest, std::span<const std::byte> from = {},
+                      std::span<std::byte> to = {}) {
     MutexLock lock(&mutex_);
     if (aborted_.load()) return AbortedError();
-    uint32_t crc = 0;
-    if (status.ok() && !buffer.empty()) {
-      std::memcpy(sum.out.data(), buffer.data(), buffer.size());
-      crc = Crc32c(buffer);
-    }
-    Answer(std::move(in_work_), status, crc);
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    Answer(std::move(in_work_), digest.status(), digest.ok() ? *digest : 0);
     in_work_ = nullptr;
-    return status;
+    return digest.status();
   }
 
   const Options options_;

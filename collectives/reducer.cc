@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/words/limits.h"
 #include "collectives/internal/backend_sums.h"
@@ -74,12 +75,13 @@ std::unique_ptr<Reducer> Reducer::Start(ReducerOptions options, OnFailed on_fail
   std::shared_ptr<Backend> backend = options.backend;
   const uint32_t buckets = options.buckets;
   const std::chrono::milliseconds patience = options.backend_patience;
+  const bool alone = place.members == 1 && !options.on_device;
   auto inside =
       std::make_shared<internal::ReducerState>(std::move(options), hub, std::move(on_failed));
   hub->Post([inside] { inside->Start(); });
   auto state =
       std::make_shared<State>(hub, std::move(inside), std::move(backend), buckets, patience);
-  if (state->backend != nullptr && place.members > 1) state->StartBackend(place);
+  if (state->backend != nullptr && !alone) state->StartBackend(place);
   return std::unique_ptr<Reducer>(new Reducer(std::move(state)));
 }
 
@@ -104,6 +106,11 @@ void Reducer::Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<
     if (!wrong.ok()) return done(wrong, 0);
     inside->Add(step, bucket, *SumTypeOf(dtype), in, out, std::move(done));
   });
+}
+
+void Reducer::SumOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done done) {
+  MUSTER_CHECK(state_->sums != nullptr);
+  state_->sums->AddOnDevice(step, bucket, std::move(sum), std::move(done));
 }
 
 void Reducer::Abort() {

@@ -30,6 +30,8 @@ struct ReducerOptions {
   /// Adds the buckets; absent: the ring and tree of this folder. All members have the same. The
   /// connections of the ring stay, because they notice at once when a member dies.
   std::shared_ptr<Backend> backend;
+  /// With a backend: buckets are on its device, so it adds those of a single member, too.
+  bool on_device = false;
   /// With a backend: how many buckets a step has. They are numbered from 0.
   uint32_t buckets = 0;
   /// With a backend: how long its thread may take to end an aborted sum. After that, it is left to
@@ -44,8 +46,9 @@ struct ReducerOptions {
 /// thread, without any lock; they must not block, and must not destroy the reducer or the listener.
 class Reducer {
  public:
-  /// `crc`: CRC-32C of the sum (base/checksum/crc32c.h), if the status is OK.
-  using Done = std::function<void(absl::Status status, uint32_t crc)>;
+  /// `digest`: of the sum, if the status is OK; the same at all members. CRC-32C
+  /// (base/checksum/crc32c.h), if the backend has no other.
+  using Done = std::function<void(absl::Status status, uint32_t digest)>;
   /// A member cannot be reached, or has broken its connection. At most once per member. Not called
   /// for a member that leaves the attempt in order. Sums that need either stay pending until Abort.
   using OnFailed = std::function<void(SuspectedMember)>;
@@ -69,6 +72,10 @@ class Reducer {
   /// those of the backend: it cannot add in this process any more.
   void Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<const std::byte> in,
            std::span<std::byte> out, Done done);
+  /// The same for a bucket on the device of the backend. Its memory may be in use for longer, so
+  /// the reducer owns it, too. Requires: a backend with a device, and `on_device`. kOutOfRange: see
+  /// Communicator::SumOnDevice; the reducer adds nothing any more.
+  void SumOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done done);
   /// Closes all connections at once, and answers every pending Sum with kAborted, soon, on the
   /// listener's thread. Later calls of Sum are answered in the same way. Idempotent.
   void Abort();

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kNotReady = 600;
+constexpr std::string_view kNoCopyTo = "gradients cannot be copied to the GPU";
+constexpr std::string_view kNoCopyFrom = "a sum cannot be copied from the GPU";
 
 }  // namespace
 
@@ -30,6 +32,22 @@ struct CudaDevice::Functions {
   int (*MemFreeHost)(void* memory) = nullptr;
   int (*MemcpyHtoDAsync)(uint64_t to, const void* from, size_t bytes, void* stream) = nullptr;
   int (*MemcpyDtoHAsync)(void* to, uint64_t from, size_t bytes, void* stream) = nullptr;
+  int (*CtxPushCurrent)(void* context) = nullptr;
+  int (*CtxPopCurrent)(void** context) = nullptr;
+  int (*MemsetD8Async)(uint64_t to, unsigned char value, size_t bytes, void* stream) = nullptr;
+  int (*StreamSynchronize)(void* stream) = nullptr;
+  int (*MemcpyDtoH)(void* to, uint64_t from, size_t bytes) = nullptr;
+  int (*EventCreate)(void** event, unsigned int flags) = nullptr;
+  int (*EventDestroy)(void* event) = nullptr;
+  int (*EventSynchronize)(void* event) = nullptr;
+  int (*EventRecord)(void* event, void* stream) = nullptr;
+  int (*StreamWaitEvent)(void* stream, void* event, unsigned int flags) = nullptr;
+  int (*ModuleLoadData)(void** module, const void* image) = nullptr;
+  int (*ModuleGetFunction)(void** function, void* module, const char* name) = nullptr;
+  int (*LaunchKernel)(void* function, unsigned int blocks_x, unsigned int blocks_y,
+                      unsigned int blocks_z, unsigned int threads_x, unsigned int threads_y,
+                      unsigned int threads_z, unsigned int shared_bytes, void* stream,
+                      void** parameters, void** extra) = nullptr;
   int (*GetErrorString)(int error, const char** text) = nullptr;
 
   absl::Status FindAll(const DynamicLibrary& library) {
@@ -47,6 +65,19 @@ struct CudaDevice::Functions {
     MUSTER_RETURN_IF_ERROR(library.Find("cuMemFreeHost", &MemFreeHost));
     MUSTER_RETURN_IF_ERROR(library.Find("cuMemcpyHtoDAsync_v2", &MemcpyHtoDAsync));
     MUSTER_RETURN_IF_ERROR(library.Find("cuMemcpyDtoHAsync_v2", &MemcpyDtoHAsync));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuCtxPushCurrent_v2", &CtxPushCurrent));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuCtxPopCurrent_v2", &CtxPopCurrent));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuMemsetD8Async", &MemsetD8Async));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuStreamSynchronize", &StreamSynchronize));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuMemcpyDtoH_v2", &MemcpyDtoH));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuEventCreate", &EventCreate));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuEventDestroy_v2", &EventDestroy));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuEventSynchronize", &EventSynchronize));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuEventRecord", &EventRecord));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuStreamWaitEvent", &StreamWaitEvent));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuModuleLoadData", &ModuleLoadData));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuModuleGetFunction", &ModuleGetFunction));
+    MUSTER_RETURN_IF_ERROR(library.Find("cuLaunchKernel", &LaunchKernel));
     return library.Find("cuGetErrorString", &GetErrorString);
   }
 };
@@ -115,13 +146,11 @@ void CudaDevice::DeleteBuffer(const Buffer& buffer) const {
 }
 
 absl::Status CudaDevice::CopyToDevice(const Buffer& buffer, size_t bytes, void* stream) const {
-  return Check(functions_->MemcpyHtoDAsync(buffer.device, buffer.host, bytes, stream),
-               "gradients cannot be copied to the GPU");
+  return Check(functions_->MemcpyHtoDAsync(buffer.device, buffer.host, bytes, stream), kNoCopyTo);
 }
 
 absl::Status CudaDevice::CopyToHost(const Buffer& buffer, size_t bytes, void* stream) const {
-  return Check(functions_->MemcpyDtoHAsync(buffer.host, buffer.device, bytes, stream),
-               "a sum cannot be copied from the GPU");
+  return Check(functions_->MemcpyDtoHAsync(buffer.host, buffer.device, bytes, stream), kNoCopyFrom);
 }
 
 absl::StatusOr<bool> CudaDevice::IsDone(void* stream) const {
@@ -129,6 +158,96 @@ absl::StatusOr<bool> CudaDevice::IsDone(void* stream) const {
   if (result == kNotReady) return false;
   MUSTER_RETURN_IF_ERROR(Check(result, "the GPU has failed"));
   return true;
+}
+
+CudaDevice::Borrowed::Borrowed(const CudaDevice* device)
+    : device_(device),
+      status_(device->Check(device->functions_->CtxPushCurrent(device->context_),
+                            "the GPU cannot be used by this thread")) {}
+
+CudaDevice::Borrowed::~Borrowed() {
+  void* context = nullptr;
+  if (status_.ok()) device_->functions_->CtxPopCurrent(&context);
+}
+
+absl::StatusOr<uint64_t> CudaDevice::NewMemory(size_t bytes) const {
+  uint64_t address = 0;
+  MUSTER_RETURN_IF_ERROR(Check(functions_->MemAlloc(&address, bytes),
+                               fmt::format("the GPU has no {} bytes of memory", bytes)));
+  return address;
+}
+
+void CudaDevice::DeleteMemory(uint64_t address) const {
+  functions_->MemFree(address);
+}
+
+absl::Status CudaDevice::Fill(uint64_t address, uint8_t value, size_t bytes, void* stream) const {
+  return Check(functions_->MemsetD8Async(address, value, bytes, stream),
+               "memory of the GPU cannot be filled");
+}
+
+absl::Status CudaDevice::CopyToPinned(std::byte* to, uint64_t from, size_t bytes,
+                                      void* stream) const {
+  return Check(functions_->MemcpyDtoHAsync(to, from, bytes, stream), kNoCopyFrom);
+}
+
+absl::Status CudaDevice::CopyNow(std::span<std::byte> to, uint64_t from) const {
+  return Check(functions_->MemcpyDtoH(to.data(), from, to.size()), kNoCopyFrom);
+}
+
+absl::Status CudaDevice::CopyNow(uint64_t to, std::span<const std::byte> from) const {
+  // cuMemcpyHtoD returns when the GPU may still read a copy that the driver has made.
+  MUSTER_ASSIGN_OR_RETURN(void* const stream, NewStream());
+  absl::Status status =
+      Check(functions_->MemcpyHtoDAsync(to, from.data(), from.size(), stream), kNoCopyTo);
+  if (status.ok()) status = Check(functions_->StreamSynchronize(stream), kNoCopyTo);
+  DeleteStream(stream);
+  return status;
+}
+
+absl::StatusOr<void*> CudaDevice::NewEvent() const {
+  constexpr unsigned int kNoTiming = 2;
+  void* event = nullptr;
+  MUSTER_RETURN_IF_ERROR(
+      Check(functions_->EventCreate(&event, kNoTiming), "the GPU gives no event"));
+  return event;
+}
+
+void CudaDevice::DeleteEvent(void* event) const {
+  functions_->EventDestroy(event);
+}
+
+absl::Status CudaDevice::Record(void* event, void* stream) const {
+  return Check(functions_->EventRecord(event, stream), "the stream takes no event");
+}
+
+absl::Status CudaDevice::WaitFor(void* event, void* stream) const {
+  return Check(functions_->StreamWaitEvent(stream, event, 0), "the stream waits for no event");
+}
+
+absl::Status CudaDevice::Await(void* event) const {
+  return Check(functions_->EventSynchronize(event), "the GPU has failed");
+}
+
+absl::StatusOr<void*> CudaDevice::LoadModule(const char* ptx) const {
+  void* module = nullptr;
+  MUSTER_RETURN_IF_ERROR(Check(functions_->ModuleLoadData(&module, ptx),
+                               "CUDA's driver does not compile Muster's functions for the GPU"));
+  return module;
+}
+
+absl::StatusOr<void*> CudaDevice::FindFunction(void* module, const char* name) const {
+  void* function = nullptr;
+  MUSTER_RETURN_IF_ERROR(Check(functions_->ModuleGetFunction(&function, module, name),
+                               fmt::format("the GPU has no function {}", name)));
+  return function;
+}
+
+absl::Status CudaDevice::Launch(void* function, uint32_t blocks, uint32_t threads, void* stream,
+                                void** parameters) const {
+  return Check(functions_->LaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream,
+                                        parameters, nullptr),
+               "the GPU takes no work");
 }
 
 }  // namespace muster::collectives

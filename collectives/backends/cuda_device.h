@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -31,6 +32,19 @@ class CudaDevice {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   absl::Status Use() const;
+  /// The context of a thread of the trainer, which has its own again when this ends.
+  class Borrowed {
+   public:
+    explicit Borrowed(const CudaDevice* device);
+    ~Borrowed();
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    const absl::Status& status() const { return status_; }
+
+   private:
+    const CudaDevice* const device_;
+    absl::Status status_;
+  };
   absl::StatusOr<void*> NewStream() const;
   void DeleteStream(void* stream) const;
   absl::StatusOr<Buffer> NewBuffer(size_t bytes) const;
@@ -40,6 +54,31 @@ class CudaDevice {
   absl::Status CopyToHost(const Buffer& buffer, size_t bytes, void* stream) const;
   /// True: everything in the stream is done.
   absl::StatusOr<bool> IsDone(void* stream) const;
+
+  absl::StatusOr<uint64_t> NewMemory(size_t bytes) const;
+  void DeleteMemory(uint64_t address) const;
+  /// Begins to set bytes, in the order of the stream.
+  absl::Status Fill(uint64_t address, uint8_t value, size_t bytes, void* stream) const;
+  /// Begins a copy to pinned memory, in the order of the stream.
+  absl::Status CopyToPinned(std::byte* to, uint64_t from, size_t bytes, void* stream) const;
+  /// Copy, and wait until every stream may use the copy.
+  absl::Status CopyNow(std::span<std::byte> to, uint64_t from) const;
+  absl::Status CopyNow(uint64_t to, std::span<const std::byte> from) const;
+
+  /// A mark in a stream, which other streams can wait for. Until it is recorded, nothing waits.
+  absl::StatusOr<void*> NewEvent() const;
+  void DeleteEvent(void* event) const;
+  absl::Status Record(void* event, void* stream) const;
+  absl::Status WaitFor(void* event, void* stream) const;
+  /// Blocks until what was in the stream before the event is done.
+  absl::Status Await(void* event) const;
+
+  /// Functions as PTX; they stay until the process ends.
+  absl::StatusOr<void*> LoadModule(const char* ptx) const;
+  absl::StatusOr<void*> FindFunction(void* module, const char* name) const;
+  /// Begins a function, in the order of the stream. `parameters` are addresses of values.
+  absl::Status Launch(void* function, uint32_t blocks, uint32_t threads, void* stream,
+                      void** parameters) const;
 
  private:
   struct Functions;

@@ -14,7 +14,7 @@ struct CommOpaque;
 using Comm = CommOpaque*;
 using Stream = void*;  // a CUstream
 
-enum Result : int { kSuccess = 0, kInProgress = 7 };
+enum Result : int { kSuccess = 0, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7 };
 enum DataType : int { kInt64 = 4, kFloat32 = 7, kBfloat16 = 9 };
 enum Operation : int { kSum = 0 };
 

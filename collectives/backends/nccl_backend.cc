@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "collectives/backends/cuda_device.h"
 #include "collectives/backends/dynamic_library.h"
+#include "collectives/backends/gpu.h"
+#include "collectives/backends/gpu_loops.h"
 #include "collectives/backends/nccl_abi.h"
 
 namespace muster::collectives {
@@ -29,6 +32,35 @@ absl::Status FindAll(const DynamicLibrary& library, nccl::Functions* nccl) {
   MUSTER_RETURN_IF_ERROR(library.Find("ncclGetErrorString", &nccl->GetErrorString));
   library.Find("ncclGetLastError", &nccl->GetLastError).IgnoreError();
   return absl::OkStatus();
+}
+
+constexpr std::string_view kNoBegin = "NCCL does not begin a sum";
+
+uint32_t Folded(uint64_t digest) {
+  return static_cast<uint32_t>(digest ^ (digest >> 32));
+}
+
+/// As the GPU computes it.
+template <typename T>
+uint32_t DigestOfElements(std::span<const std::byte> sum) {
+  uint64_t digest = 0;
+  T bits;
+  for (size_t i = 0; i < sum.size() / sizeof(T); ++i) {
+    std::memcpy(&bits, &sum[i * sizeof(T)], sizeof(T));
+    digest += gpu::DigestOf(i, bits);
+  }
+  return Folded(digest);
+}
+uint32_t DigestOf(SumType type, std::span<const std::byte> sum) {
+  switch (type) {
+    case SumType::kFloat32:
+      return DigestOfElements<uint32_t>(sum);
+    case SumType::kBfloat16:
+      return DigestOfElements<uint16_t>(sum);
+    case SumType::kInt64:
+      break;
+  }
+  return DigestOfElements<uint64_t>(sum);
 }
 
 nccl::DataType TypeOf(SumType type) {
@@ -60,8 +92,13 @@ class Pause {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(const nccl::Functions* nccl, std::shared_ptr<CudaDevice> device,
-                   const AbortSignal* signal)
-      : nccl_(nccl), device_(std::move(device)), signal_(signal) {}
+                   std::shared_ptr<Gpu> gpu, const AbortSignal* signal,
+                   std::chrono::milliseconds error_patience)
+      : nccl_(nccl),
+        device_(std::move(device)),
+        gpu_(std::move(gpu)),
+        signal_(signal),
+        error_patience_(error_patience) {}
   /// Other members may be dead, so the communicator is aborted, never destroyed: NCCL's destroy
   /// waits for them. The stream ends after that, so nothing uses the buffer any more.
   ~NcclCommunicator() override {
@@ -79,7 +116,9 @@ class NcclCommunicator final : public Communicator {
     nccl::Config config;
     const nccl::Result result = nccl_->CommInitRankConfig(
         &comm_, static_cast<int>(place.members), id, static_cast<int>(place.rank), &config);
-    return Await(result, "NCCL does not connect the members", steady_clock::now() + timeout);
+    members_ = place.members;
+    return Judged(
+        Await(result, "NCCL does not connect the members", steady_clock::now() + timeout));
   }
 
   absl::StatusOr<std::span<std::byte>> Buffer(size_t bytes) override {
@@ -92,12 +131,72 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::Status Sum(SumType type, std::span<std::byte> data) override {
+    return Judged(Add(type, data));
+  }
+
+  uint32_t Digest(SumType type, std::span<const std::byte> sum) const override {
+    return DigestOf(type, sum);
+  }
+
+  absl::StatusOr<uint32_t> SumOnDevice(const DeviceSum& sum) override {
+    // What NCCL may still use when this sum is aborted stays until the communicator is.
+    on_device_ = sum;
+    uint32_t digest = 0;
+    MUSTER_RETURN_IF_ERROR(Judged(AddOnDevice(sum, &digest)));
+    on_device_.reset();
+    return digest;
+  }
+
+ private:
+  /// What the GPU says of a bucket: see Gpu::Decode.
+  struct Results {
+    uint64_t bad = gpu::kNone;
+    uint64_t digest = 0;
+  };
+  absl::Status AddOnDevice(const DeviceSum& sum, uint32_t* digest) {
+    auto& bucket = static_cast<GpuBucket&>(*sum.bucket);
+    const SumType type = bucket.options().type;
+    MUSTER_RETURN_IF_ERROR(Buffer(sizeof(Results)).status());
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t from, gpu_->Encode(&bucket, stream_));
+    // Other members must not get what this type cannot hold.
+    MUSTER_ASSIGN_OR_RETURN(Results results, Fetch(Gpu::Bad(bucket), sizeof(uint64_t)));
+    MUSTER_RETURN_IF_ERROR(CheckElement(results.bad));
+    MUSTER_RETURN_IF_ERROR(
+        Await(nccl_->AllReduce(reinterpret_cast<const void*>(from),
+                               reinterpret_cast<void*>(sum.encoded->address()),
+                               bucket.options().elements, TypeOf(type), nccl::kSum, comm_, stream_),
+              kNoBegin, std::nullopt));
+    MUSTER_RETURN_IF_ERROR(gpu_->Decode(sum, buffer_.device, stream_));
+    MUSTER_ASSIGN_OR_RETURN(results, Fetch(buffer_.device, sizeof(results)));
+    *digest = Folded(results.digest);
+    return CheckElement(results.bad);
+  }
+
+  /// Waits for the stream, and has the first bytes of the results from there.
+  absl::StatusOr<Results> Fetch(uint64_t address, size_t bytes) {
+    MUSTER_RETURN_IF_ERROR(device_->CopyToPinned(buffer_.host, address, bytes, stream_));
+    MUSTER_RETURN_IF_ERROR(AwaitStream());
+    Results results;
+    std::memcpy(&results, buffer_.host, bytes);
+    return results;
+  }
+  static absl::Status CheckElement(uint64_t bad) {
+    if (bad == gpu::kNone) return absl::OkStatus();
+    return absl::OutOfRangeError(
+        fmt::format("element {} is no number, or too large for the type of the sum", bad));
+  }
+
+  absl::Status Add(SumType type, std::span<std::byte> data) {
     auto* const memory = reinterpret_cast<void*>(buffer_.device);
     MUSTER_RETURN_IF_ERROR(device_->CopyToDevice(buffer_, data.size(), stream_));
     MUSTER_RETURN_IF_ERROR(Await(nccl_->AllReduce(memory, memory, data.size() / ElementBytes(type),
                                                   TypeOf(type), nccl::kSum, comm_, stream_),
-                                 "NCCL does not begin a sum", std::nullopt));
+                                 kNoBegin, std::nullopt));
     MUSTER_RETURN_IF_ERROR(device_->CopyToHost(buffer_, data.size(), stream_));
+    return AwaitStream();
+  }
+
+  absl::Status AwaitStream() const {
     for (Pause pause;; pause.Wait()) {
       MUSTER_ASSIGN_OR_RETURN(const bool done, device_->IsDone(stream_));
       if (done) return absl::OkStatus();
@@ -105,17 +204,32 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
- private:
+  /// An error of NCCL may be the trace of a dead member. Then the attempt soon ends.
+  absl::Status Judged(absl::Status status) const {
+    if (!absl::IsInternal(status) || members_ == 1) return status;
+    Log(LogLevel::kWarning, "{}; if another member has died, the group goes on without it",
+        Message(status));
+    const auto end = steady_clock::now() + error_patience_;
+    for (Pause pause; steady_clock::now() < end; pause.Wait()) {
+      if (signal_->aborted()) return OverError();
+    }
+    return status;
+  }
+  static absl::Status OverError() { return absl::AbortedError("the attempt of the group is over"); }
+
+  /// kFailedPrecondition: it is the fault of this process.
   absl::Status Error(nccl::Result result, std::string_view what) const {
     const char* const more = nccl_->GetLastError == nullptr ? nullptr : nccl_->GetLastError(comm_);
-    return absl::InternalError(
+    const std::string text =
         fmt::format("{}: {}{}{} (NCCL_DEBUG=INFO shows more)", what, nccl_->GetErrorString(result),
-                    more == nullptr || *more == '\0' ? "" : ": ", more == nullptr ? "" : more));
+                    more == nullptr || *more == '\0' ? "" : ": ", more == nullptr ? "" : more);
+    const bool own = result == nccl::kInvalidArgument || result == nccl::kInvalidUsage;
+    return own ? absl::FailedPreconditionError(text) : absl::InternalError(text);
   }
 
   /// kSuccess or kInProgress.
   absl::StatusOr<nccl::Result> Look(std::string_view what) const {
-    if (signal_->aborted()) return absl::AbortedError("the attempt of the group is over");
+    if (signal_->aborted()) return OverError();
     nccl::Result state = nccl::kSuccess;
     const nccl::Result asked = nccl_->CommGetAsyncError(comm_, &state);
     if (asked != nccl::kSuccess) return Error(asked, what);
@@ -139,10 +253,14 @@ class NcclCommunicator final : public Communicator {
 
   const nccl::Functions* const nccl_;
   const std::shared_ptr<CudaDevice> device_;
+  const std::shared_ptr<Gpu> gpu_;
   const AbortSignal* const signal_;
+  const std::chrono::milliseconds error_patience_;
+  uint32_t members_ = 1;
   nccl::Comm comm_ = nullptr;
   void* stream_ = nullptr;
   CudaDevice::Buffer buffer_;
+  std::optional<DeviceSum> on_device_;  // in work
 };
 
 class NcclBackend final : public Backend, public std::enable_shared_from_this<NcclBackend> {
@@ -151,6 +269,7 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
       : options_(std::move(options)), nccl_(nccl), device_(std::move(device)) {}
 
   std::string_view name() const override { return "NCCL"; }
+  Device* device() override { return gpu_.get(); }
 
   absl::StatusOr<std::vector<std::byte>> NewId() override {
     nccl::UniqueId id;
@@ -171,7 +290,8 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
           fmt::format("an id of NCCL has {} bytes, not {}", sizeof(unique.internal), id.size()));
     }
     std::memcpy(unique.internal, id.data(), id.size());
-    auto communicator = std::make_unique<NcclCommunicator>(&nccl_, device_, signal);
+    auto communicator =
+        std::make_unique<NcclCommunicator>(&nccl_, device_, gpu_, signal, options_.error_patience);
     MUSTER_RETURN_IF_ERROR(communicator->Connect(unique, place, options_.connect_timeout));
     return communicator;
   }
@@ -180,6 +300,7 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
   const NcclOptions options_;
   const nccl::Functions nccl_;
   const std::shared_ptr<CudaDevice> device_;
+  const std::shared_ptr<Gpu> gpu_ = std::make_shared<Gpu>(device_);
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ struct NcclOptions {
   /// How long the members may take to connect. They all begin soon after each other, so a longer
   /// time means that something is wrong.
   std::chrono::seconds connect_timeout{120};
+  /// A member that dies breaks NCCL's connections, often before this process knows of the death. So
+  /// an error of NCCL is returned only if the attempt does not end within this time.
+  std::chrono::milliseconds error_patience{30'000};
 };
 
 /// NCCL 2.14 or later. Its communicators do not block, so a thread that waits for others sees an

@@ -23,9 +23,10 @@ namespace muster::collectives::internal {
 /// Thread-safe, apart from Finish.
 class BackendSums {
  public:
-  /// `crc`: CRC-32C of the sum, if the status is OK. kAborted: Abort was called. Everything else:
-  /// the backend cannot add in this process, and all later sums fail as well.
-  using Done = std::function<void(absl::Status status, uint32_t crc)>;
+  /// `digest`: of the sum, if the status is OK. kAborted: Abort was called. kOutOfRange: see
+  /// Communicator::SumOnDevice. Everything else: the backend cannot add in this process. After an
+  /// error, all later sums fail as well.
+  using Done = std::function<void(absl::Status status, uint32_t digest)>;
   struct Options {
     std::shared_ptr<Backend> backend;
     Backend::Place place;
@@ -47,6 +48,8 @@ class BackendSums {
   /// As Reducer::Sum; `bucket` < options.buckets. `done` is posted.
   virtual void Add(StepNumber step, uint32_t bucket, SumType type, std::span<const std::byte> in,
                    std::span<std::byte> out, Done done) = 0;
+  /// As Reducer::SumOnDevice.
+  virtual void AddOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done done) = 0;
   /// Answers every pending sum with kAborted; the memory of sums is not touched any more.
   virtual void Abort() = 0;
   /// After Abort: waits for the thread. False: it does not end within `patience`, and is left to

@@ -186,6 +186,12 @@ class GroupTest(unittest.TestCase):
     def test_nccl_adds_the_same_sums(self):
         self.adds_the_same("--nccl", options.fake_gpu)
 
+    def test_nccl_adds_gradients_of_the_gpu(self):
+        self.adds_the_same("--nccl", options.fake_gpu, "--on-device", "true")
+
+    def test_nccl_adds_gradients_of_the_gpu_of_one_member(self):
+        self.assertEqual(train(4, members=1, backend=("--nccl", options.fake_gpu, "--on-device", "true")), train(4, members=1))
+
     def test_a_plugin_adds_the_same_sums(self):
         if not options.gloo_plugin:
             self.skipTest("Gloo (libgloo-dev) is missing")
@@ -194,6 +200,7 @@ class GroupTest(unittest.TestCase):
     def test_failed_steps_leave_no_trace(self):
         failing = train(9, fail_every=97)
         self.assertEqual(failing, train(9))
+        self.assertEqual(failing, train(9, fail_every=97, backend=("--nccl", options.fake_gpu, "--on-device", "true")))
 
     def test_the_number_of_members_does_not_matter(self):
         self.assertEqual(train(8, members=1), train(8, members=4))

@@ -20,8 +20,11 @@
 #include "base/clock.h"
 #include "muster/muster.h"
 #include "tests/integration/group_tables.h"
+#include "tests/integration/trainer_gpu.h"
 
 namespace {
+
+using muster::testing::TrainerGpu;
 
 constexpr size_t kWeights = 257;
 
@@ -37,7 +40,9 @@ struct Options {
   uint64_t fail_every = 0;
   /// A library with the interfaces of NCCL and of CUDA's driver; empty: the ring adds.
   std::string nccl;
-  std::string plugin;  // a library that adds; empty: the ring adds
+  std::string driver;      // CUDA's driver; empty: it is in `nccl`
+  bool on_device = false;  // gradients and sums are in the GPU's memory
+  std::string plugin;      // a library that adds; empty: the ring adds
   /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
   std::string algorithm;
   bool tables = false;  // each record also adds whole numbers to tables
@@ -95,6 +100,8 @@ Options Parse(int argc, char** argv) {
     if (name == "--output") options.output = value;
     if (name == "--fail-every") options.fail_every = std::stoull(value);
     if (name == "--nccl") options.nccl = value;
+    if (name == "--on-device") options.on_device = value == "true";
+    if (name == "--driver") options.driver = value;
     if (name == "--plugin") options.plugin = value;
     if (name == "--algorithm") options.algorithm = value;
     if (name == "--tables") options.tables = value == "1";
@@ -108,7 +115,7 @@ muster::CollectiveOptions CollectiveOf(const Options& options) {
   if (!options.nccl.empty()) {
     collective = {.backend = muster::CollectiveOptions::Backend::kNccl,
                   .library = options.nccl,
-                  .driver = options.nccl};
+                  .driver = options.driver.empty() ? options.nccl : options.driver};
   }
   if (!options.plugin.empty()) {
     collective.backend = muster::CollectiveOptions::Backend::kPlugin;
@@ -132,6 +139,30 @@ muster::Prepare Preparing(const std::optional<GroupTables>& tables) {
   };
 }
 
+struct Trainee {
+  std::vector<float> weights = std::vector<float>(kWeights);
+  std::array<int64_t, 1> updates{};
+  std::vector<float> gradient = std::vector<float>(kWeights);
+  std::optional<TrainerGpu> gpu;
+  /// With a GPU: what it trains on. It stands for a copy of the weights in the GPU's memory.
+  std::vector<float> copy;
+  std::span<float> trained() { return gpu ? copy : weights; }
+};
+
+void Add(Trainee* trainee, muster::GroupStep* step, const muster::SumBucket& bucket) {
+  if (!trainee->gpu) return step->Add(bucket, trainee->gradient);
+  step->AddDevice(bucket, trainee->gpu->Upload(trainee->gradient), kWeights,
+                  trainee->gpu->stream());
+}
+
+void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBucket& bucket) {
+  const std::span<const float> sum =
+      trainee->gpu ? trainee->gpu->Download(step.DeviceSum(bucket), kWeights) : step.Sum(bucket);
+  Descend(sum, step.records(), trainee->trained());
+  if (trainee->gpu) trainee->weights = trainee->copy;
+  ++trainee->updates[0];
+}
+
 int Train(const Options& options) {
   muster::Result<muster::Session> session =
       muster::Session::Connect(muster::SessionOptions::FromEnvironment());
@@ -139,8 +170,13 @@ int Train(const Options& options) {
     std::fprintf(stderr, "%s\n", session.status().message().c_str());
     return 1;
   }
-  std::vector<float> weights(kWeights, options.initial);
-  std::array<int64_t, 1> updates{};
+  Trainee trainee;
+  std::vector<float>& weights = trainee.weights;
+  std::array<int64_t, 1>& updates = trainee.updates;
+  std::vector<float>& gradient = trainee.gradient;
+  std::ranges::fill(weights, options.initial);
+  if (options.on_device) trainee.gpu.emplace(CollectiveOf(options).driver, kWeights);
+  trainee.copy = weights;
   muster::Result<muster::Group> group = session->Group(CollectiveOf(options));
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());
@@ -158,18 +194,18 @@ int Train(const Options& options) {
     }
   } else {
     group->AddState("weights", std::span<float>(weights));
-    bucket = group->AddBucket("gradients", kWeights);
+    bucket = group->AddBucket("gradients", kWeights, {.on_device = options.on_device});
   }
   group->AddState("updates", std::span<int64_t>(updates));
   if (!options.stay_away_while.empty() && std::filesystem::exists(options.stay_away_while)) {
     muster::SleepFor(std::chrono::hours(1));
   }
-  std::vector<float> gradient(kWeights);
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {
+    if (step->state_copied()) trainee.copy = weights;
     for (muster::Minibatch& minibatch :
          outer ? outer->Minibatches(*step) : step->Minibatches(Preparing(tables))) {
-      const double loss = Gradient(weights, minibatch.records(), gradient);
+      const double loss = Gradient(trainee.trained(), minibatch.records(), gradient);
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
@@ -185,7 +221,7 @@ int Train(const Options& options) {
       if (outer && !minibatch.evaluate()) {
         Descend(gradient, minibatch.records().size(), weights);
       } else if (!minibatch.evaluate()) {
-        step->Add(*bucket, gradient);
+        Add(&trainee, &*step, *bucket);
       }
       if (fails && way == 2) break;
     }
@@ -193,10 +229,7 @@ int Train(const Options& options) {
       outer->Commit(*step, [&] { ++updates[0]; });
       continue;
     }
-    step->Commit([&] {
-      Descend(step->Sum(*bucket), step->records(), weights);
-      ++updates[0];
-    });
+    step->Commit([&] { Apply(&trainee, *step, *bucket); });
   }
   const bool final = group->HasFinalState();
   const int code = session->Finish();

@@ -23,23 +23,27 @@ std::span<const T> ElementsOf(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> tensors) {
+absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> tensors,
+                                                  std::span<const uint32_t> elsewhere) {
   GradientSums sums;
   for (const GroupTensor& tensor : tensors) {
     if (!tensor.summed) continue;
     Bucket bucket{.tensor = tensor};
-    if (tensor.dtype == GroupDtype::kFixedPoint) {
-      bucket.fixed.resize(tensor.elements);
-    } else if (tensor.dtype == GroupDtype::kFloat32 || tensor.dtype == GroupDtype::kBfloat16) {
-      bucket.floats.resize(tensor.elements);
-    }
-    if (bucket.fixed.empty() && bucket.floats.empty()) {
+    const bool fixed = tensor.dtype == GroupDtype::kFixedPoint;
+    const bool half = tensor.dtype == GroupDtype::kBfloat16;
+    if ((!fixed && !half && tensor.dtype != GroupDtype::kFloat32) || tensor.elements == 0) {
       return absl::InvalidArgumentError(
           fmt::format("the bucket \"{}\" has no elements, or a type that cannot be summed: use "
                       "fixed point, float32 or bfloat16",
                       tensor.name));
     }
-    if (tensor.dtype == GroupDtype::kBfloat16) bucket.halves.resize(tensor.elements);
+    bucket.elsewhere =
+        std::ranges::count(elsewhere, static_cast<uint32_t>(sums.buckets_.size())) > 0;
+    if (!bucket.elsewhere) {
+      if (fixed) bucket.fixed.resize(tensor.elements);
+      if (!fixed) bucket.floats.resize(tensor.elements);
+      if (half) bucket.halves.resize(tensor.elements);
+    }
     sums.buckets_.push_back(std::move(bucket));
   }
   return sums;
@@ -56,12 +60,19 @@ void GradientSums::Begin(StepRunNumber run) {
   }
 }
 
-absl::Status GradientSums::Check(uint32_t number, size_t elements) const {
+absl::Status GradientSums::Check(uint32_t number, size_t elements, bool elsewhere) const {
   if (number >= buckets_.size()) {
     return absl::InvalidArgumentError(
         fmt::format("there is no bucket {}; the group has {}", number, buckets_.size()));
   }
   const GroupTensor& tensor = buckets_[number].tensor;
+  if (elsewhere != buckets_[number].elsewhere) {
+    const std::string_view what =
+        elsewhere ? "is in the memory of the process: use GroupStep::Add, or give the bucket "
+                    "SumOptions::on_device"
+                  : "is on the device: use GroupStep::AddDevice";
+    return absl::InvalidArgumentError(fmt::format("the bucket \"{}\" {}", tensor.name, what));
+  }
   if (elements == tensor.elements) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("the gradient of bucket \"{}\" has {} elements, the bucket has {}", tensor.name,
@@ -78,23 +89,43 @@ absl::Status GradientSums::Take(Bucket* bucket, std::span<const float> values, S
   return OutOfRange(*bucket, wrong, values[wrong]);
 }
 
+absl::Status GradientSums::Take(Bucket* bucket, MinibatchIndex minibatch) {
+  if (bucket->minibatches.Contains(minibatch.value())) {
+    return absl::InvalidArgumentError(
+        fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
+                    bucket->tensor.name, minibatch.value()));
+  }
+  bucket->minibatches.Add(minibatch.value());
+  return absl::OkStatus();
+}
+
 absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t number,
                                std::span<const float> gradient) {
   if (run != run_) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(Check(number, gradient.size()));
+  MUSTER_RETURN_IF_ERROR(Check(number, gradient.size(), /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
-  if (bucket.minibatches.Contains(minibatch.value())) {
-    return absl::InvalidArgumentError(
-        fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
-                    bucket.tensor.name, minibatch.value()));
-  }
-  bucket.minibatches.Add(minibatch.value());
+  MUSTER_RETURN_IF_ERROR(Take(&bucket, minibatch));
   return Take(&bucket, gradient, bucket.zero ? SumMode::kStore : SumMode::kAdd);
+}
+
+absl::StatusOr<std::optional<SumMode>> GradientSums::AddElsewhere(StepRunNumber run,
+                                                                  MinibatchIndex minibatch,
+                                                                  uint32_t number,
+                                                                  uint64_t elements) {
+  if (run != run_) return std::nullopt;
+  MUSTER_RETURN_IF_ERROR(Check(number, elements, /*elsewhere=*/true));
+  Bucket& bucket = buckets_[number];
+  MUSTER_RETURN_IF_ERROR(Take(&bucket, minibatch));
+  return std::exchange(bucket.zero, false) ? SumMode::kStore : SumMode::kAdd;
+}
+
+void GradientSums::MarkBad(StepRunNumber run, uint32_t bucket) {
+  if (run == run_) buckets_[bucket].bad = true;
 }
 
 absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<const float> values) {
   if (run != run_) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(Check(number, values.size()));
+  MUSTER_RETURN_IF_ERROR(Check(number, values.size(), /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
   MUSTER_CHECK(bucket.whole);
   bucket.minibatches = ended_;
@@ -130,6 +161,7 @@ void GradientSums::FillWithZeros(Bucket* bucket) {
 
 absl::StatusOr<std::span<const std::byte>> GradientSums::Encoded(uint32_t number) {
   Bucket& bucket = buckets_[number];
+  MUSTER_CHECK(!bucket.elsewhere);
   if (bucket.zero) FillWithZeros(&bucket);
   switch (bucket.tensor.dtype) {
     case GroupDtype::kFixedPoint:
@@ -150,9 +182,11 @@ GroupDtype GradientSums::encoded_dtype(uint32_t bucket) const {
 }
 
 size_t GradientSums::encoded_bytes(uint32_t number) const {
-  const Bucket& bucket = buckets_[number];
-  if (!bucket.fixed.empty()) return bucket.fixed.size() * sizeof(int64_t);
-  return bucket.floats.size() * (bucket.halves.empty() ? sizeof(float) : sizeof(uint16_t));
+  const GroupTensor& tensor = buckets_[number].tensor;
+  const size_t each = tensor.dtype == GroupDtype::kFixedPoint ? sizeof(int64_t)
+                      : tensor.dtype == GroupDtype::kFloat32  ? sizeof(float)
+                                                              : sizeof(uint16_t);
+  return tensor.elements * each;
 }
 
 absl::Status GradientSums::Decode(uint32_t number, std::span<const std::byte> sum,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,10 @@ class GradientSums {
  public:
   /// Of the tensors, the summed ones, in order: kFixedPoint, kFloat32 or kBfloat16, each with at
   /// least one element. kInvalidArgument: another type.
-  static absl::StatusOr<GradientSums> Create(std::span<const GroupTensor> tensors);
+  /// The values of the buckets `elsewhere` are added up on a device: these sums only know which
+  /// minibatches they have.
+  static absl::StatusOr<GradientSums> Create(std::span<const GroupTensor> tensors,
+                                             std::span<const uint32_t> elsewhere = {});
 
   size_t size() const { return buckets_.size(); }
   const GroupTensor& tensor(uint32_t bucket) const { return buckets_[bucket].tensor; }
@@ -40,6 +44,15 @@ class GradientSums {
   /// complete in this run.
   absl::Status Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
+  /// The same for the values of a bucket elsewhere, which has `elements` elements. What the caller
+  /// does with them; nothing: another run. kOutOfRange is for MarkBad.
+  absl::StatusOr<std::optional<SumMode>> AddElsewhere(StepRunNumber run, MinibatchIndex minibatch,
+                                                      uint32_t bucket, uint64_t elements);
+  bool elsewhere(uint32_t bucket) const { return buckets_[bucket].elsewhere; }
+  /// No value has been added to the bucket in this run.
+  bool zero(uint32_t bucket) const { return buckets_[bucket].zero; }
+  /// A value of a bucket elsewhere does not fit its type.
+  void MarkBad(StepRunNumber run, uint32_t bucket);
   /// The minibatch is over: to buckets that do not have it, it has added zeros. Whole buckets get
   /// it by Put.
   void End(StepRunNumber run, MinibatchIndex minibatch);
@@ -75,10 +88,12 @@ class GradientSums {
     bool zero = true;
     bool bad = false;
     bool whole = false;
+    bool elsewhere = false;
     IntervalSet minibatches;
   };
   GradientSums() = default;
-  absl::Status Check(uint32_t bucket, size_t elements) const;
+  absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;
+  static absl::Status Take(Bucket* bucket, MinibatchIndex minibatch);
   static absl::Status Take(Bucket* bucket, std::span<const float> values, SumMode mode);
   static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);
   static void FillWithZeros(Bucket* bucket);

@@ -137,7 +137,7 @@ class MemberCore {
   bool WantsRing(const std::optional<GroupRing>& ring) const;
   /// Absent: nothing is to be added now.
   std::optional<WantedSum> WantedSums() const;
-  /// Every bucket of the step is added. `digest`: CRC-32C of all sums, in order.
+  /// Every bucket of the step is added. `digest`: of all sums, in order.
   void OnSum(AttemptNumber attempt, StepNumber step, uint32_t digest);
   void OnSumFailed(AttemptNumber attempt, SuspectedMember suspect);
   /// Applied sums of this lineage that others may ask for are those of later steps than this one;

@@ -14,7 +14,7 @@ std::vector<uint32_t> StepSums::Begin(const std::optional<WantedSum>& wanted,
     attempt_ = wanted->attempt;
     step_ = wanted->step;
     begun_.assign(sums.size(), false);
-    crcs_.assign(sums.size(), std::nullopt);
+    digests_.assign(sums.size(), std::nullopt);
   }
   for (uint32_t bucket = 0; bucket < sums.size(); ++bucket) {
     if (begun_[bucket] || !sums.Complete(wanted->run, bucket, wanted->share)) continue;
@@ -34,16 +34,16 @@ bool StepSums::CanBegin(const std::optional<WantedSum>& wanted, const GradientSu
 }
 
 std::optional<uint32_t> StepSums::OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
-                                           uint32_t crc) {
+                                           uint32_t digest) {
   bool current = attempt == attempt_ && step == step_ && bucket < begun_.size() && begun_[bucket];
-  if (!current || crcs_[bucket].has_value()) return std::nullopt;
-  crcs_[bucket] = crc;
-  if (!std::ranges::all_of(crcs_, [](const auto& each) { return each.has_value(); })) {
+  if (!current || digests_[bucket].has_value()) return std::nullopt;
+  digests_[bucket] = digest;
+  if (!std::ranges::all_of(digests_, [](const auto& each) { return each.has_value(); })) {
     return std::nullopt;
   }
-  uint64_t digest = 0;
-  for (const std::optional<uint32_t>& each : crcs_) digest = HashWords(digest, *each);
-  return static_cast<uint32_t>(digest);
+  uint64_t all = 0;
+  for (const std::optional<uint32_t>& each : digests_) all = HashWords(all, *each);
+  return static_cast<uint32_t>(all);
 }
 
 }  // namespace muster::sdk

@@ -18,10 +18,10 @@ class StepSums {
   std::vector<uint32_t> Begin(const std::optional<WantedSum>& wanted, const GradientSums& sums);
   /// Begin would begin a bucket.
   bool CanBegin(const std::optional<WantedSum>& wanted, const GradientSums& sums) const;
-  /// The sum of a bucket that was begun is there, with its CRC-32C. Returns the digest of the step
+  /// The sum of a bucket that was begun is there, with its digest. Returns the digest of the step
   /// when it was the last one; members with the same sums have the same digest.
   std::optional<uint32_t> OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
-                                   uint32_t crc);
+                                   uint32_t digest);
 
  private:
   bool IsOf(const WantedSum& wanted) const {
@@ -31,7 +31,7 @@ class StepSums {
   AttemptNumber attempt_;
   StepNumber step_;
   std::vector<bool> begun_;
-  std::vector<std::optional<uint32_t>> crcs_;
+  std::vector<std::optional<uint32_t>> digests_;
 };
 
 }  // namespace muster::sdk

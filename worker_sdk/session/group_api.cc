@@ -115,6 +115,16 @@ MinibatchRange GroupStep::Minibatches(Prepare prepare) {
 void GroupStep::Add(const SumBucket& bucket, std::span<const float> gradient) {
   impl_->Add(bucket.index_, gradient);
 }
+bool GroupStep::state_copied() const {
+  return impl_->state_copied();
+}
+void GroupStep::AddDevice(const SumBucket& bucket, const float* gradient, uint64_t elements,
+                          void* stream) {
+  impl_->AddDevice(bucket.index_, gradient, elements, stream);
+}
+const float* GroupStep::DeviceSum(const SumBucket& bucket) const {
+  return impl_->DeviceSum(bucket.index_);
+}
 bool GroupStep::Commit(const std::function<void()>& apply) {
   return impl_->Commit(apply);
 }

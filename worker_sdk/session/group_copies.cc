@@ -179,6 +179,9 @@ bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
     if (OverLocked() || !trainer_waits_) return false;
     transfer = core_->TakeTransfer(clock_.Now());
     *again = core_->NextTransfer();
+    const bool copies =
+        transfer.has_value() && transfer->kind == sdk::GroupTransfer::Kind::kCopyState;
+    state_copied_ = state_copied_ || copies;
   }
   if (!transfer.has_value()) return false;
   absl::Status status;
@@ -332,6 +335,7 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
   }
   MUSTER_RETURN_IF_ERROR(AwaitFetches(&fetched));
   MUSTER_RETURN_IF_ERROR(sums->Decode(layout()));
+  if (device() != nullptr) MUSTER_RETURN_IF_ERROR(sums->CopyToDevice(layout(), device()));
   return sums;
 }
 

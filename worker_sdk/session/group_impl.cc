@@ -46,6 +46,16 @@ uint32_t GroupImpl::AddBucket(std::string_view name, uint64_t elements, const Su
   absl::StatusOr<uint32_t> bucket =
       tensors_.AddBucket(name, elements, DtypeOf(options.type), options.fraction_bits);
   FailLocked(bucket.status());
+  if (bucket.ok() && options.on_device) {
+    buckets_on_device_.push_back(*bucket);
+    if (device() == nullptr) {
+      FailLocked(
+          absl::InvalidArgumentError(fmt::format("the bucket \"{}\" is on the device, where only "
+                                                 "NCCL adds: give Session::Group the backend "
+                                                 "CollectiveOptions::Backend::kNccl",
+                                                 name)));
+    }
+  }
   return bucket.ok() ? *bucket : 0;
 }
 
@@ -53,6 +63,11 @@ uint32_t GroupImpl::AddWholeBucket(std::string_view name, uint64_t elements,
                                    const SumOptions& options) {
   const uint32_t bucket = AddBucket(name, elements, options);
   MutexLock lock(&mutex_);
+  if (options.on_device) {
+    FailLocked(absl::InvalidArgumentError(
+        "SumOptions::on_device is not for training with local steps, whose weights are in the "
+        "memory of the process"));
+  }
   if (failure_.ok()) whole_buckets_.push_back(bucket);
   return bucket;
 }
@@ -111,6 +126,11 @@ void GroupImpl::ProgramError(std::string message) {
   FailLocked(absl::InvalidArgumentError(message));
 }
 
+void GroupImpl::Fail(absl::Status status) {
+  MutexLock lock(&mutex_);
+  FailLocked(std::move(status));
+}
+
 absl::Status GroupImpl::status() const {
   {
     MutexLock lock(&mutex_);
@@ -162,17 +182,32 @@ absl::Status GroupImpl::Begin() {
   MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;
   tensors_.Close();
-  MUSTER_ASSIGN_OR_RETURN(gradients_, sdk::GradientSums::Create(tensors_.tensors()));
+  MUSTER_ASSIGN_OR_RETURN(gradients_,
+                          sdk::GradientSums::Create(tensors_.tensors(), buckets_on_device_));
   if (gradients_->size() == 0) {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
   for (const uint32_t bucket : whole_buckets_) gradients_->MakeWhole(bucket);
+  MUSTER_RETURN_IF_ERROR(AllocateBuckets());
   memory_ = GroupMemory(tensors_.memory());
   core_.emplace(sdk::MemberCore::Options{
       .worker = session_->options().worker_name,
       .incarnation = session_->incarnation(),
       .introduction = {tensors_.tensors(), memory_.Digest(), listener_->addresses()}});
+  return absl::OkStatus();
+}
+
+absl::Status GroupImpl::AllocateBuckets() {
+  device_buckets_.resize(gradients_->size());
+  for (const uint32_t bucket : buckets_on_device_) {
+    const GroupTensor& tensor = gradients_->tensor(bucket);
+    const collectives::DeviceBucketOptions options{
+        .type = *collectives::SumTypeOf(gradients_->encoded_dtype(bucket)),
+        .elements = tensor.elements,
+        .fraction_bits = tensor.fraction_bits};
+    MUSTER_ASSIGN_OR_RETURN(device_buckets_[bucket], device()->NewBucket(options));
+  }
   return absl::OkStatus();
 }
 
@@ -342,6 +377,22 @@ absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibat
   return gradients_->Add(task.run, minibatch, bucket, gradient);
 }
 
+absl::Status GroupImpl::AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch,
+                                  uint32_t bucket, const float* gradient, uint64_t elements,
+                                  void* stream) {
+  Change change(this);
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<sdk::SumMode> mode,
+                          gradients_->AddElsewhere(task.run, minibatch, bucket, elements));
+  if (!mode.has_value()) return absl::OkStatus();
+  return device_buckets_[bucket]->Add(reinterpret_cast<uint64_t>(gradient), stream,
+                                      *mode == sdk::SumMode::kStore);
+}
+
+bool GroupImpl::TakeStateCopied() {
+  MutexLock lock(&mutex_);
+  return std::exchange(state_copied_, false);
+}
+
 absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
                             std::span<const float> values) {
   Change change(this);
@@ -383,10 +434,23 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
 }
 
 void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {
-  Change change(this);
-  core_->OnApplied();
-  if (core_->SumsKeptAfter().has_value()) kept_.push_back(sums);
-  PruneKept();
+  // Others ask for sums that are kept, and any number of steps may be: not in the device's memory.
+  bool here = device() == nullptr;
+  while (true) {
+    {
+      Change change(this);
+      const bool keeps = core_->SumsKeptAfter().has_value();
+      if (!keeps || here) {
+        core_->OnApplied();
+        if (keeps) kept_.push_back(sums);
+        PruneKept();
+        return;
+      }
+    }
+    const absl::Status moved = sums->MoveToHost(device());
+    here = true;
+    if (!moved.ok()) return Fail(moved);
+  }
 }
 
 }  // namespace muster::internal

@@ -93,22 +93,33 @@ class GroupImpl final : private collectives::StateProvider {
   /// Errors as of GradientSums::Add.
   absl::Status Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
+  /// `gradient` and `stream` are the device's. Errors as of GradientSums::Add; others are the
+  /// device's.
+  absl::Status AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
+                         const float* gradient, uint64_t elements, void* stream);
   /// Errors as of GradientSums::Put.
   absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values);
   /// With LocalSGD or DiLoCo.
   bool trains_locally() const;
   /// Of the state, which a step in the trainer's hands begins with.
   LineageNumber lineage() const;
+  /// Whether the state has been copied from another process since the last call.
+  bool TakeStateCopied();
   /// The sums of a kApply or kReplay; facts included.
   std::shared_ptr<SummedStep> SumsOf(const sdk::TrainerTask& task);
   /// The step of a kApply or kReplay is in the state.
   void Applied(const std::shared_ptr<SummedStep>& sums);
   /// A call that can never work: group and session fail with it.
   void ProgramError(std::string message);
+  /// This process cannot go on, for a reason that the next one may not have.
+  void Fail(absl::Status status);
 
  private:
   // ---- group_impl.cc: the trainer's thread ----
   absl::Status Begin();
+  /// Room on the device for the buckets that are there.
+  absl::Status AllocateBuckets() MUSTER_REQUIRES(mutex_);
+  collectives::Device* device() const { return backend_ == nullptr ? nullptr : backend_->device(); }
   collectives::ListenerOptions ListenerOptionsHere() const;
   std::unique_ptr<GroupStepImpl> BeginStep(const sdk::TrainerTask& task);
   /// The records of a step's shard, which are kept over its attempts.
@@ -161,9 +172,12 @@ class GroupImpl final : private collectives::StateProvider {
   bool GiveBuckets();
   bool FinishSums();
   void Finish(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run, uint32_t digest);
-  void NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
-  void OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
-                const absl::Status& status, uint32_t crc);
+  absl::Status NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
+  /// A bucket to add with the other members: its values, or on the device.
+  struct GivenBucket;
+  absl::StatusOr<GivenBucket> Give(uint32_t bucket) MUSTER_REQUIRES(mutex_);
+  void OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket, sdk::StepRunNumber run,
+                const absl::Status& status, uint32_t digest);
   /// Waits until something has happened since `seen`, and `due` says so; false: the group ends.
   bool AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint> until = {});
 
@@ -212,11 +226,14 @@ class GroupImpl final : private collectives::StateProvider {
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
   std::vector<uint32_t> whole_buckets_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<uint32_t> buckets_on_device_ MUSTER_GUARDED_BY(mutex_);
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
 
   // Made by the first NextStep; from then on, these two stay where they are.
   std::optional<sdk::MemberCore> core_ MUSTER_GUARDED_BY(mutex_);
   std::optional<sdk::GradientSums> gradients_ MUSTER_GUARDED_BY(mutex_);
+  /// By bucket; null: it is in the memory of this process.
+  std::vector<std::shared_ptr<collectives::DeviceBucket>> device_buckets_ MUSTER_GUARDED_BY(mutex_);
   GroupMemory memory_;
   sdk::ThreadWatch listener_watch_ MUSTER_GUARDED_BY(mutex_);
   sdk::ThreadWatch sums_watch_ MUSTER_GUARDED_BY(mutex_);
@@ -255,6 +272,8 @@ class GroupImpl final : private collectives::StateProvider {
   const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
   bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
   TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
+
+  bool state_copied_ MUSTER_GUARDED_BY(mutex_) = false;
 
   /// The shard that probably follows.
   ShardWork ahead_work_ MUSTER_GUARDED_BY(mutex_);

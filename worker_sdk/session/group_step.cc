@@ -12,7 +12,10 @@ namespace muster::internal {
 
 GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
                              const SessionImpl::StepRecords& read, ShardMetrics metrics)
-    : group_(group), tables_(!group->trains_locally()), task_(std::move(task)) {
+    : group_(group),
+      tables_(!group->trains_locally()),
+      task_(std::move(task)),
+      state_copied_(group->TakeStateCopied()) {
   const StepWork& work = task_.work;
   facts_ = {read.records->records.size(), work.shard.epoch.value(),
             work.work.mode == DatasetMode::kEvaluate ? 1u : 0u};
@@ -39,7 +42,8 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
       tables_(false),
       task_(std::move(task)),
       facts_(sums->facts),
-      sums_(std::move(sums)) {}
+      sums_(std::move(sums)),
+      state_copied_(group->TakeStateCopied()) {}
 
 GroupStepImpl::~GroupStepImpl() {
   // Nothing of a replay is to be committed.
@@ -82,24 +86,39 @@ void GroupStepImpl::Fail(std::string_view reason) {
   if (!failed_) Fail(sdk::ShardFailure{fmt::format("shard {}: {}", shard_->id(), reason)});
 }
 
-void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
+std::optional<MinibatchIndex> GroupStepImpl::MinibatchOf(std::string_view call) {
   const std::optional<MinibatchIndex> minibatch = current_;
-  if (!minibatch.has_value()) {
-    // After a failure, the loop is over without the trainer's doing.
-    if (!over_) group_->ProgramError("GroupStep::Add outside of the loop over Minibatches()");
-    return;
+  // After a failure, the loop is over without the trainer's doing.
+  if (!minibatch.has_value() && !over_) {
+    group_->ProgramError(fmt::format("GroupStep::{} outside of the loop over Minibatches()", call));
+  } else if (minibatch.has_value() && evaluate()) {
+    group_->ProgramError(fmt::format(
+        "GroupStep::{} in an evaluation, which has no sums: check step.evaluate() before", call));
+    return std::nullopt;
   }
-  if (evaluate()) {
-    return group_->ProgramError(
-        "GroupStep::Add in an evaluation, which has no sums: check step.evaluate() before");
-  }
-  if (replay()) return;
-  const absl::Status added = group_->Add(task_, *minibatch, bucket, gradient);
+  if (replay()) return std::nullopt;
+  return minibatch;
+}
+
+void GroupStepImpl::OnAdded(const absl::Status& added) {
   if (absl::IsInvalidArgument(added)) return group_->ProgramError(std::string(Message(added)));
+  if (absl::IsFailedPrecondition(added)) return group_->Fail(added);
   // The next minibatch does not begin. Several threads may be here, so nothing else changes.
   if (!added.ok()) {
     group_->FailStep(task_, fmt::format("shard {}: {}", shard_->id(), Message(added)), false);
   }
+}
+
+void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
+  const std::optional<MinibatchIndex> minibatch = MinibatchOf("Add");
+  if (minibatch.has_value()) OnAdded(group_->Add(task_, *minibatch, bucket, gradient));
+}
+
+void GroupStepImpl::AddDevice(uint32_t bucket, const float* gradient, uint64_t elements,
+                              void* stream) {
+  const std::optional<MinibatchIndex> minibatch = MinibatchOf("AddDevice");
+  if (!minibatch.has_value()) return;
+  OnAdded(group_->AddDevice(task_, *minibatch, bucket, gradient, elements, stream));
 }
 
 bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
@@ -139,9 +158,21 @@ void GroupStepImpl::Apply(const std::function<void()>& apply) {
 }
 
 std::span<const float> GroupStepImpl::Sum(uint32_t bucket) const {
-  if (applying_ && bucket < sums_->size()) return sums_->floats(bucket);
-  group_->ProgramError("GroupStep::Sum outside of what is given to Commit");
+  const bool there = applying_ && bucket < sums_->size();
+  if (there && sums_->device_floats(bucket) == nullptr) return sums_->floats(bucket);
+  group_->ProgramError(there ? "GroupStep::Sum of a bucket on the device: use DeviceSum"
+                             : "GroupStep::Sum outside of what is given to Commit");
   return {};
+}
+
+const float* GroupStepImpl::DeviceSum(uint32_t bucket) const {
+  const bool there = applying_ && bucket < sums_->size();
+  if (there && sums_->device_floats(bucket) != nullptr) {
+    return reinterpret_cast<const float*>(sums_->device_floats(bucket)->address());
+  }
+  group_->ProgramError(there ? "GroupStep::DeviceSum of a bucket that is not on the device: use Sum"
+                             : "GroupStep::DeviceSum outside of what is given to Commit");
+  return nullptr;
 }
 
 }  // namespace muster::internal

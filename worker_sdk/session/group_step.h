@@ -29,7 +29,9 @@ class GroupStepImpl final : private StepLoop {
   uint64_t records() const { return facts_.records; }
   /// The loop over the minibatches; null: there are none.
   ShardImpl* shard() const { return shard_.get(); }
+  bool state_copied() const { return state_copied_; }
   void Add(uint32_t bucket, std::span<const float> gradient);
+  void AddDevice(uint32_t bucket, const float* gradient, uint64_t elements, void* stream);
   /// It has minibatches, and so a run.
   bool computes() const { return shard_ != nullptr; }
   sdk::StepRunNumber run() const { return task_.run; }
@@ -38,10 +40,14 @@ class GroupStepImpl final : private StepLoop {
   bool Put(uint32_t bucket, std::span<const float> values);
   bool Commit(const std::function<void()>& apply);
   std::span<const float> Sum(uint32_t bucket) const;
+  const float* DeviceSum(uint32_t bucket) const;
   void Fail(std::string_view reason);
 
  private:
   void Apply(const std::function<void()>& apply);
+  /// Of the call of the trainer: where its gradient belongs. Nothing: it is not wanted.
+  std::optional<MinibatchIndex> MinibatchOf(std::string_view call);
+  void OnAdded(const absl::Status& added);
 
   bool may_use_tables() const override { return tables_; }
   bool Start(MinibatchIndex minibatch) override;
@@ -55,6 +61,7 @@ class GroupStepImpl final : private StepLoop {
   StepFacts facts_;
   std::shared_ptr<SummedStep> sums_;  // while it can be applied
   std::optional<MinibatchIndex> current_;
+  const bool state_copied_;
   bool over_ = false;  // the loop
   bool failed_ = false;
   bool applying_ = false;

@@ -1,4 +1,5 @@
 // The threads of a group that make exchanges with the master, and that sum with other members.
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -163,6 +164,7 @@ bool GroupImpl::FollowRing() {
   options.listener = listener_.get();
   options.backend = backend_;
   options.buckets = layout().size();
+  for (uint32_t i = 0; i < layout().size(); ++i) options.on_device |= layout().elsewhere(i);
   reducer_ = collectives::Reducer::Start(std::move(options),
                                          [this, attempt = ring->attempt](SuspectedMember member) {
                                            Change change(this);
@@ -171,7 +173,7 @@ bool GroupImpl::FollowRing() {
   return true;
 }
 
-void GroupImpl::NewSums(const sdk::WantedSum& wanted) {
+absl::Status GroupImpl::NewSums(const sdk::WantedSum& wanted) {
   const StepWork& work = *core_->view().work;
   sums_ = std::make_shared<SummedStep>(&*gradients_, /*evaluate=*/false);
   sums_->attempt = wanted.attempt;
@@ -181,17 +183,32 @@ void GroupImpl::NewSums(const sdk::WantedSum& wanted) {
   sums_->facts.epoch = work.shard.epoch.value();
   sums_run_ = wanted.run;
   digest_.reset();
+  return sums_->Allocate(*gradients_, device());
+}
+
+struct GroupImpl::GivenBucket {
+  uint32_t bucket = 0;
+  GroupDtype dtype = GroupDtype::kInt64;
+  std::span<const std::byte> in;
+  std::shared_ptr<collectives::DeviceBucket> on_device;
+};
+
+absl::StatusOr<GroupImpl::GivenBucket> GroupImpl::Give(uint32_t bucket) {
+  GivenBucket given{.bucket = bucket, .dtype = gradients_->encoded_dtype(bucket)};
+  if (gradients_->elsewhere(bucket)) {
+    given.on_device = device_buckets_[bucket];
+    if (gradients_->zero(bucket)) MUSTER_RETURN_IF_ERROR(given.on_device->Clear());
+  } else {
+    MUSTER_ASSIGN_OR_RETURN(given.in, gradients_->Encoded(bucket));
+  }
+  return given;
 }
 
 bool GroupImpl::GiveBuckets() {
-  struct Given {
-    uint32_t bucket;
-    GroupDtype dtype;
-    std::span<const std::byte> in;
-  };
-  std::vector<Given> ready;
+  std::vector<GivenBucket> ready;
   std::shared_ptr<SummedStep> sums;
   StepNumber step;
+  sdk::StepRunNumber run = 0;
   {
     MutexLock lock(&mutex_);
     const std::optional<sdk::WantedSum> wanted = core_->WantedSums();
@@ -204,45 +221,65 @@ bool GroupImpl::GiveBuckets() {
     gradients_->Begin(wanted->run);
     const bool same = sums_ != nullptr && sums_run_ == wanted->run &&
                       sums_->attempt == wanted->attempt && sums_->after.step == wanted->step;
-    if (!same) NewSums(*wanted);
+    if (!same) FailLocked(NewSums(*wanted));
+    if (OverLocked()) return false;
     step = wanted->step;
+    run = wanted->run;
     sums = sums_;
     for (const uint32_t bucket : begun_.Begin(wanted, *gradients_)) {
-      const absl::StatusOr<std::span<const std::byte>> in = gradients_->Encoded(bucket);
-      if (!in.ok()) {
-        core_->OnTrainerFailed(wanted->run, std::string(Message(in.status())), /*fatal=*/false);
+      const absl::StatusOr<GivenBucket> given = Give(bucket);
+      if (absl::IsOutOfRange(given.status())) {
+        core_->OnTrainerFailed(wanted->run, std::string(Message(given.status())), /*fatal=*/false);
         Signal();
         return true;
       }
+      FailLocked(given.status());
+      if (!given.ok()) return false;
       ++pending_;
-      ready.push_back({bucket, gradients_->encoded_dtype(bucket), *in});
+      ready.push_back(*given);
     }
   }
-  for (const Given& given : ready) {
-    reducer_->Sum(step, given.bucket, given.dtype, given.in, sums->encoded(given.bucket),
-                  [this, sums, bucket = given.bucket](const absl::Status& status, uint32_t crc) {
-                    OnBucket(sums, bucket, status, crc);
-                  });
+  for (const GivenBucket& given : ready) {
+    const auto done = [this, sums, bucket = given.bucket, run = run](const absl::Status& status,
+                                                                     uint32_t digest) {
+      OnBucket(sums, bucket, run, status, digest);
+    };
+    if (given.on_device != nullptr) {
+      reducer_->SumOnDevice(
+          step, given.bucket,
+          {given.on_device, sums->device_encoded(given.bucket), sums->device_floats(given.bucket)},
+          done);
+    } else {
+      reducer_->Sum(step, given.bucket, given.dtype, given.in, sums->encoded(given.bucket), done);
+    }
   }
   return !ready.empty();
 }
 
 void GroupImpl::OnBucket(const std::shared_ptr<SummedStep>& sums, uint32_t bucket,
-                         const absl::Status& status, uint32_t crc) {
-  std::optional<uint32_t> digest;
-  sdk::StepRunNumber run = 0;
+                         sdk::StepRunNumber run, const absl::Status& status, uint32_t digest) {
+  std::optional<uint32_t> all;
   {
     Change change(this);
     --pending_;
-    // Nothing is wrong with the data: this process cannot add any more, but the next one may.
-    if (!status.ok() && !absl::IsAborted(status)) FailLocked(status);
+    if (absl::IsOutOfRange(status)) {
+      // A device finds out here what Add and Decode find out of buckets in this process.
+      gradients_->MarkBad(run, bucket);
+      core_->OnTrainerFailed(run,
+                             fmt::format("the gradient of bucket \"{}\": {}",
+                                         gradients_->tensor(bucket).name, Message(status)),
+                             /*fatal=*/false);
+    } else if (!status.ok() && !absl::IsAborted(status)) {
+      // Nothing is wrong with the data: this process cannot add any more, but the next one may.
+      FailLocked(status);
+    }
     if (status.ok()) ++moved_;
     if (!status.ok() || sums != sums_) return;
-    digest = begun_.OnBucket(sums->attempt, sums->after.step, bucket, crc);
+    all = begun_.OnBucket(sums->attempt, sums->after.step, bucket, digest);
     run = sums_run_;
-    if (sums->bytes() > kSmallBytes) digest_ = std::exchange(digest, std::nullopt);
+    if (sums->bytes() > kSmallBytes) digest_ = std::exchange(all, std::nullopt);
   }
-  if (digest.has_value()) Finish(sums, run, *digest);
+  if (all.has_value()) Finish(sums, run, *all);
 }
 
 bool GroupImpl::FinishSums() {

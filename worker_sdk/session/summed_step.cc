@@ -22,8 +22,44 @@ size_t SummedStep::bytes() const {
 
 absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
+    if (buckets_[i].device_floats != nullptr) continue;
     buckets_[i].floats.resize(buckets.tensor(i).elements);
     MUSTER_RETURN_IF_ERROR(buckets.Decode(i, buckets_[i].encoded(), buckets_[i].floats));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Device* device) {
+  for (uint32_t i = 0; i < buckets_.size(); ++i) {
+    Bucket& bucket = buckets_[i];
+    if (!buckets.elsewhere(i)) continue;
+    bucket.memory = nullptr;
+    MUSTER_ASSIGN_OR_RETURN(bucket.device_encoded, device->NewMemory(bucket.bytes));
+    MUSTER_ASSIGN_OR_RETURN(bucket.device_floats,
+                            device->NewMemory(buckets.tensor(i).elements * sizeof(float)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SummedStep::MoveToHost(collectives::Device* device) {
+  for (Bucket& bucket : buckets_) {
+    if (bucket.device_encoded != nullptr) {
+      bucket.memory = std::make_unique_for_overwrite<std::byte[]>(bucket.bytes);
+      MUSTER_RETURN_IF_ERROR(device->CopyToHost(*bucket.device_encoded, bucket.encoded()));
+    }
+    bucket.device_encoded = nullptr;
+    bucket.device_floats = nullptr;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SummedStep::CopyToDevice(const sdk::GradientSums& buckets,
+                                      collectives::Device* device) {
+  for (uint32_t i = 0; i < buckets_.size(); ++i) {
+    if (!buckets.elsewhere(i)) continue;
+    const auto floats = std::as_bytes(std::span<const float>(buckets_[i].floats));
+    MUSTER_ASSIGN_OR_RETURN(buckets_[i].device_floats, device->NewMemory(floats.size()));
+    MUSTER_RETURN_IF_ERROR(device->CopyToDevice(floats, *buckets_[i].device_floats));
   }
   return absl::OkStatus();
 }

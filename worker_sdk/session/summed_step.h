@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "collectives/device.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/groups/gradient_sums.h"
 
@@ -28,16 +29,33 @@ struct StepFacts {
 /// thread-safe.
 class SummedStep {
  public:
-  /// Room for the sums of all buckets; none: the step is an evaluation.
+  /// Room in this process for the sums of all buckets; none: the step is an evaluation.
   SummedStep(const sdk::GradientSums* buckets, bool evaluate);
 
   size_t size() const { return buckets_.size(); }
   /// Of all sums, encoded.
   size_t bytes() const;
+  /// In this process.
   std::span<std::byte> encoded(uint32_t bucket) { return buckets_[bucket].encoded(); }
   std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
-  /// Makes numbers of what is encoded. kOutOfRange: a sum has NaN or infinity.
+  /// Makes numbers of what is encoded here. kOutOfRange: a sum has NaN or infinity.
   absl::Status Decode(const sdk::GradientSums& buckets);
+
+  // ---- buckets on a device: their sums are there, or here ----
+
+  /// Room on the device for the sums of its buckets. Errors are those of the device.
+  absl::Status Allocate(const sdk::GradientSums& buckets, collectives::Device* device);
+  /// Where the sum of a bucket is on the device; null: it is not.
+  const std::shared_ptr<collectives::DeviceMemory>& device_encoded(uint32_t bucket) const {
+    return buckets_[bucket].device_encoded;
+  }
+  const std::shared_ptr<collectives::DeviceMemory>& device_floats(uint32_t bucket) const {
+    return buckets_[bucket].device_floats;
+  }
+  /// The encoded sums come to the process, and the memory of the device is free for others.
+  absl::Status MoveToHost(collectives::Device* device);
+  /// What is decoded here of the device's buckets goes there.
+  absl::Status CopyToDevice(const sdk::GradientSums& buckets, collectives::Device* device);
 
   StateLabel after;  // the state that the step leads to
   AttemptNumber attempt;
@@ -50,6 +68,7 @@ class SummedStep {
     std::unique_ptr<std::byte[]> memory;
     size_t bytes = 0;
     std::vector<float> floats;
+    std::shared_ptr<collectives::DeviceMemory> device_encoded, device_floats;
     std::span<std::byte> encoded() { return {memory.get(), bytes}; }
   };
   std::vector<Bucket> buckets_;

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -23,14 +22,28 @@
 #include <thread>
 #include <vector>
 
+#include "tests/collectives/backends/fake_kernels.h"
+#include "tests/collectives/backends/fake_stream.h"
+
 namespace {
 
+using muster::MutexLock;
+using muster::collectives::testing::fake_streams;
+using muster::collectives::testing::FakeEvent;
 using muster::collectives::testing::FakeGpuFault;
+using muster::collectives::testing::FakeKernel;
+using muster::collectives::testing::FakeKernels;
+using muster::collectives::testing::FakeLaunch;
+using muster::collectives::testing::FakeStream;
 
 constexpr int kReady = 0;
 constexpr int kNotReady = 600;
 constexpr int kNoDevice = 101;
+constexpr int kInvalid = 218;
+constexpr int kNotFound = 500;
+constexpr int kLaunchFailed = 719;
 constexpr int kSuccess = 0;
+constexpr int kInvalidUsage = 5;
 constexpr int kRemoteError = 6;
 constexpr int kInProgress = 7;
 constexpr int kMembersMax = 64;
@@ -39,6 +52,7 @@ constexpr size_t kSlotBytes = size_t{1} << 20;
 std::atomic<int> fault{static_cast<int>(FakeGpuFault::kNone)};
 std::atomic<int> version{22'203};
 std::atomic<int> communicators{0};
+std::atomic<int> sums{0};
 
 bool Has(FakeGpuFault which) {
   return fault.load() == static_cast<int>(which);
@@ -78,14 +92,21 @@ struct Handle {
   std::shared_ptr<Communicator> communicator;
 };
 
-/// Tasks in order; each returns true when it is done.
-struct Stream {
-  std::deque<std::function<bool()>> tasks;
-  bool Advance() {
-    while (!tasks.empty() && tasks.front()()) tasks.pop_front();
-    return tasks.empty();
-  }
+/// CUDA's handle; none: the default stream.
+struct StreamHandle {
+  std::shared_ptr<FakeStream> stream = std::make_shared<FakeStream>();
 };
+const std::shared_ptr<FakeStream>& StreamOf(void* handle) {
+  static StreamHandle standard;
+  return handle == nullptr ? standard.stream : static_cast<StreamHandle*>(handle)->stream;
+}
+void Push(void* stream, std::function<void()> task) {
+  const MutexLock lock(&fake_streams);
+  StreamOf(stream)->Push([task = std::move(task)] {
+    task();
+    return true;
+  });
+}
 
 float FromBfloat16(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
@@ -109,28 +130,28 @@ void Reduce(const Communicator& in, int type, size_t bytes, std::byte* to) {
     AddAll<float>(in, bytes, to, [](float a, float b) { return a + b; });
   } else {
     AddAll<uint16_t>(in, bytes, to, [](uint16_t a, uint16_t b) {
-      return static_cast<uint16_t>(std::bit_cast<uint32_t>(FromBfloat16(a) + FromBfloat16(b)) >>
-                                   16);
+      const auto bits = std::bit_cast<uint32_t>(FromBfloat16(a) + FromBfloat16(b));
+      return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     });
   }
 }
 
 /// Adds a piece of a bucket, in three phases.
 std::function<bool()> PieceTask(std::shared_ptr<Communicator> in, uint64_t piece, int type,
-                                std::byte* data, size_t bytes) {
-  return [in = std::move(in), piece, type, data, bytes, phase = 0]() mutable {
+                                const std::byte* from, std::byte* to, size_t bytes) {
+  return [in = std::move(in), piece, type, from, to, bytes, phase = 0]() mutable {
     if (in->aborted.load()) return true;
     if (Has(FakeGpuFault::kSumHangs)) return false;
     const auto count = static_cast<uint64_t>(in->members);
     if (phase == 0) {
       if (in->shared->finished.load() < count * piece) return false;
-      std::memcpy(in->shared->slots[in->rank], data, bytes);
+      std::memcpy(in->shared->slots[in->rank], from, bytes);
       ++in->shared->arrived;
       phase = 1;
     }
     if (phase == 1) {
       if (in->shared->arrived.load() < count * (piece + 1)) return false;
-      Reduce(*in, type, bytes, data);
+      Reduce(*in, type, bytes, to);
       ++in->shared->finished;
       phase = 2;
     }
@@ -154,6 +175,9 @@ void fake_gpu_set_version(int number) {
 int fake_gpu_communicators() {
   return communicators.load();
 }
+int fake_gpu_sums() {
+  return sums.load();
+}
 
 // ---- CUDA's driver ----
 
@@ -175,16 +199,73 @@ int cuDevicePrimaryCtxRelease_v2(int) {
 int cuCtxSetCurrent(void*) {
   return kReady;
 }
+int cuCtxPushCurrent_v2(void*) {
+  return kReady;
+}
+int cuCtxPopCurrent_v2(void**) {
+  return kReady;
+}
 int cuStreamCreate(void** stream, unsigned int) {
-  *stream = new Stream;
+  *stream = new StreamHandle;
   return kReady;
 }
 int cuStreamDestroy_v2(void* stream) {
-  delete static_cast<Stream*>(stream);
+  const MutexLock lock(&fake_streams);
+  delete static_cast<StreamHandle*>(stream);
   return kReady;
 }
 int cuStreamQuery(void* stream) {
-  return static_cast<Stream*>(stream)->Advance() ? kReady : kNotReady;
+  const MutexLock lock(&fake_streams);
+  return StreamOf(stream)->Advance() ? kReady : kNotReady;
+}
+int cuStreamSynchronize(void* stream) {
+  while (cuStreamQuery(stream) != kReady) std::this_thread::yield();
+  return kReady;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned int) {
+  const MutexLock lock(&fake_streams);
+  static_cast<FakeEvent*>(event)->Wait(StreamOf(stream).get());
+  return kReady;
+}
+int cuEventCreate(void** event, unsigned int) {
+  *event = new FakeEvent;
+  return kReady;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<FakeEvent*>(event);
+  return kReady;
+}
+int cuEventSynchronize(void* event) {
+  while (true) {
+    const MutexLock lock(&fake_streams);
+    if (static_cast<FakeEvent*>(event)->Advance()) return kReady;
+  }
+}
+int cuEventRecord(void* event, void* stream) {
+  const MutexLock lock(&fake_streams);
+  static_cast<FakeEvent*>(event)->Record(StreamOf(stream));
+  return kReady;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  *module = const_cast<void*>(image);
+  return std::strstr(static_cast<const char*>(image), ".version") == nullptr ? kInvalid : kReady;
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  const std::string entry = std::string(".visible .entry ") + name + "(";
+  const auto found = FakeKernels().find(name);
+  if (found == FakeKernels().end() ||
+      std::strstr(static_cast<const char*>(module), entry.c_str()) == nullptr) {
+    return kNotFound;
+  }
+  *function = const_cast<FakeKernel*>(&found->second);
+  return kReady;
+}
+int cuLaunchKernel(void* function, unsigned int blocks, unsigned int, unsigned int,
+                   unsigned int threads, unsigned int, unsigned int, unsigned int, void* stream,
+                   void** parameters, void**) {
+  if (Has(FakeGpuFault::kLaunchFails)) return kLaunchFailed;
+  Push(stream, (*static_cast<FakeKernel*>(function))(parameters, uint64_t{blocks} * threads));
+  return kReady;
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   if (Has(FakeGpuFault::kNoMemory)) return 2;
@@ -192,6 +273,7 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   return kReady;
 }
 int cuMemFree_v2(uint64_t address) {
+  cuStreamSynchronize(nullptr);
   std::free(reinterpret_cast<void*>(address));
   return kReady;
 }
@@ -204,17 +286,19 @@ int cuMemFreeHost(void* memory) {
   return kReady;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
-  static_cast<Stream*>(stream)->tasks.emplace_back([=] {
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-    return true;
-  });
+  Push(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
   return kReady;
 }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
-  static_cast<Stream*>(stream)->tasks.emplace_back([=] {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return true;
-  });
+  Push(stream, [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return kReady;
+}
+int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return kReady;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void* stream) {
+  Push(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
   return kReady;
 }
 int cuGetErrorString(int error, const char** text) {
@@ -240,6 +324,7 @@ int ncclGetUniqueId(Id* id) {
 }
 int ncclCommInitRankConfig(Handle** comm, int members, Id id, int rank, void*) {
   if (Has(FakeGpuFault::kConnectFails)) return kRemoteError;
+  if (Has(FakeGpuFault::kInvalidUsage)) return kInvalidUsage;
   auto made = std::make_shared<Communicator>();
   made->members = members;
   made->rank = rank;
@@ -266,13 +351,15 @@ int ncclCommGetAsyncError(Handle* comm, int* state) {
 }
 int ncclAllReduce(const void* from, void* to, size_t count, int type, int, Handle* comm,
                   void* stream) {
-  if (from != to) return 4;
-  auto* data = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  ++sums;
   const size_t bytes = count * (type == 4 ? 8 : type == 7 ? 4 : 2);
   for (size_t begin = 0; begin < bytes; begin += kSlotBytes) {
-    static_cast<Stream*>(stream)->tasks.push_back(
-        PieceTask(comm->communicator, comm->communicator->pieces++, type, data + begin,
-                  std::min(kSlotBytes, bytes - begin)));
+    const MutexLock lock(&fake_streams);
+    StreamOf(stream)->Push(PieceTask(comm->communicator, comm->communicator->pieces++, type,
+                                     source + begin, target + begin,
+                                     std::min(kSlotBytes, bytes - begin)));
   }
   return kSuccess;
 }

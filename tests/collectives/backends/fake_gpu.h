@@ -2,7 +2,7 @@
 
 /// How tests steer the library fake_gpu: fake_gpu_set_fault(int) takes one of these, for the whole
 /// process. fake_gpu_set_version(int) sets NCCL's version, and fake_gpu_communicators() counts
-/// those that are not aborted to their end.
+/// those that are not aborted to their end, and fake_gpu_sums() the sums that were ever begun.
 namespace muster::collectives::testing {
 
 enum class FakeGpuFault : int {
@@ -12,6 +12,8 @@ enum class FakeGpuFault : int {
   kSumHangs = 3,
   kAbortHangs = 4,
   kNoMemory = 5,
+  kInvalidUsage = 6,  // of every communicator
+  kLaunchFails = 7,
 };
 
 }  // namespace muster::collectives::testing

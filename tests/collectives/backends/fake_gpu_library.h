@@ -19,6 +19,7 @@ class FakeGpuLibrary {
     MUSTER_CHECK(library->Find("fake_gpu_set_fault", &set_fault_).ok());
     MUSTER_CHECK(library->Find("fake_gpu_set_version", &set_version_).ok());
     MUSTER_CHECK(library->Find("fake_gpu_communicators", &communicators_).ok());
+    MUSTER_CHECK(library->Find("fake_gpu_sums", &sums_).ok());
   }
   ~FakeGpuLibrary() {
     Set(FakeGpuFault::kNone);
@@ -30,13 +31,19 @@ class FakeGpuLibrary {
   void Set(FakeGpuFault fault) { set_fault_(static_cast<int>(fault)); }
   void SetVersion(int version) { set_version_(version); }
   int communicators() { return communicators_(); }
-  /// Where NCCL and CUDA are.
-  static NcclOptions Options() { return {.library = MUSTER_FAKE_GPU, .cuda = MUSTER_FAKE_GPU}; }
+  int sums() { return sums_(); }
+  /// Where NCCL and CUDA are. Nobody waits for the end of an attempt after an error.
+  static NcclOptions Options() {
+    return {.library = MUSTER_FAKE_GPU,
+            .cuda = MUSTER_FAKE_GPU,
+            .error_patience = std::chrono::milliseconds(0)};
+  }
 
  private:
   void (*set_fault_)(int) = nullptr;
   void (*set_version_)(int) = nullptr;
   int (*communicators_)() = nullptr;
+  int (*sums_)() = nullptr;
 };
 
 }  // namespace muster::collectives::testing

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <future>
 
-#include "base/checksum/crc32c.h"
 #include "collectives/reducer.h"
 #include "tests/collectives/backends/fake_gpu_library.h"
 #include "tests/collectives/backends/signal.h"
@@ -31,7 +30,9 @@ using Connected = absl::StatusOr<std::unique_ptr<Communicator>>;
 class NcclBackendTest : public ::testing::Test {
  protected:
   std::shared_ptr<Backend> Open() {
-    absl::StatusOr<std::shared_ptr<Backend>> backend = OpenNccl(FakeGpuLibrary::Options());
+    NcclOptions options = FakeGpuLibrary::Options();
+    options.error_patience = patience_;
+    absl::StatusOr<std::shared_ptr<Backend>> backend = OpenNccl(options);
     MUSTER_CHECK_MSG(backend.ok(), Message(backend.status()));
     return *backend;
   }
@@ -52,6 +53,7 @@ class NcclBackendTest : public ::testing::Test {
   }
 
   FakeGpuLibrary gpu_;
+  std::chrono::milliseconds patience_{0};
   Signal signal_;
   std::vector<std::shared_ptr<Backend>> backends_;
 };
@@ -126,6 +128,15 @@ TEST_F(NcclBackendTest, AGpuWithoutMemoryIsAnError) {
                                  "memory)")));
 }
 
+TEST_F(NcclBackendTest, AWrongUseOfNcclIsNoFaultOfOthers) {
+  patience_ = std::chrono::hours(1);
+  gpu_.Set(FakeGpuFault::kInvalidUsage);
+  for (const Connected& member : Connect(2)) {
+    EXPECT_THAT(member, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr("NCCL does not connect the members")));
+  }
+}
+
 TEST_F(NcclBackendTest, AnAbortEndsAConnectAndASum) {
   const std::shared_ptr<Backend> backend = Open();
   const std::vector<std::byte> id = backend->NewId().value();
@@ -195,6 +206,9 @@ class NcclReducerTest : public NcclBackendTest {
 
 TEST_F(NcclReducerTest, TheRingTellsTheIdAndNcclAdds) {
   Group group(3);
+  const std::vector<int64_t> sum(1000, 6);
+  const std::vector<Connected> alone = Connect(1);
+  const uint32_t digest = (*alone[0])->Digest(SumType::kInt64, std::as_bytes(std::span(sum)));
   for (uint64_t attempt = 1; attempt <= 2; ++attempt) {
     StartAll(&group, attempt);
     for (uint64_t step = 1; step <= 5; ++step) {
@@ -205,14 +219,14 @@ TEST_F(NcclReducerTest, TheRingTellsTheIdAndNcclAdds) {
           const Answer answer = bucket->answers.Await(1)[0];
           ASSERT_THAT(answer.status, IsOk());
           EXPECT_EQ(bucket->out, std::vector<int64_t>(1000, 6));
-          EXPECT_EQ(answer.crc, Crc32c(std::as_bytes(std::span(bucket->out))));
+          EXPECT_EQ(answer.crc, digest);
         }
       }
     }
-    EXPECT_EQ(gpu_.communicators(), 3);
+    EXPECT_EQ(gpu_.communicators(), 3 + 1);
   }
   for (uint32_t rank = 0; rank < 3; ++rank) group.Stop(rank);
-  EXPECT_EQ(gpu_.communicators(), 0);
+  EXPECT_EQ(gpu_.communicators(), 0 + 1);
 }
 
 TEST_F(NcclReducerTest, ASumThatLacksAMemberEndsWithTheAttempt) {
@@ -239,6 +253,24 @@ TEST_F(NcclReducerTest, AnErrorOfNcclIsTheAnswer) {
     EXPECT_THAT(bucket->answers.Await(1)[0].status,
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("NCCL does not")));
   }
+}
+
+TEST_F(NcclReducerTest, AnErrorThatADeathBringsAboutIsNoFailureOfTheSurvivor) {
+  patience_ = std::chrono::hours(1);
+  Group group(3);
+  StartAll(&group, 1);
+  for (const auto& bucket : Give(&group, 1, 0, 3)) {
+    ASSERT_THAT(bucket->answers.Await(1)[0].status, IsOk());
+  }
+  // NCCL notices first that the connections to the dead member are broken.
+  gpu_.Set(FakeGpuFault::kFailsLater);
+  const Buckets waiting = Give(&group, 1, 1, 2);
+  for (uint32_t rank = 0; rank < 3; ++rank) group.Stop(rank);
+  for (const auto& bucket : waiting) {
+    EXPECT_THAT(bucket->answers.Await(1)[0].status,
+                StatusIs(absl::StatusCode::kAborted, ::testing::_));
+  }
+  EXPECT_EQ(gpu_.communicators(), 0);
 }
 
 TEST_F(NcclReducerTest, AnAbortThatHangsInNcclHangsNobody) {

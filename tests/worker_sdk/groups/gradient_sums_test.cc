@@ -68,6 +68,44 @@ TEST(GradientSumsTest, AddsTheMinibatchesOfEveryType) {
   }
 }
 
+TEST(GradientSumsTest, OfABucketElsewhereItKnowsTheMinibatches) {
+  const uint32_t elsewhere[] = {1};
+  GradientSums sums = *GradientSums::Create(Tensors(3), elsewhere);
+  for (const StepRunNumber run : {kRun, kRun + 1}) {
+    sums.Begin(run);
+    EXPECT_TRUE(sums.zero(1));
+    EXPECT_EQ(*sums.AddElsewhere(run, MinibatchIndex(0), 1, 3), SumMode::kStore);
+    EXPECT_FALSE(sums.zero(1));
+    EXPECT_EQ(*sums.AddElsewhere(run, MinibatchIndex(1), 1, 3), SumMode::kAdd);
+    EXPECT_EQ(*sums.AddElsewhere(run + 1, MinibatchIndex(2), 1, 3), std::nullopt);
+    EXPECT_TRUE(sums.Complete(run, 1, Share(0, 2)));
+    EXPECT_EQ(sums.encoded_bytes(1), 12u);
+  }
+  sums.MarkBad(kRun, 1);  // of another run
+  EXPECT_TRUE(sums.Complete(kRun + 1, 1, Share(0, 2)));
+  sums.MarkBad(kRun + 1, 1);
+  EXPECT_FALSE(sums.Complete(kRun + 1, 1, Share(0, 2)));
+}
+
+TEST(GradientSumsTest, WhereABucketIsCannotBeMixed) {
+  const uint32_t elsewhere[] = {1};
+  GradientSums sums = *GradientSums::Create(Tensors(2), elsewhere);
+  sums.Begin(kRun);
+  const std::vector<float> gradient(2);
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, gradient),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"float\" is on the device: use GroupStep::AddDevice")));
+  EXPECT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 0, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"fixed\" is in the memory of the process")));
+  EXPECT_THAT(
+      sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 3),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 3 elements, the bucket has 2")));
+  ASSERT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 2), IsOk());
+  EXPECT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 2),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice for minibatch 0")));
+}
+
 TEST(GradientSumsTest, ABucketIsCompleteWithExactlyTheShare) {
   GradientSums sums = Sums(1);
   EXPECT_TRUE(sums.Complete(kRun, 0, Share(0, 0)));

@@ -54,5 +54,20 @@ TEST(GroupImplTest, TheFirstInvalidCallFailsTheGroup) {
             "group tensor \"weights\": the name is taken; choose another");
 }
 
+TEST(GroupImplTest, ABucketOnADeviceNeedsABackendThatAddsThere) {
+  Group group(std::make_unique<GroupImpl>());
+  group.AddBucket("layers", 7, {.on_device = true});
+  EXPECT_EQ(group.status().code(), Status::Code::kInvalidArgument);
+  EXPECT_EQ(group.status().message(),
+            "the bucket \"layers\" is on the device, where only NCCL adds: give Session::Group the "
+            "backend CollectiveOptions::Backend::kNccl");
+}
+
+TEST(GroupImplTest, LocalStepsHaveNoBucketsOnADevice) {
+  auto impl = std::make_unique<GroupImpl>();
+  impl->AddWholeBucket("outer", 7, {.on_device = true});
+  EXPECT_FALSE(impl->status().ok());
+}
+
 }  // namespace
 }  // namespace muster::internal

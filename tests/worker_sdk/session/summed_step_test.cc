@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace muster::internal {
@@ -40,6 +42,68 @@ TEST(SummedStepTest, ASumThatIsNoNumberIsAnError) {
   Put<int64_t>(sums.encoded(0), {0, 0});
   Put<float>(sums.encoded(1), {std::numeric_limits<float>::quiet_NaN()});
   EXPECT_TRUE(absl::IsOutOfRange(sums.Decode(buckets)));
+}
+
+/// A device whose memory is that of the process.
+class MemoryDevice final : public collectives::Device {
+ public:
+  absl::StatusOr<std::shared_ptr<collectives::DeviceMemory>> NewMemory(size_t bytes) override {
+    return std::make_shared<Memory>(bytes);
+  }
+  absl::StatusOr<std::shared_ptr<collectives::DeviceBucket>> NewBucket(
+      const collectives::DeviceBucketOptions&) override {
+    return absl::UnimplementedError("not needed");
+  }
+  absl::Status CopyToHost(const collectives::DeviceMemory& from, std::span<std::byte> to) override {
+    std::memcpy(to.data(), reinterpret_cast<const void*>(from.address()), to.size());
+    return absl::OkStatus();
+  }
+  absl::Status CopyToDevice(std::span<const std::byte> from,
+                            const collectives::DeviceMemory& to) override {
+    std::memcpy(reinterpret_cast<void*>(to.address()), from.data(), from.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  class Memory final : public collectives::DeviceMemory {
+   public:
+    explicit Memory(size_t bytes)
+        : DeviceMemory(reinterpret_cast<uint64_t>(::operator new(bytes)), bytes) {}
+    ~Memory() override { ::operator delete(reinterpret_cast<void*>(address())); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+  };
+};
+
+TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
+  const GroupTensor tensors[] = {{"fixed", GroupDtype::kFixedPoint, 2, true, 1},
+                                 {"float", GroupDtype::kFloat32, 1, true, 0}};
+  const uint32_t elsewhere[] = {0};
+  const sdk::GradientSums buckets = sdk::GradientSums::Create(tensors, elsewhere).value();
+  MemoryDevice device;
+  SummedStep giver(&buckets, /*evaluate=*/false);
+  ASSERT_TRUE(giver.Allocate(buckets, &device).ok());
+  EXPECT_EQ(giver.device_encoded(1), nullptr);
+  const int64_t values[] = {3, -2};
+  ASSERT_TRUE(device.CopyToDevice(std::as_bytes(std::span(values)), *giver.device_encoded(0)).ok());
+  Put<float>(giver.encoded(1), {0.25F});
+  ASSERT_TRUE(giver.Decode(buckets).ok());
+  EXPECT_EQ(giver.floats(1)[0], 0.25F);
+  ASSERT_TRUE(giver.MoveToHost(&device).ok());
+  EXPECT_EQ(giver.device_encoded(0), nullptr);
+  EXPECT_EQ(giver.device_floats(0), nullptr);
+
+  SummedStep learner(&buckets, /*evaluate=*/false);
+  for (uint32_t bucket = 0; bucket < 2; ++bucket) {
+    std::ranges::copy(giver.encoded(bucket), learner.encoded(bucket).begin());
+  }
+  ASSERT_TRUE(learner.Decode(buckets).ok());
+  ASSERT_TRUE(learner.CopyToDevice(buckets, &device).ok());
+  std::vector<float> floats(2);
+  ASSERT_TRUE(
+      device.CopyToHost(*learner.device_floats(0), std::as_writable_bytes(std::span(floats))).ok());
+  EXPECT_EQ(floats, (std::vector<float>{1.5F, -1}));
+  EXPECT_EQ(learner.device_floats(1), nullptr);
 }
 
 TEST(SummedStepTest, AnEvaluationHasNoSums) {

@@ -67,6 +67,10 @@ struct SumOptions {
   /// minibatch, and a minibatch's gradient must be below 2^(50 - fraction_bits): with 24 bits,
   /// 3e-8 and 6.7e7.
   uint32_t fraction_bits = 24;
+  /// The gradients and the sum are in the memory of the GPU of CollectiveOptions: the bucket has
+  /// AddDevice and DeviceSum in place of Add and Sum. Only with the backend kNccl. The bits of the
+  /// sum are the same. Other members may differ in this.
+  bool on_device = false;
 };
 
 /// What adds the buckets among the members. All members have the same, and a job that is continued
@@ -75,8 +79,9 @@ struct CollectiveOptions {
   enum class Backend : uint8_t {
     /// The members' own ring, over shared memory, UNIX sockets, TCP or TLS.
     kRing,
-    /// NCCL 2.14 or later, for members with a GPU each. Gradients and sums are copied between the
-    /// memory of this process and the GPU. The connections between GPUs are NCCL's: they are
+    /// NCCL 2.14 or later, for members with a GPU each. Gradients and sums of buckets that are not
+    /// on_device are copied between the memory of this process and the GPU. The connections between
+    /// GPUs are NCCL's: they are
     /// neither encrypted nor checked, whatever spec.security says.
     kNccl,
     /// A library of the user's, with the interface of muster/collective_plugin.h.
@@ -124,6 +129,10 @@ class MUSTER_EXPORT GroupStep {
   bool replay() const;
   /// The records of the whole step, over all members: divide by it to get the mean gradient.
   uint64_t records() const;
+  /// True if the registered state has been copied from another process, or from a checkpoint, since
+  /// the step before. A trainer that trains on another copy of it, in the memory of a GPU, must
+  /// then read the registered memory again before the loop and before Commit.
+  bool state_copied() const;
   /// The minibatches of this member, for a loop; see Shard::Minibatches. There may be none: the
   /// member replays a step that happened before it joined, or there are more members than
   /// minibatches. The loop ends early if its gradients are of no use any more.
@@ -149,6 +158,16 @@ class MUSTER_EXPORT GroupStep {
   /// different buckets at once.
   void Add(const SumBucket& bucket, std::span<const float> gradient);
 
+  /// The same for a bucket with SumOptions::on_device. `gradient` is an address of the GPU, of
+  /// `elements` float32, and `stream` is the CUDA stream (cudaStream_t or CUstream; null is the
+  /// default stream) that computes them. They are added in that stream, after what is in it now;
+  /// the call does not wait for that. So the next work in the stream may overwrite them, and they
+  /// need not be copied or synchronised with before.
+  ///
+  /// NaN, infinity and what is too large are found when the bucket is summed, and fail the step
+  /// like with Add. If the GPU reports an error, the session fails.
+  void AddDevice(const SumBucket& bucket, const float* gradient, uint64_t elements, void* stream);
+
   /// Ends the step: waits until every member has the sums and the master has written the step to
   /// its journal. Then calls `apply` on this thread, once, and returns true: the step has happened.
   ///
@@ -170,6 +189,10 @@ class MUSTER_EXPORT GroupStep {
   /// The sum of a bucket over all minibatches of the step, `[elements] float32`. Only in `apply`,
   /// and valid until it returns; anywhere else, the session fails, and the span is empty.
   std::span<const float> Sum(const SumBucket& bucket) const;
+  /// The same for a bucket with SumOptions::on_device: an address of the GPU. The sum is complete,
+  /// so any stream may read it. The memory is used again after `apply`: wait for what reads it
+  /// (cudaStreamSynchronize) before `apply` returns.
+  const float* DeviceSum(const SumBucket& bucket) const;
   /// Reports that the trainer failed on this step. Its gradients of the step are dropped, and all
   /// members try the step again. After spec.leases.failuresMax failures, the shard is FAILED, and
   /// the step goes on with the next one. The loop ends, and Commit returns false. Idempotent. A
