@@ -286,7 +286,10 @@ void MemberCore::OnSumMissing(StepNumber step) {
   }
   transfer_.reset();
   failed_transfers_ = 0;
-  if (view_.source.has_value()) useless_source_ = view_.source->label;
+  // A source that came meanwhile may have what the lost state lacked.
+  const bool same =
+      view_.source.has_value() && state_.has_value() && view_.source->label.step <= state_->step;
+  if (same) useless_source_ = view_.source->label;
   LoseState();
   Settle();
 }

@@ -416,6 +416,22 @@ TEST_F(MemberCoreTest, TheMasterHearsOfALostVote) {
   EXPECT_TRUE(core_.request_changed());
 }
 
+TEST_F(MemberCoreTest, ASourceThatCameWhileASumWasMissingIsCopied) {
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  GroupExchangeReply reply = Learner(2);
+  reply.keep_sums = true;
+  core_.OnReply(reply);
+  ASSERT_EQ(core_.TakeTransfer(now_)->kind, GroupTransfer::Kind::kFetchSum);
+  reply.news = ++news_;
+  reply.source = StateSource{Label(1, 2), {}, {}};
+  core_.OnReply(reply);
+  core_.OnSumMissing(StepNumber(1));
+  EXPECT_FALSE(core_.state().has_value());
+  const std::optional<GroupTransfer> transfer = core_.TakeTransfer(now_);
+  ASSERT_TRUE(transfer.has_value());
+  EXPECT_EQ(transfer->kind, GroupTransfer::Kind::kCopyState);
+}
+
 TEST_F(MemberCoreTest, OnlyAMemberWithWorkVotesNext) {
   EXPECT_FALSE(core_.NextCallIsVote());
   core_.OnReply(Learner(0));
