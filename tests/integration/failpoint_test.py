@@ -34,7 +34,7 @@ LATER = ("accepted.", "answer.", "commit.", "done.", "exchange.", "forget.", "jo
 # Steps of the memory that a worker and a server share. Both programs have those of its rings.
 RINGS = ("ring.", "rings.")
 # A ring that is full, which it never is with such small minibatches: tests/net/ring_failpoints_test.cc fills it.
-# Members of a synchronous group have theirs: group_test.py trains one.
+# Members of a synchronous group have theirs: groups/group_test.py trains one.
 ELSEWHERE = ("ring.writer-sleeps", "group.")
 # Trainers make rings only for each other, in a synchronous group: this job has none.
 OF_GROUPS = ("rings.before-make", "rings.before-hand-over", "rings.after-hand-over")

@@ -14,7 +14,7 @@ import unittest
 import hosts
 import network_job
 
-import group_test  # of tests/integration, beside counter_job
+import group_test  # of tests/integration/groups; network_job adds the folder
 
 SEED = 3
 # Of a fault. Longer than a new connection may take, so that the members accuse each other several times.
@@ -131,7 +131,7 @@ class GroupNetworkTest(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="Example: group_network_test.py --muster build/dev/cli/muster --trainer build/dev/tests/integration/group_trainer",
+        epilog="Example: group_network_test.py --muster build/dev/cli/muster --trainer build/dev/tests/integration/groups/group_trainer",
     )
     network_job.counter_job.add_arguments(parser)
     group_test.options, rest = parser.parse_known_args()

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+INTEGRATION = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration")
+sys.path[:0] = [INTEGRATION, os.path.join(INTEGRATION, "groups")]
 import counter_job  # noqa: E402
 import hosts  # noqa: E402
 

@@ -108,7 +108,7 @@ BANNED_EXCEPTIONS = (
     ("cli/", r"."),
     ("examples/", r"sleep_for"),
     ("examples/gloo_plugin/", r"getenv"),
-    ("tests/integration/group_trainer.cc", r"sleep_for"),
+    ("tests/integration/groups/group_trainer.cc", r"sleep_for"),
     ("worker_sdk/session/", r"getenv"),
     ("tests/", r"getenv"),
     ("kafka/client_config.cc", r"getenv"),

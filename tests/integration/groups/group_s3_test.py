@@ -10,7 +10,8 @@ import signal
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import counter_job  # noqa: E402
 import group_test  # noqa: E402
 import processes  # noqa: E402

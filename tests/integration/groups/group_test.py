@@ -15,7 +15,8 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
 import closed_form  # noqa: E402
 import counter_job  # noqa: E402
 import processes  # noqa: E402
@@ -448,7 +449,7 @@ class LocalStepsTest(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="Example: group_test.py --muster build/dev/cli/muster --trainer build/dev/tests/integration/group_trainer "
+        epilog="Example: group_test.py --muster build/dev/cli/muster --trainer build/dev/tests/integration/groups/group_trainer "
                "--fake-gpu build/dev/tests/collectives/backends/libmuster_fake_gpu.so",
     )
     counter_job.add_arguments(parser)

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "muster/muster.h"
-#include "tests/integration/group_tables.h"
-#include "tests/integration/trainer_gpu.h"
+#include "tests/integration/groups/group_tables.h"
+#include "tests/integration/groups/trainer_gpu.h"
 
 namespace {
 
@@ -163,6 +163,11 @@ void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBuc
   ++trainee->updates[0];
 }
 
+/// Until it is killed, if the file is there.
+void HangWhile(const std::string& file) {
+  if (!file.empty() && std::filesystem::exists(file)) muster::SleepFor(std::chrono::hours(1));
+}
+
 int Train(const Options& options) {
   muster::Result<muster::Session> session =
       muster::Session::Connect(muster::SessionOptions::FromEnvironment());
@@ -197,9 +202,7 @@ int Train(const Options& options) {
     bucket = group->AddBucket("gradients", kWeights, {.on_device = options.on_device});
   }
   group->AddState("updates", std::span<int64_t>(updates));
-  if (!options.stay_away_while.empty() && std::filesystem::exists(options.stay_away_while)) {
-    muster::SleepFor(std::chrono::hours(1));
-  }
+  HangWhile(options.stay_away_while);
   uint64_t seen = 0;
   while (auto step = outer ? outer->NextStep() : group->NextStep()) {
     if (step->state_copied()) trainee.copy = weights;
@@ -209,9 +212,7 @@ int Train(const Options& options) {
       if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
         muster::SleepFor(std::chrono::microseconds(options.slow_us));
       }
-      if (!options.hang_while.empty() && std::filesystem::exists(options.hang_while)) {
-        muster::SleepFor(std::chrono::hours(1));
-      }
+      HangWhile(options.hang_while);
       if (tables && !tables->Push(minibatch)) step->Fail("a pulled row is not a whole number");
       minibatch.Metric("loss", loss, static_cast<double>(minibatch.records().size()));
       const bool fails = options.fail_every > 0 && ++seen % options.fail_every == 0;
