@@ -38,6 +38,8 @@ RINGS = ("ring.", "rings.")
 ELSEWHERE = ("ring.writer-sleeps", "group.")
 # Trainers make rings only for each other, in a synchronous group: this job has none.
 OF_GROUPS = ("rings.before-make", "rings.before-hand-over", "rings.after-hand-over")
+# Trainers write files, and objects of the store, only for a synchronous group.
+FILES_AND_STORE = ("file.", "snapshot.", "owner.")
 # With the whole machine to itself a run needs a fifth of it.
 SECONDS = 200
 PROGRAMS = ("muster", "trainer")
@@ -151,9 +153,9 @@ class FailpointTest(unittest.TestCase):
             for program in PROGRAMS:
                 os.mkdir(job.path("acted-" + program))
             armed = {name for name, errors in self.muster.items() if chosen(name, errors) and not name.startswith(EXPORT)}
-            both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith(("file.", "ring."))}
+            both = {name for name in self.trainer.keys() & self.muster.keys() if not name.startswith((*FILES_AND_STORE, "ring."))}
             self.assertEqual(both, set(), "a failpoint has one place: in the trainer or in `muster`")
-            of_trainer = {name for name, errors in self.trainer.items() if chosen(name, errors) and not name.startswith("file.")}
+            of_trainer = {name for name, errors in self.trainer.items() if chosen(name, errors) and not name.startswith(FILES_AND_STORE)}
             job.environment = self.environment(job, "muster", armed, action_of)
             job.worker_environment = self.environment(job, "trainer", of_trainer, action_of)
             names = {("muster", name) for name in armed} | {("trainer", name) for name in of_trainer}
