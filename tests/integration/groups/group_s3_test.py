@@ -61,8 +61,7 @@ class GroupS3Test(unittest.TestCase):
             run = job.start()
             committed = job.wait_progress(run, 0.3)
             for role in ("worker", "master"):
-                pids = job.pids(role)
-                processes.send(pids[sorted(pids)[0]], signal.SIGKILL)
+                processes.send(job.first_pid(run, role), signal.SIGKILL)
                 committed = job.wait_progress(run, min(committed + 0.1, 0.9), committed)
             job.hurry()
             job.wait(run, 0)

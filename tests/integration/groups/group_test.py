@@ -99,6 +99,14 @@ class GroupJob(counter_job.CounterJob):
         status = self.status() or {"nodes": []}
         return {node["name"]: node["pid"] for node in status["nodes"] if node["role"] == role and node["state"] == "running"}
 
+    def first_pid(self, run, role):
+        """Of the first process of the role, as soon as there is one."""
+        while run.poll() is None:
+            if pids := self.pids(role):
+                return pids[min(pids)]
+            time.sleep(0.05)
+        raise AssertionError(f"the run has ended\n{self.last_words()}")
+
 
 def train_with_losses(seed, disturb=None, check=None, prepare=None, epochs=2, **more):
     """The weights after a run, and the loss of each epoch. `prepare(job)` changes it before, `disturb(job, run)` does what it likes
