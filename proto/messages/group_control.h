@@ -40,7 +40,7 @@ struct GroupIntroduction {
 struct HeldSum {
   AttemptNumber attempt;
   StepNumber step;
-  /// CRC-32C of the buckets' CRC-32Cs, in order. Members whose digests differ have different sums.
+  /// Of the buckets' digests, in order. Members whose digests differ have different sums.
   uint32_t digest = 0;
   /// Of the minibatches that this member has computed.
   ShardMetrics metrics;

@@ -131,6 +131,7 @@ bool WorkerCore::CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex
 }
 
 void WorkerCore::BeginStepRun(RunNumber run) {
+  if (ended_) run = RunNumber();
   if (step_pushes_.run() == run) return;
   for (const DeliveryId push : step_pushes_.Begin(run)) sender_.Cancel(push);
 }
@@ -434,6 +435,7 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
     ended_ = true;
     leaving_ = true;
     while (!held_.empty()) Drop(held_.begin()->first);
+    BeginStepRun(RunNumber());
     returned_.clear();
   }
 }

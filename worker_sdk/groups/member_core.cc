@@ -10,7 +10,10 @@ namespace muster::sdk {
 namespace {
 
 /// After so many failures in a row, a sum counts as one that nobody has.
-constexpr uint32_t kFailedTransfersMax = 10;
+/// Members may be long in `apply` before they have the sum of the step. The next step waits for the
+/// newcomer, so it asks often.
+constexpr uint32_t kFailedSumsMax = 500;
+constexpr uint32_t kSumsPerPause = 10;
 
 StepNumber After(StepNumber step) {
   return StepNumber(step.value() + 1);
@@ -254,7 +257,7 @@ void MemberCore::OnStateCopied(StateLabel label) {
   bool base = label == transfer_->source.label && transfer_->lineage == view_.lineage &&
               label.lineage < view_.lineage && label.step == view_.base;
   transfer_.reset();
-  failed_transfers_ = 0;
+  failed_sums_ = 0;
   state_ = base ? StateLabel{view_.lineage, label.step} : label;
   if (MUSTER_PLANTED(kGroupLearnerSkips)) state_ = StateLabel{view_.lineage, view_.step};
   Settle();
@@ -263,9 +266,9 @@ void MemberCore::OnStateCopied(StateLabel label) {
 void MemberCore::OnTransferFailed(TimePoint now) {
   if (!transfer_.has_value()) return;
   bool sum = transfer_->kind == GroupTransfer::Kind::kFetchSum;
-  if (sum && ++failed_transfers_ >= kFailedTransfersMax) return OnSumMissing(transfer_->step);
+  if (sum && ++failed_sums_ >= kFailedSumsMax) return OnSumMissing(transfer_->step);
   transfer_.reset();
-  retry_at_ = now + options_.retry_pause;
+  retry_at_ = now + (sum ? options_.retry_pause / kSumsPerPause : options_.retry_pause);
   Settle();
 }
 
@@ -275,7 +278,7 @@ void MemberCore::OnSumFetched(StepNumber step) {
   fetched_ = transfer_->step == step &&
              state_ == StateLabel{transfer_->lineage, StepNumber(step.value() - 1)};
   transfer_.reset();
-  failed_transfers_ = 0;
+  failed_sums_ = 0;
   Settle();
 }
 
@@ -285,7 +288,7 @@ void MemberCore::OnSumMissing(StepNumber step) {
     return;
   }
   transfer_.reset();
-  failed_transfers_ = 0;
+  failed_sums_ = 0;
   // A source that came meanwhile may have what the lost state lacked.
   const bool same =
       view_.source.has_value() && state_.has_value() && view_.source->label.step <= state_->step;
@@ -321,7 +324,9 @@ MemberPhase MemberCore::phase() const {
   if (voted_ || HasReplayed()) return MemberPhase::kVoted;
   bool member = IsMember() && HasNewestState();
   if (member && view_.work.has_value() && !failed_.has_value()) {
-    return run_.complete() ? MemberPhase::kReducing : MemberPhase::kComputing;
+    // With its sum, or in a replay, it waits for servers that have not got what it pushed.
+    const bool adds = run_.complete() && !sum_.has_value() && !Replays();
+    return adds ? MemberPhase::kReducing : MemberPhase::kComputing;
   }
   // It cannot learn before its trainer has left the loop.
   if (!member && inside_ == Inside::kComputing) return MemberPhase::kComputing;

@@ -148,6 +148,10 @@ class MemberCore {
 
   /// What to get from others; one at a time, until one of the four events below.
   std::optional<GroupTransfer> TakeTransfer(TimePoint now);
+  /// Its state is older than that of the step, and will probably come to it.
+  bool WillApply(LineageNumber lineage, StepNumber step) const {
+    return state_.has_value() && state_->lineage == lineage && state_->step < step;
+  }
   /// TakeTransfer has something to get, perhaps later.
   bool NeedsTransfer() const { return !transfer_.has_value() && (NeedsCopy() || NeedsSum()); }
   /// When TakeTransfer must be asked again although nothing has happened.
@@ -246,7 +250,7 @@ class MemberCore {
   /// In progress.
   std::optional<GroupTransfer> transfer_;
   std::optional<TimePoint> retry_at_;
-  uint32_t failed_transfers_ = 0;  // in a row
+  uint32_t failed_sums_ = 0;  // in a row
   /// A state whose later sums nobody has.
   std::optional<StateLabel> useless_source_;
 

@@ -158,6 +158,10 @@ absl::StatusOr<collectives::LentBytes> GroupImpl::KeptSum(LineageNumber lineage,
     if (bucket == gradients_->size()) return collectives::LentBytes{sums, sums->facts.bytes()};
     if (bucket < sums->size()) return collectives::LentBytes{sums, sums->encoded(bucket)};
   }
+  // The learner tries again. That nobody keeps the sum would cost it its state.
+  if (core_.has_value() && core_->WillApply(lineage, step)) {
+    return absl::UnavailableError("this member has not applied the step yet");
+  }
   return absl::NotFoundError("this member does not keep that sum");
 }
 

@@ -11,9 +11,8 @@ absl::Status GroupJob::CheckFits(const CoreOptions& options, const DurableState&
   const uint64_t step = state.group.step.value_or(StepRecord()).step.value();
   const uint64_t stored =
       state.group.checkpoint.has_value() ? state.group.checkpoint->label.step.value() : 0;
-  // With tables, older steps may still wait for snapshots.
-  const bool fits = options.GroupHasTables() ? state.done.size() >= step - stored
-                                             : state.done.size() == step - stored;
+  // With servers, older steps may still wait for snapshots, also those of a run before this one.
+  const bool fits = state.done.size() >= step - stored;
   if (options.servers == 0 && !state.tables.empty()) {
     return absl::FailedPreconditionError(
         "the group of this job has tables on parameter servers, so "

@@ -350,6 +350,23 @@ class MembershipTest(unittest.TestCase):
 
         self.assertEqual(train_many(members - 1, disturb, slow_us=300000), train_many(2))
 
+    def test_members_join_although_the_others_apply_slowly(self):
+        """A newcomer needs the sum of a step that the others are still applying."""
+        def disturb(job, run):
+            job.wait_progress(run, 0.1)
+            old = job.pids("worker")["worker-1"]
+            processes.send(old, signal.SIGKILL)
+            # It has made a step as a member.
+            finished = 0
+            while not finished:
+                self.assertIsNone(run.poll(), job.said())
+                nodes = (job.status() or {"nodes": []})["nodes"]
+                finished = sum(node["worker"]["times"]["minibatches_finished"] for node in nodes
+                               if node["name"] == "worker-1" and node["pid"] not in (0, old) and node["worker"])
+
+        slow = {"MUSTER_FAILPOINTS": "group.before-apply=delay:60ms"}
+        self.assertEqual(train(19, disturb, slow_us=20000, worker_environment=slow), train(19))
+
     def test_a_member_that_dies_whenever_it_has_joined(self):
         victim = "worker-1"
 

@@ -115,7 +115,8 @@ class MUSTER_EXPORT SumBucket {
 /// most one step exists at a time, and it must not outlive its group.
 class MUSTER_EXPORT GroupStep {
  public:
-  /// The number of the step in the job, counted from 1 over all steps, evaluations included.
+  /// The number of the step in the job, counted from 1 over all steps, evaluations included. Of a
+  /// replay, the number of the next step.
   uint64_t step() const;
   /// The epoch of the step's data, counted from 0.
   uint32_t epoch() const;
@@ -123,9 +124,9 @@ class MUSTER_EXPORT GroupStep {
   /// session fails, and Commit does not call `apply`. Only the metrics of its minibatches count.
   bool evaluate() const;
   /// Only in a job with parameter servers: the step has happened before, and a server that was
-  /// restored has lost a part of what it pushed to tables. The loop runs over its minibatches again
-  /// as usual, and pushes; what the tables still have is skipped. Add does nothing, Commit returns
-  /// false without calling `apply`, and metrics are not counted again.
+  /// restored may have lost a part of what it pushed to tables. The loop runs over its minibatches
+  /// again as usual, and pushes; what the tables still have is skipped. Add does nothing, Commit
+  /// returns false without calling `apply`, and metrics are not counted again.
   bool replay() const;
   /// The records of the whole step, over all members: divide by it to get the mean gradient.
   uint64_t records() const;
