@@ -55,18 +55,15 @@ GroupMember Answers::MemberOf(const GroupProcess& process) const {
           books_->processes.Find(process)->introduction->addresses};
 }
 
-StepWork Answers::WorkOf() const {
+StepWork Answers::WorkOf(uint32_t rank) const {
   StepWork work;
   work.step = books_->lineage.step().Next();
   work.shard = work_->data().shard;
   work.token = work_->token();
   work.begun = work_->begun();
   work.replay = work_->data().replay;
-  for (const ShareRanges& ranges : work_->shares()) {
-    work.shares.emplace_back();
-    for (const ShareRange& range : ranges) {
-      work.shares.back().spans.push_back({MinibatchIndex(range.first), range.count});
-    }
+  for (const ShareRange& range : work_->shares()[rank]) {
+    work.share.spans.push_back({MinibatchIndex(range.first), range.count});
   }
   return work;
 }
@@ -90,13 +87,16 @@ GroupExchangeReply Answers::For(const GroupProcess& process) const {
   reply.initial_is_base = lineage.begun() && lineage.step() == StepNumber() &&
                           known->refused.empty() &&
                           known->introduction->initial_digest == lineage.model().initial_digest;
-  for (const GroupProcess& member : books_->members) reply.members.push_back(MemberOf(member));
-  reply.keep_sums = captures_->KeepsSums();
   const std::optional<uint32_t> rank = books_->RankOf(process);
+  // An attempt has one membership, so a member that works for it has been told.
+  if (!rank.has_value() || known->report.attempt != lineage.attempt()) {
+    for (const GroupProcess& member : books_->members) reply.members.push_back(MemberOf(member));
+  }
+  reply.keep_sums = captures_->KeepsSums();
   if (rank.has_value()) {
     reply.rank = *rank;
     if (captures_->IsAsked(process)) reply.capture = captures_->asked();
-    if (work_->any()) reply.work = WorkOf();
+    if (work_->any()) reply.work = WorkOf(*rank);
   }
   if (known->standing == GroupStanding::kLearner) reply.source = captures_->Source();
   return reply;

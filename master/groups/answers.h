@@ -49,7 +49,7 @@ class Answers {
   };
   std::string WaitsOf(const Forming& forming) const;
   GroupMember MemberOf(const GroupProcess& process) const;
-  StepWork WorkOf() const;
+  StepWork WorkOf(uint32_t rank) const;
   /// The others wait for what this process has to do, or it hangs.
   bool Awaits(const GroupProcess& key, const Process& process) const;
   bool AwaitsMember(const GroupProcess& member) const;

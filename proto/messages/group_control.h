@@ -175,7 +175,8 @@ struct MinibatchSpan {
   static void Fields(auto& f, auto& s) { f(1, "first", s.first), f(2, "count", s.count); }
   friend bool operator==(const MinibatchSpan&, const MinibatchSpan&) = default;
 };
-/// The minibatches of one member in one attempt of a step.
+/// The minibatches of one member in one attempt of a step. All members together have every
+/// minibatch.
 struct StepShare {
   std::vector<MinibatchSpan> spans;
   static void Fields(auto& f, auto& s) { f(1, "spans", s.spans, {.most = most::kMembers}); }
@@ -188,8 +189,8 @@ struct StepWork {
   ShardId shard;
   LeaseToken token;  // of this attempt
   ShardWork work;
-  /// By rank. Every minibatch is in one of them.
-  std::vector<StepShare> shares;
+  /// Of the member that is told.
+  StepShare share;
   /// The step of this shard has happened, and what it pushed to tables is pushed again. There are
   /// no sums, and `step` does not happen by it.
   bool replay = false;
@@ -198,7 +199,7 @@ struct StepWork {
   RestoreEpoch restore_epoch;
   static void Fields(auto& f, auto& s) {
     f(1, "step", s.step), f(2, "shard", s.shard), f(3, "token", s.token), f(4, "work", s.work);
-    f(5, "shares", s.shares, {.most = most::kMembers});
+    f(5, "share", s.share);
     f(6, "replay", s.replay), f(7, "begun", s.begun), f(8, "restore_epoch", s.restore_epoch);
   }
   friend bool operator==(const StepWork&, const StepWork&) = default;
@@ -250,7 +251,7 @@ struct GroupExchangeReply {
   /// The initial state of this process is the state before the first step of the lineage.
   bool initial_is_base = false;
   AttemptNumber attempt;
-  /// By rank.
+  /// Of the attempt, by rank. Empty for a member that works for it: it has been told.
   std::vector<GroupMember> members;
   uint32_t rank = 0;  // of this process, if it is a member
   /// The newest step that has happened, and the attempt in which it did. Who holds the sum of that

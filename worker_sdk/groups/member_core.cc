@@ -81,7 +81,10 @@ void MemberCore::OnReply(const GroupExchangeReply& reply) {
     return;
   }
   bool other_attempt = reply.attempt != view_.attempt;
+  std::vector<GroupMember> members = std::move(view_.members);
   view_ = reply;
+  const bool told = !other_attempt && IsMember() && reply.members.empty();
+  if (told) view_.members = std::move(members);
   if (other_attempt && MUSTER_PLANTED(kGroupForgetsSum)) EndAttempt();
   TakeCommit();
   if (other_attempt) EndAttempt();
@@ -178,8 +181,8 @@ std::optional<GroupRing> MemberCore::WantedRing() const {
 
 bool MemberCore::WantsRing(const std::optional<GroupRing>& ring) const {
   if (!IsMember() || Over()) return !ring.has_value();
-  return ring.has_value() && ring->lineage == view_.lineage && ring->attempt == view_.attempt &&
-         ring->rank == view_.rank && ring->members == view_.members;
+  // An attempt has one membership.
+  return ring.has_value() && ring->lineage == view_.lineage && ring->attempt == view_.attempt;
 }
 
 std::optional<WantedSum> MemberCore::WantedSums() const {

@@ -146,10 +146,8 @@ void MemberCore::AssignWork() {
   if (!IsMember() || !HasNewestState() || !view_.work.has_value()) return;
   const StepWork& work = *view_.work;
   if (work.step.value() != view_.step.value() + 1) return;
-  const StepShare* share = view_.rank < work.shares.size() ? &work.shares[view_.rank] : nullptr;
   const LeaseToken replay = work.replay ? work.begun : LeaseToken();
-  run_.Assign({view_.lineage, work.step, work.shard, replay},
-              share == nullptr ? std::span<const MinibatchSpan>() : share->spans);
+  run_.Assign({view_.lineage, work.step, work.shard, replay}, work.share.spans);
 }
 
 /// The ranks of the attempt that the capture names count, so an order that was seen in it stays

@@ -68,9 +68,21 @@ TEST_F(AnswersTest, AMemberGetsItsShare) {
   ASSERT_TRUE(reply.work.has_value());
   EXPECT_EQ(reply.work->step, StepNumber(1));
   EXPECT_EQ(reply.work->shard, GroupShard(0));
-  EXPECT_EQ(reply.work->shares[1].spans, (std::vector<MinibatchSpan>{{MinibatchIndex(3), 3}}));
+  EXPECT_EQ(reply.work->share.spans, (std::vector<MinibatchSpan>{{MinibatchIndex(3), 3}}));
   EXPECT_TRUE(reply.initial_is_base);
   EXPECT_FALSE(reply.keep_sums);
+}
+
+TEST_F(AnswersTest, AMemberIsToldOfTheOthersUntilItWorksForTheAttempt) {
+  parts.Begin(2);
+  parts.work.Begin();
+  Number();
+  EXPECT_THAT(answers.For(GroupParts::Named(1)).members, SizeIs(2));
+  parts.Hear(1, parts.Holding());
+  EXPECT_THAT(answers.For(GroupParts::Named(1)).members, IsEmpty());
+  parts.membership.Retry("test");
+  Number();
+  EXPECT_THAT(answers.For(GroupParts::Named(1)).members, SizeIs(2));
 }
 
 TEST_F(AnswersTest, AnUnknownProcessMustIntroduceItself) {

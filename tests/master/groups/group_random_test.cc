@@ -184,9 +184,9 @@ class GroupWorld {
             "2: told before it is journaled");
     Require(reply.step == step.step && reply.step_attempt == step.attempt,
             "1: a step is told before it is journaled");
-    if (!reply.work.has_value()) return;
-    Require(reply.members.size() == reply.work->shares.size() &&
-                reply.members.size() <= options_.members_max &&
+    // Who works for the attempt has been told.
+    if (!reply.work.has_value() || reply.members.empty()) return;
+    Require(reply.members.size() <= options_.members_max &&
                 reply.members.size() >= options_.members_min,
             "16: the number of members");
   }

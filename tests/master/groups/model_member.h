@@ -108,7 +108,10 @@ class ModelMember {
       suspected.clear();
       attempt = news.attempt;
     }
+    const bool told = news.members.empty() && news.attempt == reply.attempt;
+    const std::vector<GroupMember> members = told ? reply.members : news.members;
     reply = news;
+    reply.members = members;
     if (reply.initial_is_base && !label.has_value() && initial_intact) {
       label = StateLabel{reply.lineage, StepNumber(0)};
       state.clear();
@@ -221,7 +224,7 @@ class ModelMember {
     if (computed_of != of) computed.clear();
     computed_of = of;
     std::set<uint32_t> mine;
-    for (const MinibatchSpan& span : reply.work->shares.at(reply.rank).spans) {
+    for (const MinibatchSpan& span : reply.work->share.spans) {
       for (uint32_t i = 0; i < span.count; ++i) mine.insert(span.first.value() + i);
     }
     // A gradient that it has cannot be taken out of the sum again.

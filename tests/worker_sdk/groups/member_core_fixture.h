@@ -35,7 +35,7 @@ class MemberCoreTest : public ::testing::Test {
     reply.step_attempt = AttemptNumber(step_attempt);
     reply.work = StepWork{.step = StepNumber(step + 1)};
     reply.work->shard.index = ShardIndex(step);
-    reply.work->shares = {{std::move(share)}, {}};
+    reply.work->share = {std::move(share)};
     return reply;
   }
   void Compute(std::vector<uint32_t> minibatches) {

@@ -309,7 +309,7 @@ TEST_F(MemberCoreTest, AStateWithoutItsLaterSumsIsNotCopiedAgain) {
 TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp) {
   GroupExchangeReply reply = Member(1, 0, 0, kTwo);
   reply.rank = 1;
-  reply.work->shares = {{}, {kTwo}};
+  reply.work->share = {kTwo};
   reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 2, "at/"};
   core_.OnReply(reply);
   EXPECT_FALSE(core_.TakeCapture().has_value());
@@ -449,6 +449,19 @@ TEST_F(MemberCoreTest, OnlyAMemberWithWorkVotesNext) {
   core_.OnReply(Member(1, 0, 0, kTwo));
   core_.Leave();
   EXPECT_FALSE(core_.NextCallIsVote());
+}
+
+TEST_F(MemberCoreTest, AnAnswerWithoutMembersIsOfThoseThatItKnows) {
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  GroupExchangeReply same = Member(1, 0, 0, kTwo);
+  const std::vector<GroupMember> members = std::exchange(same.members, {});
+  core_.OnReply(same);
+  ASSERT_TRUE(core_.WantedRing().has_value());
+  EXPECT_EQ(core_.WantedRing()->members, members);
+  GroupExchangeReply other = Member(2, 0, 0, kTwo);
+  other.members = {{"a", 1, {}}};
+  core_.OnReply(other);
+  EXPECT_EQ(core_.WantedRing()->members, other.members);
 }
 
 TEST_F(MemberCoreTest, SaysWhichThreadHasSomethingToDo) {

@@ -209,8 +209,10 @@ GroupExchangeReply SmallGroupMaster::ReplyFor(const ProcessName& name) {
     uint64_t attempt = newest() > 0 ? journal.steps.back().attempt : 0;
     if (bug_ == MasterBug::kNamesNewestAttempt) attempt = journal.attempt;
     reply.step_attempt = AttemptNumber(attempt);
-    for (const ProcessName& member : journal.members) {
-      reply.members.push_back({member.first, member.second, {}});
+    if (known->second.attempt != reply.attempt) {
+      for (const ProcessName& member : journal.members) {
+        reply.members.push_back({member.first, member.second, {}});
+      }
     }
     reply.keep_sums = HasLearner();
     if (!IsMember(name)) reply.source = Source();
@@ -223,11 +225,7 @@ GroupExchangeReply SmallGroupMaster::ReplyFor(const ProcessName& name) {
       StepWork work{.step = StepNumber(newest() + 1)};
       work.shard.index = ShardIndex(newest());
       if (newest() + 1 == kEvaluatedStep) work.work.mode = DatasetMode::kEvaluate;
-      for (const ProcessName& member : journal.members) {
-        StepShare share;
-        for (uint32_t i : shares_[member]) share.spans.push_back({MinibatchIndex(i), 1});
-        work.shares.push_back(std::move(share));
-      }
+      for (uint32_t i : shares_[name]) work.share.spans.push_back({MinibatchIndex(i), 1});
       reply.work = std::move(work);
     }
   }
