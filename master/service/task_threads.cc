@@ -23,7 +23,7 @@ void TaskThreads::Post(std::function<void()> task) {
     while (tasks_.size() >= waiting_max_ && !stopped_) begun_.Wait(&mutex_);
     if (!stopped_) {
       tasks_.push_back(std::move(task));
-      if (idle_ > 0) posted_.SignalAll();
+      if (!idle_.empty()) idle_.back()->SignalAll();
       return;
     }
   }
@@ -34,7 +34,7 @@ void TaskThreads::Stop() {
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
-    posted_.SignalAll();
+    for (CondVar* const thread : idle_) thread->SignalAll();
     begun_.SignalAll();
   }
   for (std::thread& thread : threads_) {
@@ -43,13 +43,16 @@ void TaskThreads::Stop() {
 }
 
 void TaskThreads::Run() {
+  CondVar posted;
   while (true) {
     std::function<void()> task;
     {
       MutexLock lock(&mutex_);
-      ++idle_;
-      while (tasks_.empty() && !stopped_) posted_.Wait(&mutex_);
-      --idle_;
+      while (tasks_.empty() && !stopped_) {
+        idle_.push_back(&posted);
+        posted.Wait(&mutex_);
+        std::erase(idle_, &posted);
+      }
       if (tasks_.empty()) return;
       if (tasks_.size() == waiting_max_) begun_.SignalAll();
       task = std::move(tasks_.front());

@@ -41,12 +41,11 @@ class TaskThreads {
 
   const size_t waiting_max_;
   Mutex mutex_;
-  /// A task has come, or stopped_.
-  CondVar posted_;
   /// A task has begun.
   CondVar begun_;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
-  uint32_t idle_ MUSTER_GUARDED_BY(mutex_) = 0;
+  /// Of the threads that wait for a task, or for stopped_.
+  std::vector<CondVar*> idle_ MUSTER_GUARDED_BY(mutex_);
   std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
