@@ -27,6 +27,8 @@ using Step = net::TlsEngine::Step;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr int32_t kWindowBytes = 8 << 20;
+/// Frames are sent when so many bytes of them are there.
+constexpr size_t kSendBytes = size_t{64} << 10;
 
 absl::Status Unavailable(std::string_view address, std::string_view why) {
   return absl::UnavailableError(
@@ -121,7 +123,8 @@ struct GrpcChannel::Connection {
   int fd = -1;
   std::unique_ptr<net::TlsEngine> tls;  // null: plain text
   nghttp2_session* session = nullptr;
-  CallState* call = nullptr;  // null between calls
+  CallState* call = nullptr;    // null between calls
+  std::vector<uint8_t> frames;  // that are sent now
 
   ~Connection() {
     if (session != nullptr) nghttp2_session_del(session);
@@ -272,20 +275,27 @@ absl::Status GrpcChannel::Connection::StartSession() {
 }
 
 absl::Status GrpcChannel::Connection::SendQueued(SteadyTime deadline) {
-  while (true) {
-    const uint8_t* data = nullptr;
-    ssize_t length = nghttp2_session_mem_send(session, &data);
-    if (length < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(length)));
-    if (length == 0) return absl::OkStatus();
-    const auto size = static_cast<size_t>(length);
+  bool more = true;
+  while (more) {
+    // The frames of a call in one piece, so that they wake the server once.
+    frames.clear();
+    while (more && frames.size() < kSendBytes) {
+      const uint8_t* data = nullptr;
+      const ssize_t length = nghttp2_session_mem_send(session, &data);
+      if (length < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(length)));
+      frames.insert(frames.end(), data, data + length);
+      more = length > 0;
+    }
+    if (frames.empty()) return absl::OkStatus();
     if (tls == nullptr) {
-      MUSTER_RETURN_IF_ERROR(SendRaw(data, size, deadline));
-    } else if (tls->Write(std::as_bytes(std::span(data, size)))) {
+      MUSTER_RETURN_IF_ERROR(SendRaw(frames.data(), frames.size(), deadline));
+    } else if (tls->Write(std::as_bytes(std::span(frames)))) {
       MUSTER_RETURN_IF_ERROR(SendOutput(deadline));
     } else {
       return TlsFailure();
     }
   }
+  return absl::OkStatus();
 }
 
 absl::Status GrpcChannel::Connection::SendRaw(const uint8_t* data, size_t length,
