@@ -17,6 +17,7 @@ STEP_MS = 50
 STATE_BYTES = 500_000_000
 SMOKE_BYTES = 5_000_000
 COPIES_GOAL = 4  # memcpy of the state
+WARM_UP = 2  # seconds
 
 
 def joined(log):
@@ -29,6 +30,8 @@ def add(one):
     """{"pause_ms", "join_ms"}."""
     before = one.wait_members(MEMBERS)
     one.wait_steps(10)
+    # The members have made room for their copies.
+    time.sleep(WARM_UP)
     usual = figures.summary(steps.periods_ms(max(one.steps().values(), key=len)))["median"]
     began = time.monotonic_ns()
     one.job.say("scale", "--workers", str(MEMBERS + 1))

@@ -5,8 +5,9 @@
 namespace muster::sdk {
 
 std::optional<uint64_t> ThreadWatch::Ask(TimePoint now) {
-  if (asked_at_.has_value()) return std::nullopt;
+  if (asked_at_.has_value() || now < next_) return std::nullopt;
   asked_at_ = now;
+  next_ = now + kPause;
   return ++question_;
 }
 

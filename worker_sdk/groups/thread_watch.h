@@ -12,8 +12,11 @@ namespace muster::sdk {
 /// Pure. Not thread-safe.
 class ThreadWatch {
  public:
+  /// Between two questions, so that they cost nothing.
+  static constexpr std::chrono::milliseconds kPause{500};
+
   /// The number of a question that is to be put to the thread now. None: it has not answered the
-  /// last one.
+  /// last one, or that was put less than kPause ago.
   std::optional<uint64_t> Ask(TimePoint now);
   /// The thread has come to the question. Answers to other questions do nothing.
   void Answered(uint64_t question);
@@ -25,6 +28,7 @@ class ThreadWatch {
  private:
   uint64_t question_ = 0;
   std::optional<TimePoint> asked_at_;
+  TimePoint next_{};
 };
 
 }  // namespace muster::sdk

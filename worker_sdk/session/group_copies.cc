@@ -74,18 +74,19 @@ uint64_t GroupImpl::StripeBytes() const {
   return memory_.StripeAt(0, static_cast<uint32_t>(ring_->members.size())).second;
 }
 
-/// Training waits for a copy, but not for the memory of the first one.
+/// Training waits for a copy, but not for the memory of the first one. A piece at a time, because a
+/// copy does not wait for memory either.
 bool GroupImpl::PrepareCapture() {
   uint64_t bytes = 0;
   {
     MutexLock lock(&mutex_);
     bytes = StripeBytes();
     if (OverLocked() || bytes <= prepared_bytes_) return false;
-    prepared_bytes_ = bytes;
   }
-  StripeCopy copy;
-  copy.Prepare(bytes);
-  spare_->Put(std::move(copy));
+  if (!preparing_.Prepare(bytes, kPieceBytes)) return true;
+  spare_->Put(std::move(preparing_));
+  MutexLock lock(&mutex_);
+  prepared_bytes_ = bytes;
   return true;
 }
 
@@ -100,6 +101,7 @@ bool GroupImpl::TakeCapture() {
   }
   // Whoever reads the former one last makes its memory the spare one.
   former.reset();
+  spare_->Put(std::move(preparing_));
   const std::shared_ptr<Capture> capture(new Capture{*order, spare_->Take()},
                                          [spare = spare_](Capture* last) {
                                            spare->Put(std::move(last->copy));
@@ -109,6 +111,7 @@ bool GroupImpl::TakeCapture() {
   MUSTER_FAILPOINT("group.after-capture");
   MutexLock lock(&mutex_);
   capture_ = capture;
+  prepared_bytes_ = std::max<uint64_t>(prepared_bytes_, capture->copy.bytes().size());
   to_store_ = !order->object_prefix.empty();
   no_store_before_ = clock_.Now();
   core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});

@@ -102,7 +102,9 @@ GroupImpl::Wakes GroupImpl::Due() {
   wakes.copies = over || CopiesDue();
   // One thread is enough for a call.
   const bool call = !idle_.empty() && CallDue(clock_.Now());
-  for (size_t i = 0; i < idle_.size() && (over || (call && i == 0)); ++i) wakes.calls[i] = idle_[i];
+  // The one that has just ended a call: its memory is in the cache.
+  const size_t first = over || idle_.empty() ? 0 : idle_.size() - 1;
+  for (size_t i = first; i < idle_.size() && (over || call); ++i) wakes.calls[i] = idle_[i];
   return wakes;
 }
 
@@ -115,10 +117,18 @@ void GroupImpl::Wake(const Wakes& wakes) {
   }
 }
 
-void GroupImpl::UnlockAndWake() {
-  const Wakes wakes = Due();
+void GroupImpl::UnlockAndWake(bool gives) {
+  const bool here = gives && backend_ == nullptr && core_->WantsRing(ring_) && BucketsDue();
+  Wakes wakes = Due();
+  wakes.sums = wakes.sums && !here;
   mutex_.Unlock();
   Wake(wakes);
+  if (!here) return;
+  while (GiveBuckets()) {
+  }
+  // What has come meanwhile is for the thread.
+  MutexLock lock(&mutex_);
+  if (SumsDue()) sums_due_.SignalAll();
 }
 
 void GroupImpl::ProgramError(std::string message) {
@@ -156,7 +166,10 @@ GroupImpl::~GroupImpl() {
     Signal();
   }
   for (std::thread& thread : threads_) thread.join();
-  reducer_.reset();
+  {
+    MutexLock giving(&giving_);
+    reducer_.reset();
+  }
   listener_.reset();
 }
 
@@ -351,7 +364,7 @@ bool GroupImpl::StartMinibatch(const sdk::TrainerTask& task, MinibatchIndex mini
 void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch,
                              const ShardMetrics& metrics) {
   if (metrics_run_ == task.run) metrics_ = metrics;
-  Change change(this);
+  Change change(this, kGives);
   gradients_->End(task.run, minibatch);
   const auto took = clock_.Now() - minibatch_began_;
   core_->OnMinibatch(task.run, minibatch,
@@ -362,7 +375,7 @@ void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
   // A vote says that everything is in the tables.
   const std::optional<RestoreEpoch> pushed_under =
       session_->AwaitStepPushes(RunNumber(static_cast<uint32_t>(task.run)));
-  Change change(this);
+  Change change(this, kGives);
   if (pushed_under.has_value()) core_->OnComputed(task.run, metrics_, *pushed_under);
 }
 
@@ -373,14 +386,14 @@ void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool 
 
 absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                             std::span<const float> gradient) {
-  Change change(this);
+  Change change(this, kGives);
   return gradients_->Add(task.run, minibatch, bucket, gradient);
 }
 
 absl::Status GroupImpl::AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch,
                                   uint32_t bucket, const float* gradient, uint64_t elements,
                                   void* stream) {
-  Change change(this);
+  Change change(this, kGives);
   MUSTER_ASSIGN_OR_RETURN(const std::optional<sdk::SumMode> mode,
                           gradients_->AddElsewhere(task.run, minibatch, bucket, elements));
   if (!mode.has_value()) return absl::OkStatus();
@@ -395,7 +408,7 @@ bool GroupImpl::TakeStateCopied() {
 
 absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
                             std::span<const float> values) {
-  Change change(this);
+  Change change(this, kGives);
   return gradients_->Put(task.run, bucket, values);
 }
 

@@ -23,6 +23,7 @@
 #include "collectives/state_client.h"
 #include "collectives/state_provider.h"
 #include "muster/group.h"
+#include "worker_sdk/groups/call_times.h"
 #include "worker_sdk/groups/gradient_sums.h"
 #include "worker_sdk/groups/group_tensors.h"
 #include "worker_sdk/groups/member_core.h"
@@ -143,20 +144,24 @@ class GroupImpl final : private collectives::StateProvider {
   /// Something has happened.
   void Signal() MUSTER_REQUIRES(mutex_);
   /// Holds the mutex while something happens, and wakes threads after that, because they would wait
-  /// for the mutex at once.
+  /// for the mutex at once. `gives`: the trainer's thread may have completed buckets, and gives
+  /// them to the ring itself, because to wake another thread takes longer.
   class MUSTER_SCOPED_CAPABILITY Change {
    public:
-    explicit Change(GroupImpl* group) MUSTER_ACQUIRE(group->mutex_) : group_(group) {
+    explicit Change(GroupImpl* group, bool gives = false) MUSTER_ACQUIRE(group->mutex_)
+        : group_(group), gives_(gives) {
       group_->mutex_.Lock();
     }
-    ~Change() MUSTER_RELEASE() { group_->UnlockAndWake(); }
+    ~Change() MUSTER_RELEASE() { group_->UnlockAndWake(gives_); }
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
 
    private:
     GroupImpl* const group_;
+    const bool gives_;
   };
-  void UnlockAndWake() MUSTER_RELEASE(mutex_);
+  static constexpr bool kGives = true;
+  void UnlockAndWake(bool gives) MUSTER_RELEASE(mutex_);
 
   // ---- group_threads.cc: exchanges and sums ----
   void StartThreads();
@@ -167,6 +172,7 @@ class GroupImpl final : private collectives::StateProvider {
   void OnExchanged(absl::StatusOr<GroupExchangeReply> reply);
   void RunSums();
   bool SumsDue() const MUSTER_REQUIRES(mutex_);
+  bool BucketsDue() const MUSTER_REQUIRES(mutex_);
   /// Each does one thing, if it is due; false: nothing is.
   bool FollowRing();
   bool GiveBuckets();
@@ -218,6 +224,8 @@ class GroupImpl final : private collectives::StateProvider {
   std::shared_ptr<const void> own_memory_;
   const SystemClock clock_;
 
+  /// Taken before mutex_, to use reducer_.
+  Mutex giving_;
   mutable Mutex mutex_;
   CondVar changed_;  // for the trainer's thread
   CondVar sums_due_, copies_due_;
@@ -244,16 +252,14 @@ class GroupImpl final : private collectives::StateProvider {
   // Exchanges.
   uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;          // that are not answered
   std::vector<CondVar*> idle_ MUSTER_GUARDED_BY(mutex_);  // of threads that wait for a call
-  /// Until then, a call waits for the vote of a short step.
-  TimePoint quiet_until_ MUSTER_GUARDED_BY(mutex_){};
-  TimePoint no_call_before_ MUSTER_GUARDED_BY(mutex_){};
+  sdk::CallTimes call_times_ MUSTER_GUARDED_BY(mutex_);
   std::string trouble_ MUSTER_GUARDED_BY(mutex_);  // of the master, for waiting lines
   /// The trainer's thread is inside of AwaitTask.
   bool trainer_waits_ MUSTER_GUARDED_BY(mutex_) = false;
 
   // Sums.
   std::optional<sdk::GroupRing> ring_ MUSTER_GUARDED_BY(mutex_);  // of reducer_
-  std::unique_ptr<collectives::Reducer> reducer_;                 // of the thread for sums
+  std::unique_ptr<collectives::Reducer> reducer_ MUSTER_GUARDED_BY(giving_);
   /// Of the attempt and step that the members sum, or that is to be applied.
   std::shared_ptr<SummedStep> sums_ MUSTER_GUARDED_BY(mutex_);
   sdk::StepRunNumber sums_run_ MUSTER_GUARDED_BY(mutex_) = 0;
@@ -269,12 +275,11 @@ class GroupImpl final : private collectives::StateProvider {
   bool fetching_ MUSTER_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
   uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  StripeCopy preparing_;  // of the thread for copies
   const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
   bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
   TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
-
   bool state_copied_ MUSTER_GUARDED_BY(mutex_) = false;
-
   /// The shard that probably follows.
   ShardWork ahead_work_ MUSTER_GUARDED_BY(mutex_);
   std::optional<SessionImpl::StepRecords> ahead_ MUSTER_GUARDED_BY(mutex_);

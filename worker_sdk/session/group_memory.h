@@ -21,8 +21,9 @@ class StripeCopy {
   std::span<const std::byte> bytes() const { return {begin_, size_}; }
   /// CRC-32C of the bytes.
   uint32_t crc() const { return crc_; }
-  /// Room for `size` bytes, which the system has really given. The contents are lost.
-  void Prepare(size_t size);
+  /// Makes room for `size` bytes, and lets the system give `most` more of them. True: it has given
+  /// all. The contents are lost.
+  bool Prepare(size_t size, size_t most);
 
  private:
   friend class GroupMemory;
@@ -33,6 +34,7 @@ class StripeCopy {
   std::byte* begin_ = nullptr;
   size_t size_ = 0;
   size_t room_ = 0;
+  size_t given_ = 0;  // by Prepare
   uint32_t crc_ = 0;
 };
 

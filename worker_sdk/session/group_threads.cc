@@ -17,10 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCallTimeoutMin{2'000};
-constexpr milliseconds kPauseAfterError{100};
 constexpr milliseconds kLookAgain{250};
-/// A step that is shorter needs one call of each member, not two.
-constexpr milliseconds kQuiet{10};
 /// To make numbers of so few bytes takes the Listener's thread less time than to wake another.
 constexpr size_t kSmallBytes = size_t{32} << 10;
 
@@ -53,8 +50,8 @@ bool GroupImpl::AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint>
 // ---- exchanges ----
 
 bool GroupImpl::CallDue(TimePoint now) const {
-  if (now < no_call_before_ || calls_ > 1) return false;
-  if (calls_ == 0 && (now >= quiet_until_ || !core_->NextCallIsVote())) return true;
+  if (!call_times_.MayCall(now) || calls_ > 1) return false;
+  if (calls_ == 0 && (!call_times_.IsQuiet(now) || !core_->NextCallIsVote())) return true;
   return core_->request_changed();
 }
 
@@ -70,7 +67,7 @@ void GroupImpl::RunExchanges(CondVar* due) {
       if (session_->leaving()) core_->Leave();
       const TimePoint now = clock_.Now();
       if (!CallDue(now)) {
-        const TimePoint next = std::max(no_call_before_, quiet_until_);
+        const TimePoint next = call_times_.next();
         const bool timed = next > now && calls_ == 0;
         idle_.push_back(due);
         due->WaitFor(&mutex_, timed ? next - now : std::chrono::nanoseconds(kLookAgain));
@@ -113,14 +110,15 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
   --calls_;
   if (reply.ok()) {
     core_->OnReply(*reply);
-    quiet_until_ = clock_.Now() + kQuiet;
+    const GroupExchangeReply& view = core_->view();
+    call_times_.OnAnswer(view.step, view.heartbeat_interval, clock_.Now());
     trouble_.clear();
     PruneKept();
   } else if (sdk::IsPermanent(reply.status())) {
     FailLocked(Annotate(reply.status(), "the master refuses this member"));
   } else if (!absl::IsAlreadyExists(reply.status())) {
     trouble_ = Message(reply.status());
-    no_call_before_ = clock_.Now() + kPauseAfterError;
+    call_times_.OnError(clock_.Now());
   }
 }
 
@@ -134,17 +132,25 @@ void GroupImpl::RunSums() {
     MutexLock lock(&mutex_);
     sums_watch_.Answered();
   }
+  MutexLock giving(&giving_);
   reducer_.reset();
 }
 
 bool GroupImpl::SumsDue() const {
   if (digest_.has_value() || !core_->WantsRing(ring_)) return true;
+  return BucketsDue();
+}
+
+bool GroupImpl::BucketsDue() const {
   const std::optional<sdk::WantedSum> wanted = core_->WantedSums();
   if (!wanted.has_value() || !ring_.has_value()) return false;
-  return gradients_->run() != wanted->run ? pending_ == 0 : begun_.CanBegin(wanted, *gradients_);
+  if (gradients_->run() == wanted->run) return begun_.CanBegin(wanted, *gradients_);
+  // The trainer's thread begins a run of which it has minibatches.
+  return wanted->share.empty() && pending_ == 0;
 }
 
 bool GroupImpl::FollowRing() {
+  MutexLock giving(&giving_);
   std::optional<sdk::GroupRing> ring;
   {
     MutexLock lock(&mutex_);
@@ -205,6 +211,7 @@ absl::StatusOr<GroupImpl::GivenBucket> GroupImpl::Give(uint32_t bucket) {
 }
 
 bool GroupImpl::GiveBuckets() {
+  MutexLock giving(&giving_);
   std::vector<GivenBucket> ready;
   std::shared_ptr<SummedStep> sums;
   StepNumber step;

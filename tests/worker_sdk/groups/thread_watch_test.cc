@@ -25,5 +25,13 @@ TEST(ThreadWatchTest, AThreadIsSilentSinceTheQuestionThatItHasNotAnswered) {
   EXPECT_EQ(watch.SilentFor(start + milliseconds(1'300)), milliseconds(0));
 }
 
+TEST(ThreadWatchTest, QuestionsArePutWithPauses) {
+  const TimePoint start{std::chrono::seconds(10)};
+  ThreadWatch watch;
+  watch.Answered(*watch.Ask(start));
+  EXPECT_EQ(watch.Ask(start + ThreadWatch::kPause - milliseconds(1)), std::nullopt);
+  EXPECT_TRUE(watch.Ask(start + ThreadWatch::kPause).has_value());
+}
+
 }  // namespace
 }  // namespace muster::sdk

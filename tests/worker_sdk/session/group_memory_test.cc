@@ -69,6 +69,23 @@ TEST(GroupMemoryTest, WhatIsCopiedFillsAnother) {
   EXPECT_EQ(to.memory().Digest(), CopyOf(to.memory(), 0, 1).crc());
 }
 
+TEST(GroupMemoryTest, LargePiecesAreCopiedWhereverTheyBegin) {
+  std::vector<std::byte> first(1'000'003), second(500'009);
+  for (size_t i = 0; i < first.size(); ++i) first[i] = std::byte(i % 251);
+  for (size_t i = 0; i < second.size(); ++i) second[i] = std::byte(i % 241);
+  const GroupMemory memory(
+      {std::span(first).subspan(1), std::span(second).first(7), std::span(second).subspan(7)});
+  for (uint32_t stripe = 0; stripe < 3; ++stripe) {
+    const StripeCopy copy = CopyOf(memory, stripe, 3);
+    std::vector<std::byte> expected;
+    for (const auto piece : memory.Pieces(stripe, 3, first.size())) {
+      expected.insert(expected.end(), piece.begin(), piece.end());
+    }
+    EXPECT_TRUE(std::ranges::equal(copy.bytes(), expected));
+    EXPECT_EQ(copy.crc(), Crc32c(expected));
+  }
+}
+
 TEST(GroupMemoryTest, ACopyUsesTheMemoryOfAFormerOne) {
   State state;
   SpareCopy spare;
@@ -88,7 +105,9 @@ TEST(GroupMemoryTest, TheLargerMemoryStaysForTheNextCopy) {
   State state;
   SpareCopy spare;
   StripeCopy large;
-  large.Prepare(1'000'000);
+  EXPECT_FALSE(large.Prepare(1'000'000, 400'000));
+  EXPECT_FALSE(large.Prepare(1'000'000, 400'000));
+  EXPECT_TRUE(large.Prepare(1'000'000, 400'000));
   const std::byte* const memory = large.bytes().data();
   spare.Put(std::move(large));
   spare.Put(CopyOf(state.memory(), 0, 1));
