@@ -48,15 +48,16 @@ class GroupNetworkTest(unittest.TestCase):
         if why := hosts.why_not():
             self.skipTest(why)
 
-    def job(self, slow_us=300000, **connect):
+    def job(self, slow_us=300000, late=(), **connect):
         job = GroupNetworkJob(group_test.options, seed=SEED, records=6000, epochs=4, slow_us=slow_us)
         self.addCleanup(self.end, job)
         job.write_data(random.Random(SEED))
         job.connect(("run", *MEMBERS), **connect)
         self.run_ = job.start_job()
-        for host in MEMBERS:
+        begin = [host for host in MEMBERS if host not in late]
+        for host in begin:
             job.join(host, "worker", name=f"far-{host}")
-        hosts.wait_for("all are members", lambda: self.members(job) == len(MEMBERS), 30)
+        hosts.wait_for("all are members", lambda: self.members(job) == len(begin), 30)
         job.wait_progress(self.run_, 0.1)
         return job
 
@@ -125,6 +126,15 @@ class GroupNetworkTest(unittest.TestCase):
 
     def test_loss_and_delay(self):
         job = self.job(wires={"a": ["--loss", "0.05", "--delay-ms", "20"]})
+        self.finish(job)
+
+    def test_a_newcomer_on_a_slow_link(self):
+        """It catches up although a new connection for each sum would take longer than a step."""
+        job = self.job(slow_us=60000, late=["a"], wires={"a": ["--delay-ms", "35"]})
+        step = job.step()
+        job.join("a", "worker", name="far-a")
+        took = hosts.wait_for("the newcomer is a member", lambda: self.members(job) == len(MEMBERS), 60)
+        print(f"a member after {took:.1f} s and {job.step() - step} steps", flush=True)
         self.finish(job)
 
 

@@ -12,7 +12,8 @@ void CallTimes::OnAnswer(StepNumber step, std::chrono::milliseconds heartbeat_in
     step_ = step;
     stepped_at_ = now;
   }
-  quiet_until_ = now + std::min<nanoseconds>(quiet_, heartbeat_interval);
+  quiet_until_[kWaits] = now + kQuietMin;
+  quiet_until_[kComputes] = now + std::min<nanoseconds>(quiet_, heartbeat_interval);
 }
 
 }  // namespace muster::sdk

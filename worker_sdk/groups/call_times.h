@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "base/clock.h"
@@ -9,33 +10,38 @@
 namespace muster::sdk {
 
 /// When a process of a group calls the master. A member that has just got an answer is quiet until
-/// its vote, which is then its only call of the step: what it could hear in the middle of a step
-/// does not change what it adds. Pure. Not thread-safe.
+/// its vote, which is then its only call of the step: what it could hear while it computes does not
+/// change what it adds. When it waits for the sums of the others, it soon calls, because another
+/// one may have died. Pure. Not thread-safe.
 class CallTimes {
  public:
-  /// A quiet time is twice as long as the last step, within these limits and at most the heartbeat
-  /// interval.
+  /// A member that computes is quiet for twice as long as the last step, within these limits and at
+  /// most for the heartbeat interval; one that waits, for the shortest time.
   static constexpr std::chrono::milliseconds kQuietMin{10};
   static constexpr std::chrono::milliseconds kQuietMax{200};
   static constexpr std::chrono::milliseconds kPauseAfterError{100};
 
   /// The master has answered; `step`: the newest one that has happened.
   void OnAnswer(StepNumber step, std::chrono::milliseconds heartbeat_interval, TimePoint now);
+  /// The member has computed its share.
+  void OnComputed(TimePoint now) { quiet_until_[kWaits] = now + kQuietMin; }
   /// A call has failed.
   void OnError(TimePoint now) { no_call_before_ = now + kPauseAfterError; }
 
   /// False: no call begins now, whatever there is to say.
   bool MayCall(TimePoint now) const { return now >= no_call_before_; }
   /// A call that only waits for news would be too early.
-  bool IsQuiet(TimePoint now) const { return now < quiet_until_; }
+  bool IsQuiet(bool computes, TimePoint now) const { return now < quiet_until_[computes]; }
   /// From then on, neither holds a call back.
-  TimePoint next() const { return std::max(no_call_before_, quiet_until_); }
+  TimePoint Next(bool computes) const { return std::max(no_call_before_, quiet_until_[computes]); }
 
  private:
+  static constexpr bool kWaits = false, kComputes = true;
+
   StepNumber step_;
   TimePoint stepped_at_{};
   std::chrono::nanoseconds quiet_{kQuietMin};
-  TimePoint quiet_until_{};
+  std::array<TimePoint, 2> quiet_until_{};
   TimePoint no_call_before_{};
 };
 

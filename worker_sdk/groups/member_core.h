@@ -179,6 +179,7 @@ class MemberCore {
   StepRunNumber run() const { return run_.number(); }
   AttemptNumber attempt() const { return view_.attempt; }
   MemberPhase phase() const;
+  bool computes() const { return phase() == MemberPhase::kComputing; }
   /// The job is over, and the registered memory is the state after its last step.
   bool HasFinalState() const;
   /// The newest answer.

@@ -20,6 +20,11 @@ constexpr size_t kPieceBytes = size_t{4} << 20;
 
 }  // namespace
 
+struct GroupImpl::Capture {
+  sdk::CaptureOrder order;
+  StripeCopy copy;
+};
+
 /// Guarded by the group's mutex, apart from `clients`.
 struct GroupImpl::Fetches {
   uint32_t pending = 0;
@@ -38,6 +43,7 @@ void GroupImpl::RunCopies() {
     MutexLock lock(&mutex_);
     if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
   }
+  sum_sources_.CloseAll();
 }
 
 bool GroupImpl::CopiesDue() const {
@@ -180,16 +186,19 @@ void GroupImpl::PruneKept() {
 
 bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
   std::optional<sdk::GroupTransfer> transfer;
+  bool needless = false;  // the connections for sums
   {
     MutexLock lock(&mutex_);
     // The trainer may read its state whenever it is not in the library.
     if (OverLocked() || !trainer_waits_) return false;
     transfer = core_->TakeTransfer(clock_.Now());
     *again = core_->NextTransfer();
+    needless = !transfer.has_value() && core_->view().standing == GroupStanding::kMember;
     const bool copies =
         transfer.has_value() && transfer->kind == sdk::GroupTransfer::Kind::kCopyState;
     state_copied_ = state_copied_ || copies;
   }
+  if (needless) sum_sources_.CloseAll();
   if (!transfer.has_value()) return false;
   absl::Status status;
   std::shared_ptr<SummedStep> sums;
@@ -248,6 +257,18 @@ absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
   }
   // Waits for callbacks, which take the mutex.
   fetches->clients.clear();
+  return status;
+}
+
+absl::Status GroupImpl::AwaitSum(Fetches* fetches, const GroupMember& holder) {
+  const absl::Status status = AwaitFetches(fetches);
+  bool answered = false;
+  {
+    MutexLock lock(&mutex_);
+    answered = fetches->pending == 0;
+  }
+  // A member that does not hold the sum, or not yet, is asked again over the same connection.
+  if (!answered || absl::IsUnavailable(status)) sum_sources_.Close(holder);
   return status;
 }
 
@@ -321,26 +342,19 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
     const sdk::GroupTransfer& transfer, const GroupMember& holder) {
   Fetches asked, fetched;
   StepFacts facts;
-  const auto connect = [&](Fetches* fetches) {
-    return fetches->clients
-        .emplace_back(
-            collectives::StateClient::Start({.holder = holder, .listener = listener_.get()}))
-        .get();
-  };
   const auto buckets = static_cast<uint32_t>(layout().size());
-  connect(&asked)->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(),
-                            Counted(&asked));
-  MUSTER_RETURN_IF_ERROR(AwaitFetches(&asked));
+  collectives::StateClient* const client = sum_sources_.To(holder, listener_.get());
+  client->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(), Counted(&asked));
+  MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder));
   auto sums = std::make_shared<SummedStep>(&layout(), facts.evaluate != 0);
   sums->after = {transfer.lineage, transfer.step};
   sums->facts = facts;
   if (sums->size() == 0) return sums;
-  collectives::StateClient* const client = connect(&fetched);
   for (uint32_t bucket = 0; bucket < buckets; ++bucket) {
     client->FetchSum(transfer.lineage, transfer.step, bucket, sums->encoded(bucket),
                      Counted(&fetched));
   }
-  MUSTER_RETURN_IF_ERROR(AwaitFetches(&fetched));
+  MUSTER_RETURN_IF_ERROR(AwaitSum(&fetched, holder));
   MUSTER_RETURN_IF_ERROR(sums->Decode(layout()));
   if (device() != nullptr) MUSTER_RETURN_IF_ERROR(sums->CopyToDevice(layout(), device()));
   return sums;

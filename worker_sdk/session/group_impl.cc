@@ -377,6 +377,10 @@ void GroupImpl::EndLoop(const sdk::TrainerTask& task) {
       session_->AwaitStepPushes(RunNumber(static_cast<uint32_t>(task.run)));
   Change change(this, kGives);
   if (pushed_under.has_value()) core_->OnComputed(task.run, metrics_, *pushed_under);
+  call_times_.OnComputed(clock_.Now());
+  // In a long step, a thread waits for a later time.
+  const bool sooner = calls_ == 0 && call_times_.Next(core_->computes()) < idle_until_;
+  if (sooner && !idle_.empty()) idle_.back()->SignalAll();
 }
 
 void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal) {

@@ -31,6 +31,7 @@
 #include "worker_sdk/groups/thread_watch.h"
 #include "worker_sdk/session/group_memory.h"
 #include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/sum_sources.h"
 #include "worker_sdk/session/summed_step.h"
 
 namespace muster::internal {
@@ -189,10 +190,7 @@ class GroupImpl final : private collectives::StateProvider {
 
   // ---- group_copies.cc: captures, states and sums of others ----
   /// A piece of the state that was copied between two steps.
-  struct Capture {
-    sdk::CaptureOrder order;
-    StripeCopy copy;
-  };
+  struct Capture;
   /// Requests to members that are under way.
   struct Fetches;
   void RunCopies();
@@ -212,6 +210,7 @@ class GroupImpl final : private collectives::StateProvider {
                                                             const GroupMember& holder);
   /// Until all are answered; kAborted: the transfer is not wanted any more.
   absl::Status AwaitFetches(Fetches* fetches);
+  absl::Status AwaitSum(Fetches* fetches, const GroupMember& holder);
   collectives::StateClient::Done Counted(Fetches* fetches);
   void PruneKept() MUSTER_REQUIRES(mutex_);
   absl::StatusOr<collectives::LentBytes> Stripe(StateLabel label, uint32_t stripe) override;
@@ -224,8 +223,7 @@ class GroupImpl final : private collectives::StateProvider {
   std::shared_ptr<const void> own_memory_;
   const SystemClock clock_;
 
-  /// Taken before mutex_, to use reducer_.
-  Mutex giving_;
+  Mutex giving_;  // taken before mutex_, to use reducer_
   mutable Mutex mutex_;
   CondVar changed_;  // for the trainer's thread
   CondVar sums_due_, copies_due_;
@@ -252,6 +250,7 @@ class GroupImpl final : private collectives::StateProvider {
   // Exchanges.
   uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;          // that are not answered
   std::vector<CondVar*> idle_ MUSTER_GUARDED_BY(mutex_);  // of threads that wait for a call
+  TimePoint idle_until_ MUSTER_GUARDED_BY(mutex_){};      // the newest of them
   sdk::CallTimes call_times_ MUSTER_GUARDED_BY(mutex_);
   std::string trouble_ MUSTER_GUARDED_BY(mutex_);  // of the master, for waiting lines
   /// The trainer's thread is inside of AwaitTask.
@@ -273,6 +272,7 @@ class GroupImpl final : private collectives::StateProvider {
 
   // Copies.
   bool fetching_ MUSTER_GUARDED_BY(mutex_) = false;
+  SumSources sum_sources_;  // of the thread for copies
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
   uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
   StripeCopy preparing_;  // of the thread for copies

@@ -51,7 +51,8 @@ bool GroupImpl::AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint>
 
 bool GroupImpl::CallDue(TimePoint now) const {
   if (!call_times_.MayCall(now) || calls_ > 1) return false;
-  if (calls_ == 0 && (!call_times_.IsQuiet(now) || !core_->NextCallIsVote())) return true;
+  if (calls_ == 0 && (!call_times_.IsQuiet(core_->computes(), now) || !core_->NextCallIsVote()))
+    return true;
   return core_->request_changed();
 }
 
@@ -67,10 +68,10 @@ void GroupImpl::RunExchanges(CondVar* due) {
       if (session_->leaving()) core_->Leave();
       const TimePoint now = clock_.Now();
       if (!CallDue(now)) {
-        const TimePoint next = call_times_.next();
-        const bool timed = next > now && calls_ == 0;
+        const TimePoint next = call_times_.Next(core_->computes());
+        idle_until_ = next > now && calls_ == 0 ? next : now + kLookAgain;
         idle_.push_back(due);
-        due->WaitFor(&mutex_, timed ? next - now : std::chrono::nanoseconds(kLookAgain));
+        due->WaitFor(&mutex_, idle_until_ - now);
         std::erase(idle_, due);
         continue;
       }
