@@ -170,6 +170,13 @@ absl::Status OutputFile::WriteAt(uint64_t offset, std::string_view bytes) {
   return WriteAllAt(fd_, path_, offset, bytes);
 }
 
+void OutputFile::WriteBack(uint64_t offset, uint64_t bytes) {
+  // A file system that cannot do this writes everything at the sync.
+  static_cast<void>(::sync_file_range(
+      fd_, static_cast<off64_t>(offset), static_cast<off64_t>(bytes),
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+}
+
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot open {}", path));

@@ -52,6 +52,10 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
   absl::Status WriteAt(uint64_t offset, std::string_view bytes);
+  /// Has the system write these bytes to the device now, and waits for it. It does not make them
+  /// durable: SyncPath does. Whoever writes much does this piece by piece, so that the sync of
+  /// another file on the device does not wait for all of it.
+  void WriteBack(uint64_t offset, uint64_t bytes);
 
  private:
   OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

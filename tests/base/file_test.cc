@@ -44,6 +44,18 @@ TEST(FileTest, MapGivesTheBytesAndAnEmptyFileIsEmpty) {
   EXPECT_FALSE(MappedFile::Open(dir.path()).ok());
 }
 
+TEST(FileTest, WhatIsWrittenBackIsInTheFile) {
+  TempDir dir;
+  const std::string path = dir.File("large");
+  MUSTER_ASSERT_OK_AND_ASSIGN(OutputFile file, OutputFile::Open(path));
+  ASSERT_THAT(file.WriteAt(0, "first "), IsOk());
+  file.WriteBack(0, 6);
+  ASSERT_THAT(file.WriteAt(6, "second"), IsOk());
+  file.WriteBack(6, 6);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string contents, ReadFile(path, 100));
+  EXPECT_EQ(contents, "first second");
+}
+
 TEST(FileTest, ASecretIsWrittenForItsOwnerAlone) {
   TempDir dir;
   const std::string path = dir.File("secret");

@@ -19,6 +19,17 @@ TEST(StoredStripesTest, WhatIsStoredIsLoaded) {
   EXPECT_TRUE(absl::IsNotFound(LoadStripe(store.get(), "group/other", 3).status()));
 }
 
+TEST(StoredStripesTest, ALargeStripeIsStoredPieceByPiece) {
+  const testing::TempDir directory;
+  const std::unique_ptr<ObjectStore> store = OpenDirectoryStore(directory.path());
+  for (const size_t size : {size_t{0}, size_t{8} << 20, (size_t{9} << 20) + 1}) {
+    std::string bytes(size, '\0');
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i % 251);
+    ASSERT_TRUE(StoreStripe(store.get(), "group/s", std::as_bytes(std::span(bytes))).ok());
+    EXPECT_TRUE(LoadStripe(store.get(), "group/s", size).value() == bytes) << size;
+  }
+}
+
 TEST(StoredStripesTest, AnotherSizeIsDataLoss) {
   const testing::TempDir directory;
   const std::unique_ptr<ObjectStore> store = OpenDirectoryStore(directory.path());
