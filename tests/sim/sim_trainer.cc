@@ -123,7 +123,7 @@ void SimWorker::BeginShard(Loop* loop) {
     NextMinibatch(loop);
     return Pump();
   }
-  RegisterTable(late, [this, loop] {
+  link_.RegisterTables(late, late + 1, [this, loop] {
     if (env_->journal.state().tables.size() > 3) env_->probes.Hit(Probe::kLateTable);
     late_registered_ = true;
     NextMinibatch(loop);
@@ -149,7 +149,7 @@ void SimWorker::PrepareAhead(Loop* loop) {
       tables.push_back({rows.table, rows.dim, rows.keys, dense(rows)});
       keys.push_back(std::make_shared<const sdk::KeySet>(sdk::MakeKeySet(rows.keys)));
     }
-    pull.batch = sdk::MakePull(tables, keys, order_);
+    pull.batch = sdk::MakePull(tables, keys, link_.order());
     pull.id = core_->StartPull(pull.batch, Now());
     loop->pulls.push_back(std::move(pull));
   }
@@ -218,7 +218,7 @@ void SimWorker::Compute(Loop* loop) {
     if (batch.rows.empty()) {
       env_->probes.Hit(Probe::kEmptyMinibatch);
     } else {
-      core_->CommitMinibatch(run.grant.token, run.run, batch.minibatch, PushOf(batch), Now());
+      core_->CommitMinibatch(run.grant.token, run.run, batch.minibatch, link_.PushOf(batch), Now());
     }
   }
   loop->state = State::kAcknowledging;
@@ -227,18 +227,6 @@ void SimWorker::Compute(Loop* loop) {
 void SimWorker::EndMinibatch(Loop* loop) {
   ++loop->next;
   NextMinibatch(loop);
-}
-
-std::shared_ptr<const sdk::RowBatch> SimWorker::PushOf(const TrainBatch& batch) const {
-  std::vector<sdk::TableKeys> tables;
-  for (const BatchRows& rows : batch.rows) tables.push_back({rows.table, rows.dim, rows.keys});
-  auto push = std::make_shared<sdk::RowBatch>();
-  push->plan = sdk::PlanRows(tables, order_);
-  push->values.resize(push->plan.value_count);
-  for (size_t t = 0; t < batch.rows.size(); ++t) {
-    sdk::ScatterRows(push->plan, t, batch.rows[t].gradients, push->values);
-  }
-  return push;
 }
 
 void SimWorker::CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& tensor) {

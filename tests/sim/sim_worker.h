@@ -9,17 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "master/core/master_core.h"
 #include "tests/sim/env.h"
-#include "tests/sim/late_news.h"
-#include "tests/sim/through_wire.h"
+#include "tests/sim/worker_link.h"
 #include "tests/sim/worker_process.h"
 #include "worker_sdk/core/worker_core.h"
 
 namespace muster::sim {
 
-/// A trainer's process: the real WorkerCore, code that replaces the threads of SessionImpl, and a
-/// trainer with several loops, which prefetch rows, commit minibatches and sometimes misbehave.
+/// A trainer's process: the real WorkerCore with its link to the others, and a trainer with several
+/// loops, which prefetch rows, commit minibatches and sometimes misbehave.
 class SimWorker final : public WorkerProcess {
  public:
   SimWorker(Env* env, ProcessRef process, uint32_t slot, uint64_t start,
@@ -60,19 +58,9 @@ class SimWorker final : public WorkerProcess {
 
   void Hello();
   void Greeted();
-  void RegisterTable(size_t table, std::function<void()> then);
   void BeginLoops();
-  // The control thread.
-  void WakeControl();
-  void Exchange();
-  static absl::StatusOr<WorkerExchangeReply> Serve(Env* env, const WorkerExchangeRequest& request,
-                                                   MasterCore& core, StepTime at);
-  void OnExchanged(absl::StatusOr<WorkerExchangeReply> reply);
+  void Told(const WorkerExchangeReply& reply);
   void Fail();
-  // The data plane.
-  void Flush();
-  void Send(const sdk::SendRequest& request);
-  void Answer(const std::shared_ptr<const sdk::SendRequest>& request, const DataReply& reply);
   // The trainer.
   /// After every event: all loops that can continue do so, and the results are sent.
   void Pump();
@@ -92,7 +80,6 @@ class SimWorker final : public WorkerProcess {
   void LeaveShard(Loop* loop);
   void CheckRows(const Pull& pull, const sdk::PullRows& rows);
   void CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& tensor);
-  std::shared_ptr<const sdk::RowBatch> PushOf(const TrainBatch& batch) const;
   void Finish();
 
   Env* const env_;
@@ -101,11 +88,9 @@ class SimWorker final : public WorkerProcess {
   const uint64_t start_;
   const TrainerFaults faults_;
   Rng rng_;
-  LateNews late_news_;
+  WorkerLink link_;
   std::string name_;
-  std::optional<sdk::WorkerCore> core_;
-  std::vector<PartitionId> order_;
-  MapVersion order_version_;
+  sdk::WorkerCore* core_ = nullptr;  // of link_, when it is open
   std::vector<Loop> loops_;
   SlotFile slot_file_;
   bool late_registered_ = false;
@@ -113,7 +98,6 @@ class SimWorker final : public WorkerProcess {
   bool failed_ = false;
   bool finishing_ = false;
   bool pumping_ = false;
-  TimePoint control_at_ = TimePoint::max(), flush_at_ = TimePoint::max();
 };
 
 }  // namespace muster::sim
