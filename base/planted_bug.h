@@ -176,7 +176,7 @@
     "a copy of the state gets the label that was asked for")                                       \
   X(kGroupLearnerSkips, "group-learner-skips", "12.9", kNone, 60,                                  \
     "a learner with a copy counts as one with the newest state")                                   \
-  X(kGroupBelowCheckpoint, "group-below-checkpoint", "12.11", kNone, 60,                           \
+  X(kGroupBelowCheckpoint, "group-below-checkpoint", "12.11", kNone, 800,                          \
     "a rollback goes below the checkpoint")                                                        \
   X(kGroupKeepsOldState, "group-keeps-old-state", "12.11", kNone, 4000,                            \
     "a state keeps its label over a rollback of its step")

@@ -5,20 +5,32 @@
 
 namespace muster::sim {
 
+namespace {
+
+WorkloadKind KindOf(const Knobs& knobs) {
+  if (knobs.group.has_value()) return WorkloadKind::kGroup;
+  return knobs.stream ? WorkloadKind::kTopic : WorkloadKind::kFiles;
+}
+
+}  // namespace
+
 Env::Env(uint64_t seed, const Knobs& knobs, bool print)
     : seed(seed),
       knobs(knobs),
-      workload(Workload::Of(knobs.partitions, knobs.stream)),
+      workload(Workload::Of(knobs.partitions, KindOf(knobs))),
       network(HashWords(seed, 101), &scheduler),
       trace(print),
       disk(knobs.disk_max, &workload, &probes),
       oracle(&workload, &disk),
-      judge(&oracle, &model_store, knobs.group_exact),
+      judge(&oracle, &model_store, {.exact = knobs.group_exact, .tables = knobs.servers > 0}),
       journal(HashWords(seed, 103), &scheduler, {knobs.sync_max, knobs.wire},
               [this](const std::vector<Mutation>& mutations, const DurableState& state) {
-                if (!this->knobs.group.has_value()) return oracle.OnDurable(mutations, state);
-                oracle.OnDurableInGroup(mutations);
-                judge.OnDurable(mutations, state);
+                if (this->knobs.servers > 0) {
+                  oracle.OnDurable(mutations, state);
+                } else {
+                  oracle.OnDurableWithoutServers(mutations);
+                }
+                if (this->knobs.group.has_value()) judge.OnDurable(mutations, state);
               }) {}
 
 SimMaster* Env::MasterFor(Endpoint from) const {

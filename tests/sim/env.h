@@ -57,7 +57,7 @@ struct Knobs {
   /// The job keeps the weights of its epochs; each begins when the one before has ended.
   bool keeps_epochs = false;
   bool losses = false;  // retention of the topic strikes before what is COMMITTED
-  /// The workers are members of a synchronous group, and there are no servers.
+  /// The workers are members of a synchronous group. `servers` may be 0: it has no tables.
   std::optional<GroupOptions> group;
   /// Sums do not depend on how the minibatches are divided.
   bool group_exact = true;

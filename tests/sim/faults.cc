@@ -11,7 +11,8 @@ namespace {
 constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
                    kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210,
-                   kKeptEpochs = 211, kTwoMasters = 212, kGroupKnobs = 213, kGroupFaults = 214;
+                   kKeptEpochs = 211, kTwoMasters = 212, kGroupKnobs = 213, kGroupFaults = 214,
+                   kGroupTables = 215;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -236,9 +237,12 @@ void DrawAround(uint64_t seed, FaultPlan* plan) {
 
 void DrawGroupKnobs(uint64_t seed, Knobs* knobs) {
   Rng rng(HashWords(seed, kGroupKnobs));
-  knobs->servers = 0;
   knobs->workers = static_cast<uint32_t>(2 + rng.Below(4));
-  knobs->stream = knobs->losses = knobs->keeps_epochs = knobs->late_news = knobs->slices = false;
+  knobs->stream = knobs->losses = knobs->keeps_epochs = false;
+  if (Rng(HashWords(seed, kGroupTables)).Below(2) == 0) {
+    knobs->servers = 0;
+    knobs->late_news = knobs->slices = false;
+  }
   knobs->compute_max = rng.Below(4) == 0 ? Between(&rng, 150, 400) : Between(&rng, 5, 80);
   knobs->group_exact = rng.Below(2) == 0;
   knobs->group_same_start = rng.Below(2) == 0;
@@ -283,6 +287,21 @@ void AddLossOfAll(Rng* rng, const Knobs& knobs, FaultPlan* plan) {
   }
 }
 
+/// Servers die, or lose a partition. Uses a separate stream.
+void AddServerFaults(uint64_t seed, const Knobs& knobs, FaultPlan* plan) {
+  if (knobs.servers == 0) return;
+  Rng rng(HashWords(seed, kGroupTables, 1));
+  for (uint64_t i = 0, count = rng.Below(6); i < count; ++i) {
+    Fault fault;
+    fault.kind = rng.Below(3) == 0 ? FaultKind::kLose : FaultKind::kKill;
+    fault.at = milliseconds(200) + nanoseconds(rng.Below(static_cast<uint64_t>(plan->end.count())));
+    fault.role = Role::kServer;
+    fault.index = static_cast<uint32_t>(rng.Below(knobs.servers));
+    plan->faults.push_back(fault);
+  }
+  if (rng.Below(4) == 0) plan->torn_reads = rng.Below(300);
+}
+
 FaultPlan DrawFaultsOfGroup(uint64_t seed, const Knobs& knobs) {
   Rng rng(HashWords(seed, kGroupFaults));
   FaultPlan plan;
@@ -295,11 +314,12 @@ FaultPlan DrawFaultsOfGroup(uint64_t seed, const Knobs& knobs) {
     Fault fault;
     fault.at = milliseconds(200) + nanoseconds(rng.Below(static_cast<uint64_t>(plan.end.count())));
     fault.kind = DrawGroupKind(&rng);
-    const uint64_t node = rng.Below(1 + knobs.workers), other = rng.Below(1 + knobs.workers);
-    const uint64_t worker = 1 + rng.Below(knobs.workers);
+    const uint64_t others = knobs.servers + knobs.workers;
+    const uint64_t node = rng.Below(1 + others), other = rng.Below(1 + others);
+    const uint64_t started = 1 + rng.Below(others);
     fault.duration = Between(&rng, 50, rng.Below(3) == 0 ? 6'000 : 900);
-    const bool of_worker = fault.kind == FaultKind::kReplace || fault.kind == FaultKind::kDrainNode;
-    SetNode(knobs, of_worker ? worker : node, &fault);
+    const bool no_master = fault.kind == FaultKind::kReplace || fault.kind == FaultKind::kDrainNode;
+    SetNode(knobs, no_master ? started : node, &fault);
     Fault end_of;
     SetNode(knobs, other, &end_of);
     fault.other = EndOf(end_of.role, end_of.index);
@@ -307,6 +327,7 @@ FaultPlan DrawFaultsOfGroup(uint64_t seed, const Knobs& knobs) {
   }
   if (rng.Below(3) == 0) AddLossOfAll(&rng, knobs, &plan);
   if (rng.Below(8) == 0) AddSwizzle(&rng, knobs, plan.end, &plan.faults);
+  AddServerFaults(seed, knobs, &plan);
   AddTwoMasters(seed, &plan);
   std::ranges::stable_sort(plan.faults, {}, &Fault::at);
   DrawAround(seed, &plan);

@@ -204,6 +204,8 @@ void Oracle::CheckCovered(PartitionId partition, const DurableState& state) {
   CheckMissing(committed_ & lacking, partition, "its shard is COMMITTED");
   for (const auto& [seq, record] : state.done) {
     if (seq > chain.manifest.cut) break;
+    // Of a group: a later replay brings the parts.
+    if (record.lacks_parts || record.pushed_again > chain.manifest.cut) continue;
     CheckMissing(PartsOf(record.done.shard) & lacking, partition,
                  fmt::format("its shard is DONE {}, the cut is {}", seq.value(),
                              chain.manifest.cut.value()));
@@ -249,14 +251,18 @@ void Oracle::CheckEvaluated(EpochIndex pass) {
 }
 
 void Oracle::CheckDoneSeq(const DoneRecord& record) {
-  if (record.done.seq <= newest_done_) {
+  // A group writes the record again when a restore has taken parts of the shard, or a replay has
+  // brought them back.
+  const bool again = record.lacks_parts || record.pushed_again != DoneSeq();
+  const auto [known, added] = done_.try_emplace(record.done.seq, record.done.shard);
+  if (added ? record.done.seq <= newest_done_ : !again || known->second != record.done.shard) {
     Fail("shrank", fmt::format("shard {} is DONE {}, after {}", ToString(record.done.shard),
                                record.done.seq.value(), newest_done_.value()));
   }
   newest_done_ = std::max(newest_done_, record.done.seq);
 }
 
-void Oracle::OnDurableInGroup(std::span<const Mutation> mutations) {
+void Oracle::OnDurableWithoutServers(std::span<const Mutation> mutations) {
   for (const Mutation& mutation : mutations) {
     if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
     if (const auto* failure = std::get_if<FailureRecord>(&mutation)) CheckFailures(*failure);
@@ -445,12 +451,27 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
   if (!state.stream_ranges.empty()) {
     Fail("end-ledger", "ranges that are COMMITTED are still in the journal");
   }
+  CheckTablesAtEnd(core, current);
+  // The evaluation says the same of every epoch: the first is the best one, and the last a
+  // multiple. Shards that were FAILED at an epoch's end may have said something else.
+  const bool keeps = core.options().epoch_ends.any() && failed_epochs_.empty();
+  for (uint32_t epoch = 0; keeps && epoch < Workload::kEpochs; ++epoch) {
+    const auto kept = state.kept.find(EpochIndex(epoch));
+    if (kept == state.kept.end() || kept->second.size() != workload_->partitions()) {
+      return Fail("kept", fmt::format("the weights of epoch {} are not kept", epoch));
+    }
+    for (const auto& [id, manifest] : kept->second) CheckKept({EpochIndex(epoch), id, manifest});
+  }
+}
+
+void Oracle::CheckTablesAtEnd(const MasterCore& core, const Current& current) {
   for (uint32_t p = 0; p < workload_->partitions(); ++p) {
     const PartitionId id(p);
     const ps::Partition* served = current(id);
     if (served == nullptr) return Fail("end-served", fmt::format("partition {} is not served", p));
     CheckRows(*served, "at its owner");
-    if (served->sizes().window_shards != 0) {
+    // The floor of a group stays at its last step.
+    if (!core.options().group.has_value() && served->sizes().window_shards != 0) {
       Fail("end-window", fmt::format("partition {} still remembers {} shards, all are COMMITTED", p,
                                      served->sizes().window_shards));
     }
@@ -462,16 +483,6 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
                     : images.status();
     if (!status.ok()) return Fail("end-manifest", std::string(status.message()));
     CheckRows(restored, "in its snapshots");
-  }
-  // The evaluation says the same of every epoch: the first is the best one, and the last a
-  // multiple. Shards that were FAILED at an epoch's end may have said something else.
-  const bool keeps = core.options().epoch_ends.any() && failed_epochs_.empty();
-  for (uint32_t epoch = 0; keeps && epoch < Workload::kEpochs; ++epoch) {
-    const auto kept = state.kept.find(EpochIndex(epoch));
-    if (kept == state.kept.end() || kept->second.size() != workload_->partitions()) {
-      return Fail("kept", fmt::format("the weights of epoch {} are not kept", epoch));
-    }
-    for (const auto& [id, manifest] : kept->second) CheckKept({EpochIndex(epoch), id, manifest});
   }
 }
 

@@ -54,8 +54,8 @@ class Oracle {
   // ---- the master ----
   /// The journal holds these, too; `state` is all of it.
   void OnDurable(std::span<const Mutation> mutations, const DurableState& state);
-  /// The same of a job with a synchronous group, whose states GroupJudge knows.
-  void OnDurableInGroup(std::span<const Mutation> mutations);
+  /// The same of a job without tables.
+  void OnDurableWithoutServers(std::span<const Mutation> mutations);
   /// Shards of a step are DONE; `current` shows the partition as its owner has it, null when the
   /// owner has not built it yet.
   using Current = std::function<const ps::Partition*(PartitionId)>;
@@ -83,6 +83,8 @@ class Oracle {
 
   // ---- the end ----
   void OnEnd(const MasterCore& core, const DurableState& state, const Current& current);
+  /// The rows alone: every minibatch took effect once, at the owners and in the snapshots.
+  void CheckTablesAtEnd(const MasterCore& core, const Current& current);
 
  private:
   std::map<VersionName, std::vector<float>> versions_;
@@ -120,6 +122,7 @@ class Oracle {
   std::map<std::pair<DatasetId, EpochIndex>, IntervalSet> committed_shards_;
   MetaRecord meta_;
   DoneSeq newest_done_;
+  std::map<DoneSeq, ShardId> done_;
   std::map<std::pair<PartitionId, OwnerEpoch>, std::pair<ServerId, ServerIncarnation>> owners_;
   std::map<std::pair<PartitionId, OwnerEpoch>, uint64_t> serving_;
   std::map<PartitionId, OwnerEpoch> epochs_;

@@ -22,7 +22,8 @@ bool PartitionTable::CommitAtMaxCut() {
 
 /// busy-grace: the floor, or lower: at rest in the grace period, later it moves on in steps.
 bool Leasing::LowersFloor(std::optional<LeaseToken>* floor) const {
-  if (!MUSTER_WEAKENED(kBusyGrace)) return false;
+  // A group leases nothing, and its floor is that of its steps.
+  if (!MUSTER_WEAKENED(kBusyGrace) || books_->options.group.has_value()) return false;
   constexpr uint64_t kStep = 32;
   if (grace_.on()) {
     *floor = LeaseToken(MasterIncarnation(books_->incarnation.value() - 1), 1);

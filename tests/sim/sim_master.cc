@@ -134,7 +134,8 @@ void SimMaster::RunBatch() {
   const JobState before = core_->state();
   std::vector<Mutation> mutations = commit_->Step(std::exchange(queue_, {}), At());
   CountProbes();
-  env_->knobs.group.has_value() ? env_->judge.OnStepped(*core_, mutations) : CheckDone(mutations);
+  if (env_->knobs.group.has_value()) env_->judge.OnStepped(*core_, mutations);
+  if (env_->knobs.servers > 0) CheckDone(mutations);
   if (MUSTER_PLANTED(kFilesTooEarly)) Delete(core_->TakeUnusedFiles());
   if (core_->state() != before) {
     env_->Say(*process_, "the job is {}: {}", ToString(core_->state()), core_->reason());
@@ -204,6 +205,12 @@ void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {
       // DONE and to be run again within one batch, so no worker knows of it.
       if (!core_->ledger().queue().done().Contains(done->done.seq)) continue;
+      // Of a group: a replay brings the parts.
+      if (core_->ledger().LacksParts(done->done.shard)) {
+        env_->probes.Hit(Probe::kGroupLacksParts);
+        continue;
+      }
+      env_->probes.Hit(Probe::kGroupReplayed, done->pushed_again > done->done.seq);
       env_->Say(*process_, "shard {} is DONE {}", ToString(done->done.shard),
                 done->done.seq.value());
       env_->oracle.OnDone(*done, [this](PartitionId id) { return Current(id); });

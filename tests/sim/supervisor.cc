@@ -121,11 +121,11 @@ void Supervisor::StartMaster(ProcessRef process) {
   }
   options.limits.commits_at_once = env_->knobs.commits_at_once;
   if (env_->knobs.group.has_value()) {
-    options.datasets = GroupPlan();
     options.group = env_->knobs.group;
-    // A place for partitions that no job with a group has.
+  }
+  if (env_->knobs.servers == 0) {
+    // A place for partitions that no job without servers has.
     options.partitions = 1;
-    options.servers = 0;
     options.restore_timeout = std::chrono::hours(1);
   }
   options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "ps/engine/initializer.h"
 #include "sharding/partition_of.h"
+#include "tests/sim/group/group_model.h"
 #include "tests/sim/machine/sim_topic.h"
 
 namespace muster::sim {
@@ -63,33 +64,44 @@ std::vector<uint64_t> SomeKeys(uint64_t seed, size_t count, uint64_t bound) {
 
 }  // namespace
 
-const Workload& Workload::Of(uint32_t partitions, bool stream) {
-  static std::array<std::unique_ptr<const Workload>, 2 * (kPartitionsMax + 1)> made;
+const Workload& Workload::Of(uint32_t partitions, WorkloadKind kind) {
+  constexpr size_t kKinds = static_cast<size_t>(WorkloadKind::kGroup) + 1;
+  static std::array<std::unique_ptr<const Workload>, kKinds*(kPartitionsMax + 1)> made;
   MUSTER_CHECK(partitions >= kPartitionsMin && partitions <= kPartitionsMax);
-  auto& workload = made[2 * partitions + (stream ? 1 : 0)];
-  if (workload == nullptr) workload.reset(new Workload(partitions, stream));
+  auto& workload = made[kKinds * partitions + static_cast<size_t>(kind)];
+  if (workload == nullptr) workload.reset(new Workload(partitions, kind));
   return *workload;
 }
 
-Workload::Workload(uint32_t partitions, bool stream)
+Workload::Workload(uint32_t partitions, WorkloadKind kind)
     : partitions_(partitions),
-      stream_(stream),
+      kind_(kind),
       tables_(Tables()),
       partition_parts_(partitions),
       marks_(kPartsMax),
       expected_(partitions) {
-  for (uint32_t dataset = 0; dataset < kShapes.size(); ++dataset) {
-    if (kShapes[dataset].mode == DatasetMode::kEvaluate) continue;
-    for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
-      for (uint64_t index = 0; index < kShapes[dataset].shards; ++index) {
-        const ShardId shard{DatasetId(dataset), EpochIndex(epoch), ShardIndex(index)};
-        first_batch_[shard] = static_cast<uint32_t>(batches_.size());
-        for (uint32_t m = 0; m < MinibatchesOf(shard); ++m) AddBatch(shard, m);
-      }
+  uint32_t (*minibatches_of)(const ShardId&) = &Workload::MinibatchesOf;
+  if (kind == WorkloadKind::kGroup) minibatches_of = &GroupMinibatchesOf;
+  const std::vector<DatasetPlan> datasets = plan();
+  for (uint32_t dataset = 0; dataset < datasets.size(); ++dataset) {
+    if (datasets[dataset].mode == DatasetMode::kEvaluate || datasets[dataset].stream.has_value()) {
+      continue;
+    }
+    AddShards(DatasetId(dataset), datasets[dataset].shards, minibatches_of);
+  }
+  if (kind == WorkloadKind::kTopic) AddRecords();
+  MUSTER_CHECK(batches_.size() * partitions_ <= kPartsMax);
+}
+
+void Workload::AddShards(DatasetId dataset, uint64_t shards,
+                         uint32_t (*minibatches_of)(const ShardId&)) {
+  for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (uint64_t index = 0; index < shards; ++index) {
+      const ShardId shard{dataset, EpochIndex(epoch), ShardIndex(index)};
+      first_batch_[shard] = static_cast<uint32_t>(batches_.size());
+      for (uint32_t m = 0; m < minibatches_of(shard); ++m) AddBatch(shard, m);
     }
   }
-  if (stream) AddRecords();
-  MUSTER_CHECK(batches_.size() * partitions_ <= kPartsMax);
 }
 
 void Workload::AddRecords() {
@@ -170,6 +182,7 @@ std::vector<float> Workload::Initial(TableId table, uint64_t key) const {
 }
 
 std::vector<DatasetPlan> Workload::plan() const {
+  if (kind_ == WorkloadKind::kGroup) return GroupPlan();
   std::vector<DatasetPlan> plan;
   for (uint32_t i = 0; i < kShapes.size(); ++i) {
     DatasetPlan dataset{kShapes[i].name, kShapes[i].mode, kEpochs, kShapes[i].shards, 0,
@@ -182,7 +195,7 @@ std::vector<DatasetPlan> Workload::plan() const {
     }
     plan.push_back(std::move(dataset));
   }
-  if (!stream_) return plan;
+  if (kind_ != WorkloadKind::kTopic) return plan;
   DatasetPlan topic{"topic", DatasetMode::kTrain, 1, 0, 0, kStreamMinibatchSize, nullptr};
   topic.stream = StreamPlan{"topic",
                             {.minibatch_size = kStreamMinibatchSize,

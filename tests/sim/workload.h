@@ -17,6 +17,9 @@
 
 namespace muster::sim {
 
+/// What a job trains from: files, files and a topic, or the datasets of a group.
+enum class WorkloadKind : uint8_t { kFiles, kTopic, kGroup };
+
 inline constexpr uint64_t kJobSeed = 7;
 inline constexpr DatasetId kEvaluateDataset{2}, kStreamDataset{3};
 inline constexpr TableId kMarks{1}, kSparse{2}, kDense{3}, kLate{4};
@@ -49,12 +52,11 @@ class Workload {
   static constexpr uint32_t kPartitionsMin = 4, kPartitionsMax = 8, kEpochs = 2;
 
   /// Made once for each.
-  static const Workload& Of(uint32_t partitions, bool stream);
+  static const Workload& Of(uint32_t partitions, WorkloadKind kind);
 
   std::vector<DatasetPlan> plan() const;
   const std::vector<TableSpec>& tables() const { return tables_; }  // without ids, in their order
   uint32_t partitions() const { return partitions_; }
-  bool stream() const { return stream_; }
   /// Epochs of a dataset that the job has.
   static uint32_t EpochsOf(DatasetId dataset) { return dataset == kStreamDataset ? 1 : kEpochs; }
 
@@ -101,14 +103,15 @@ class Workload {
   std::vector<float> Initial(TableId table, uint64_t key) const;
 
  private:
-  Workload(uint32_t partitions, bool stream);
+  Workload(uint32_t partitions, WorkloadKind kind);
+  void AddShards(DatasetId dataset, uint64_t shards, uint32_t (*minibatches_of)(const ShardId&));
   void AddRecords();
   void AddBatch(const ShardId& shard, uint32_t minibatch);
   void AddMarks(TrainBatch* batch);
   void AddExpected(const TrainBatch& batch);
 
   const uint32_t partitions_;
-  const bool stream_;
+  const WorkloadKind kind_;
   std::vector<TableSpec> tables_;
   std::vector<TrainBatch> batches_;
   std::map<ShardId, uint32_t> first_batch_;

@@ -174,7 +174,7 @@ class World {
       Heal();
       // COMMITTED shards must survive, and be forgotten again, also after the end.
       Rng rng = env_.Stream(5);
-      if (!knobs_.group.has_value() && rng.Below(4) == 0) {
+      if (knobs_.servers > 0 && rng.Below(4) == 0) {
         supervisor_.Kill(Role::kServer, static_cast<uint32_t>(rng.Below(knobs_.servers)));
       }
       deadline_ = now + kSettles;
@@ -188,10 +188,12 @@ class World {
   /// Everything is served, and everything forgotten.
   bool Settled() const {
     if (env_.master == nullptr || !env_.master->serving()) return false;
-    if (knobs_.group.has_value()) return true;
+    if (knobs_.servers == 0) return true;
     for (uint32_t p = 0; p < knobs_.partitions; ++p) {
       const ps::Partition* partition = env_.master->Current(PartitionId(p));
-      if (partition == nullptr || partition->sizes().window_shards > 0) return false;
+      if (partition == nullptr) return false;
+      // Of a group, the shard of the last step is in use for good.
+      if (!knobs_.group.has_value() && partition->sizes().window_shards > 0) return false;
     }
     return true;
   }
@@ -207,9 +209,12 @@ class World {
     if (env_.master == nullptr || !env_.master->serving()) {
       return env_.oracle.Fail("end-served", "no master serves at the end");
     }
-    if (knobs_.group.has_value()) return env_.judge.OnEnd(env_.journal.state());
-    env_.oracle.OnEnd(env_.master->core(), env_.journal.state(),
-                      [this](PartitionId id) { return env_.master->Current(id); });
+    const auto current = [this](PartitionId id) { return env_.master->Current(id); };
+    if (!knobs_.group.has_value()) {
+      return env_.oracle.OnEnd(env_.master->core(), env_.journal.state(), current);
+    }
+    env_.judge.OnEnd(env_.journal.state());
+    if (knobs_.servers > 0) env_.oracle.CheckTablesAtEnd(env_.master->core(), current);
   }
 
   RunResult Result() {

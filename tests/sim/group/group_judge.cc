@@ -170,10 +170,14 @@ void GroupJudge::OnDurable(std::span<const Mutation> mutations, const DurableSta
     if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) CheckCommitted(*epoch);
   }
   const uint64_t steps = state.group.step.value_or(StepRecord()).step.value();
-  if (state.done.size() + checkpoint_.value() != steps) {
-    oracle_->Fail("step", fmt::format("{} shards are DONE after the checkpoint {}, but the newest "
-                                      "step is {}",
-                                      state.done.size(), checkpoint_.value(), steps));
+  if (state.done.size() + committed_.size() != steps) {
+    oracle_->Fail("step",
+                  fmt::format("{} shards are COMMITTED and {} are DONE, but the newest step is {}",
+                              committed_.size(), state.done.size(), steps));
+  }
+  if (!tables_ && committed_.size() != checkpoint_.value()) {
+    oracle_->Fail("step", fmt::format("{} shards are COMMITTED, but the checkpoint is of step {}",
+                                      committed_.size(), checkpoint_.value()));
   }
 }
 

@@ -20,8 +20,12 @@ namespace muster::sim {
 /// nothing may differ from it. Violations go to the oracle.
 class GroupJudge {
  public:
-  GroupJudge(Oracle* oracle, const ModelStore* store, bool exact)
-      : oracle_(oracle), store_(store), exact_(exact) {}
+  struct Options {
+    bool exact = true;    // sums do not depend on how the minibatches are divided
+    bool tables = false;  // COMMITTED waits for snapshots, too
+  };
+  GroupJudge(Oracle* oracle, const ModelStore* store, Options options)
+      : oracle_(oracle), store_(store), exact_(options.exact), tables_(options.tables) {}
 
   // ---- the journal and the master ----
   void OnDurable(std::span<const Mutation> mutations, const DurableState& state);
@@ -72,7 +76,7 @@ class GroupJudge {
 
   Oracle* const oracle_;
   const ModelStore* const store_;
-  const bool exact_;
+  const bool exact_, tables_;
   uint64_t rollbacks_ = 0;
   std::optional<GroupModelRecord> model_;
   GroupRecord group_;

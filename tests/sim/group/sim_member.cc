@@ -41,7 +41,13 @@ SimMember::SimMember(Env* env, ProcessRef process, uint32_t slot, uint64_t start
       start_(start),
       faults_(faults),
       rng_(env->Stream(3, process_->id)),
-      name_("worker-" + std::to_string(slot)) {
+      name_("worker-" + std::to_string(slot)),
+      tables_(env, &rng_,
+              {.process = process_,
+               .slot = slot,
+               .changed = [this] { Pump(); },
+               .refused = [this] { env_->Exit(process_, {.exit_code = 1}); },
+               .told = [](const WorkerExchangeReply&) {}}) {
   slot_file_.incarnation = HashWords(env->seed, process_->id) | 1;
 }
 
@@ -60,18 +66,22 @@ void SimMember::Hello() {
                         env_->probes.Hit(Probe::kWorkerZombie, other->alive ? 1 : 0);
                       }
                       others.push_back(process_);
-                      const auto digest = static_cast<uint32_t>(
-                          env_->knobs.group_same_start ? 7 : process_->id % 1'000);
-                      memory_ = InitialModel(digest);
-                      core_.emplace(sdk::MemberCore::Options{
-                          .worker = name_,
-                          .incarnation = slot_file_.incarnation,
-                          .introduction = {.tensors = {{.name = "weights", .elements = 8}},
-                                           .initial_digest = digest,
-                                           .addresses = {"unix:/" + name_}},
-                          .retry_pause = milliseconds(100)});
-                      Pump();
+                      tables_.Open(name_, slot_file_.incarnation, [this] { Begin(); });
                     }});
+}
+
+void SimMember::Begin() {
+  const auto digest =
+      static_cast<uint32_t>(env_->knobs.group_same_start ? 7 : process_->id % 1'000);
+  memory_ = InitialModel(digest);
+  core_.emplace(
+      sdk::MemberCore::Options{.worker = name_,
+                               .incarnation = slot_file_.incarnation,
+                               .introduction = {.tensors = {{.name = "weights", .elements = 8}},
+                                                .initial_digest = digest,
+                                                .addresses = {"unix:/" + name_}},
+                               .retry_pause = milliseconds(100)});
+  Pump();
 }
 
 void SimMember::Exchange() {
@@ -147,8 +157,19 @@ void SimMember::OnExchanged(uint64_t call, const absl::StatusOr<GroupExchangeRep
 }
 
 void SimMember::Pump() {
-  if (pumping_ || ending_ || !core_.has_value() || !process_->alive) return;
+  if (pumping_ || ending_ || !process_->alive) return;
+  if (!core_.has_value()) return tables_.Carry();
   pumping_ = true;
+  tables_.Follow(core_->run());
+  AwaitTables();
+  if (process_->alive) Act();
+  pumping_ = false;
+  if (ending_ || !process_->alive) return;
+  tables_.Follow(core_->run());
+  tables_.Carry();
+}
+
+void SimMember::Act() {
   Capture();
   Transfer();
   Contribute();
@@ -156,7 +177,6 @@ void SimMember::Pump() {
   FinishSum();
   Prune();
   if (!ending_ && process_->alive) Exchange();
-  pumping_ = false;
 }
 
 void SimMember::NextTask() {
@@ -227,14 +247,37 @@ void SimMember::Compute(uint32_t minibatch, ModelState before) {
   if (task_.run == core_->run()) {
     gradients_[minibatch] = GradientOf(memory_, task_.work.shard, minibatch);
   }
-  core_->OnMinibatch(task_.run, MinibatchIndex(minibatch), std::chrono::milliseconds(1 + slot_));
+  computed_ = minibatch;
+  tables_.Push(task_.run, task_.work, minibatch, Now());
+  waits_ = Waits::kPush;
+  AwaitTables();
+}
+
+void SimMember::AwaitTables() {
+  if (waits_ == Waits::kPush && tables_.MayGoOn(task_.run)) EndMinibatch();
+  if (waits_ == Waits::kAllPushes && tables_.Settled(task_.run)) LeaveLoop();
+}
+
+void SimMember::EndMinibatch() {
+  waits_ = Waits::kNothing;
+  core_->OnMinibatch(task_.run, MinibatchIndex(computed_), std::chrono::milliseconds(1 + slot_));
   NextMinibatch();
 }
 
+/// A vote says that everything is in the tables.
 void SimMember::EndLoop() {
+  waits_ = Waits::kAllPushes;
+  AwaitTables();
+}
+
+void SimMember::LeaveLoop() {
+  waits_ = Waits::kNothing;
   std::vector<uint32_t> computed;
   for (const auto& [minibatch, gradient] : gradients_) computed.push_back(minibatch);
-  core_->OnComputed(task_.run, GroupMetricsOf(task_.work.shard, computed));
+  const std::optional<RestoreEpoch> pushed_under = tables_.PushedUnder(task_.run);
+  if (pushed_under.has_value()) {
+    core_->OnComputed(task_.run, GroupMetricsOf(task_.work.shard, computed), *pushed_under);
+  }
   slot_file_.token = {};
   busy_ = false;
   After({}, [this] { Pump(); });

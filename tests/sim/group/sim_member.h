@@ -12,6 +12,7 @@
 
 #include "tests/sim/env.h"
 #include "tests/sim/group/group_model.h"
+#include "tests/sim/group/member_tables.h"
 #include "tests/sim/worker_process.h"
 #include "worker_sdk/groups/member_core.h"
 
@@ -70,16 +71,22 @@ class SimMember final : public WorkerProcess {
 
   // The control thread.
   void Hello();
+  void Begin();
   void Exchange();
   void OnExchanged(uint64_t call, const absl::StatusOr<GroupExchangeReply>& reply);
   void CheckVote(const GroupExchangeRequest& request);
   // The trainer's thread.
   /// After every event: everything that can go on does so.
   void Pump();
+  void Act();
   void NextTask();
   void NextMinibatch();
   void Compute(uint32_t minibatch, ModelState before);
+  /// Goes on when partitions have acknowledged what it has pushed.
+  void AwaitTables();
+  void EndMinibatch();
   void EndLoop();
+  void LeaveLoop();
   void Apply();
   void Finish();
   // Sums.
@@ -108,6 +115,10 @@ class SimMember final : public WorkerProcess {
   std::string name_;
   std::optional<sdk::MemberCore> core_;
   SlotFile slot_file_;
+  MemberTables tables_;
+  /// What the trainer's thread waits for.
+  enum class Waits : uint8_t { kNothing, kPush, kAllPushes } waits_ = Waits::kNothing;
+  uint32_t computed_ = 0;  // the newest minibatch
   bool told_to_stop_ = false;
   bool ending_ = false;
   bool pumping_ = false;
