@@ -146,7 +146,7 @@
   X(kLossNotJournaled, "loss-not-journaled", "section 9", kNone, 60,                               \
     "that retention took a range is forgotten, its failure is not")                                \
   X(kNoLook, "no-look", "section 11", kNone, 60, "a master answers without a look at the fence")   \
-  X(kLookBeforeSync, "look-before-sync", "section 11", kNone, 60,                                  \
+  X(kLookBeforeSync, "look-before-sync", "section 11", kNone, 1500,                                \
     "a master looks at the fence before its sync, not after it")                                   \
   X(kNoLookAtStart, "no-look-at-start", "section 11", kNone, 1000,                                 \
     "a master's first answer needs no look, so two may have one incarnation")                      \

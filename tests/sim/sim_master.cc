@@ -213,6 +213,8 @@ void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
       env_->probes.Hit(Probe::kGroupReplayed, done->pushed_again > done->done.seq);
       env_->Say(*process_, "shard {} is DONE {}", ToString(done->done.shard),
                 done->done.seq.value());
+      // What a master says that is closed out never counts.
+      if (!env_->journal.IsOpen(generation_)) continue;
       env_->oracle.OnDone(*done, [this](PartitionId id) { return Current(id); });
     }
   }
