@@ -179,7 +179,25 @@
   X(kGroupBelowCheckpoint, "group-below-checkpoint", "12.11", kNone, 800,                          \
     "a rollback goes below the checkpoint")                                                        \
   X(kGroupKeepsOldState, "group-keeps-old-state", "12.11", kNone, 4000,                            \
-    "a state keeps its label over a rollback of its step")
+    "a state keeps its label over a rollback of its step")                                         \
+  X(kGroupVotesUnacknowledged, "group-votes-unacknowledged", "12.18", kNone, 60,                   \
+    "a member votes before partitions have acknowledged what it has pushed")                       \
+  X(kGroupNewestRestore, "group-newest-restore", "12.18", kNone, 500,                              \
+    "a vote names the newest R under which something was pushed, not the oldest")                  \
+  X(kGroupVoteAfterRestore, "group-vote-after-restore", "12.20", kNone, 500,                       \
+    "a restore between the pushes of a step and the step is ignored")                              \
+  X(kGroupLackNotJournaled, "group-lack-not-journaled", "12.20", kNone, 700,                       \
+    "that a step lacks parts is not journaled")                                                    \
+  X(kGroupReplayAfterRestore, "group-replay-after-restore", "12.21", kNone, 3000,                  \
+    "a replay counts although partitions were restored since")                                     \
+  X(kGroupReplayedAsOfStep, "group-replayed-as-of-step", "12.21", kNone, 800,                      \
+    "a replayed shard counts as pushed when its step happened")                                    \
+  X(kGroupCommitsLacking, "group-commits-lacking", "12.22", kNone, 700,                            \
+    "a shard that lacks parts becomes COMMITTED")                                                  \
+  X(kGroupCommitsUnstored, "group-commits-unstored", "12.22", kNone, 40,                           \
+    "COMMITTED does not wait for a checkpoint")                                                    \
+  X(kGroupFloorInUse, "group-floor-in-use", "12.23", kNone, 600,                                   \
+    "the floor is the token of the step in work")
 
 /// X(enumerator, name, what is weaker)
 #define MUSTER_WEAKENING_LIST(X)                                                                 \

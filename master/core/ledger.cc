@@ -346,13 +346,13 @@ void Ledger::WriteDone(const DoneShard& done) {
 void Ledger::LoseParts(const DoneShard& done) {
   MUSTER_CHECK_MSG(!IsEvaluate(done.shard), ToString(done.shard));
   pushed_.Lose(done.seq);
-  WriteDone(done);
+  if (!MUSTER_PLANTED(kGroupLackNotJournaled)) WriteDone(done);
 }
 
 void Ledger::PartsPushedAgain(const DoneShard& done) {
   MUSTER_CHECK_MSG(pushed_.Lacks(done.seq), ToString(done.shard));
   done_seq_ = done_seq_.Next();
-  pushed_.PushedAgain(done.seq, done_seq_);
+  pushed_.PushedAgain(done.seq, MUSTER_PLANTED(kGroupReplayedAsOfStep) ? done.seq : done_seq_);
   WriteDone(done);
 }
 

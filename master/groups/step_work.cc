@@ -25,6 +25,7 @@ void StepInWork::Take(StepData data) {
   token_ = books_->data->NewToken(data_->shard);
   MUSTER_CHECK(tokens_.empty() || tokens_.rbegin()->first < token_);
   tokens_.emplace(token_, data_->shard);
+  if (MUSTER_PLANTED(kGroupFloorInUse)) books_->data->EndTokensBelow(token_);
 }
 
 void StepInWork::Begin() {

@@ -62,6 +62,25 @@ TEST_F(SimTest, ABugOfGroupsIsSeen) {
   EXPECT_EQ(found.kind, "sum");
 }
 
+TEST_F(SimTest, ABugOfTablesInGroupsIsSeen) {
+  const Plant kBug{.bug = PlantedBug::kGroupVotesUnacknowledged};
+  const FoundBug found = Find(kBug, TextOf(kBug.bug).within, 2);
+  EXPECT_NE(found.seed, 0u) << "the simulation is blind";
+  EXPECT_EQ(found.seed % kGroupEvery, 0u);
+  EXPECT_EQ(found.kind, "done-not-in");
+}
+
+TEST_F(SimTest, HalfOfTheGroupsHaveTables) {
+  uint64_t with_tables = 0;
+  for (uint64_t seed = kGroupEvery; seed <= 200 * kGroupEvery; seed += kGroupEvery) {
+    const Knobs knobs = DrawKnobs(seed);
+    ASSERT_TRUE(knobs.group.has_value());
+    with_tables += knobs.servers > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_tables, 60u);
+  EXPECT_LT(with_tables, 140u);
+}
+
 TEST_F(SimTest, ASeedThatHangsOrAbortsIsNamedAndTheOthersRun) {
   const auto simulate = [](const RunOptions& options) {
     // As if the clock had run out, if it has been wound up.

@@ -44,7 +44,10 @@ DoneSeq Snapshots::Cut() {
   if (!books_->options.group.has_value()) return books_->partitions.MinCut();
   const DoneSeq stored = books_->ledger.checkpointed();
   if (!books_->options.GroupHasTables()) return stored;
-  return std::min(stored, books_->ledger.pushed().HeldUpTo(books_->partitions.MinCut()));
+  const DoneSeq cut = books_->partitions.MinCut();
+  if (MUSTER_PLANTED(kGroupCommitsLacking)) return std::min(stored, cut);
+  const DoneSeq held = books_->ledger.pushed().HeldUpTo(cut);
+  return MUSTER_PLANTED(kGroupCommitsUnstored) ? held : std::min(stored, held);
 }
 
 void Snapshots::Commit(StepTime at) {
