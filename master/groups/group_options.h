@@ -23,7 +23,7 @@ struct GroupOptions {
   std::chrono::milliseconds join_wait{2'000};
   /// How long the group waits for a process that holds the newest step, before steps are undone.
   std::chrono::milliseconds rollback_wait{10'000};
-  /// The longest time between two calls of a process.
+  /// How long a call of a process is kept, at most. A member may be quiet for as long after it.
   std::chrono::milliseconds heartbeat_interval{500};
   /// Between two checkpoints.
   std::chrono::milliseconds checkpoint_interval{60'000};

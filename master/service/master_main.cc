@@ -79,6 +79,8 @@ std::optional<GroupOptions> GroupOptionsOf(const JobSpec& job) {
   group.members_min = job.group.members_min;
   group.members_max = std::min(GroupMembersMax(job), most::kMembers);
   group.silence_limit = job.group.silence_limit;
+  // A member is quiet for as long as a call of it is kept, at most, before it calls again.
+  group.heartbeat_interval = std::min(group.heartbeat_interval, group.silence_limit / 4);
   group.join_wait = job.group.join_wait;
   group.checkpoint_interval = job.snapshot_interval;
   group.quotas = job.group.balance;

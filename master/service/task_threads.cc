@@ -23,7 +23,11 @@ void TaskThreads::Post(std::function<void()> task) {
     while (tasks_.size() >= waiting_max_ && !stopped_) begun_.Wait(&mutex_);
     if (!stopped_) {
       tasks_.push_back(std::move(task));
-      if (!idle_.empty()) idle_.back()->SignalAll();
+      if (idle_.empty()) return;
+      // The next task is for another thread.
+      CondVar* const thread = idle_.back();
+      idle_.pop_back();
+      thread->SignalAll();
       return;
     }
   }

@@ -10,9 +10,9 @@
 namespace muster::sdk {
 
 /// When a process of a group calls the master. A member that has just got an answer is quiet until
-/// its vote, which is then its only call of the step: what it could hear while it computes does not
-/// change what it adds. When it waits for the sums of the others, it soon calls, because another
-/// one may have died. Pure. Not thread-safe.
+/// its vote, which is then its only call of the step: what it could hear while it computes, it can
+/// hear when it has computed. When it waits for the sums of the others, it soon calls, because
+/// another one may have died. Pure. Not thread-safe.
 class CallTimes {
  public:
   /// A member that computes is quiet for twice as long as the last step, within these limits and at

@@ -82,7 +82,8 @@ struct CaptureOrder {
 ///
 /// One thread is the trainer's; it asks NextTask. It counts as inside the task that it got last
 /// until it asks again, and nothing overwrites the state while it is. The answers of the master say
-/// everything, so one that is lost is made up for by the next.
+/// everything but what the process has said it knows, so one that is lost is made up for by the
+/// next.
 class MemberCore {
  public:
   struct Options {
@@ -96,8 +97,8 @@ class MemberCore {
 
   // ---- the exchange ----
 
-  /// The whole state of the process, for the next call. One call is always on its way: the next one
-  /// follows an answer at once.
+  /// The whole state of the process, for the next call. The next one follows an answer at once, or
+  /// when the process has been quiet for a while (CallTimes).
   GroupExchangeRequest Request();
   /// The master must hear something that the newest request does not say: a parked call is
   /// superseded at once.
@@ -152,6 +153,8 @@ class MemberCore {
   bool WillApply(LineageNumber lineage, StepNumber step) const {
     return state_.has_value() && state_->lineage == lineage && state_->step < step;
   }
+  /// It is a member, and no step has happened that is not in its state.
+  bool HasAllSums() const { return IsMember() && HasNewestState(); }
   /// TakeTransfer has something to get, perhaps later.
   bool NeedsTransfer() const { return !transfer_.has_value() && (NeedsCopy() || NeedsSum()); }
   /// When TakeTransfer must be asked again although nothing has happened.

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::chrono::seconds kStoreAgain{1};
 constexpr std::chrono::milliseconds kLookIfWanted{100};
+/// For the first answer of a member over a kept connection, which may be dead.
+constexpr std::chrono::seconds kAnswerLimit{10};
 constexpr size_t kPieceBytes = size_t{4} << 20;
 
 }  // namespace
@@ -80,8 +82,8 @@ uint64_t GroupImpl::StripeBytes() const {
   return memory_.StripeAt(0, static_cast<uint32_t>(ring_->members.size())).second;
 }
 
-/// Training waits for a copy, but not for the memory of the first one. A piece at a time, because a
-/// copy does not wait for memory either.
+/// Training waits for a copy, but not for the memory of the first one. A piece at a time, so that a
+/// capture that is asked for meanwhile begins at once.
 bool GroupImpl::PrepareCapture() {
   uint64_t bytes = 0;
   {
@@ -193,7 +195,7 @@ bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
     if (OverLocked() || !trainer_waits_) return false;
     transfer = core_->TakeTransfer(clock_.Now());
     *again = core_->NextTransfer();
-    needless = !transfer.has_value() && core_->view().standing == GroupStanding::kMember;
+    needless = !transfer.has_value() && core_->HasAllSums();
     const bool copies =
         transfer.has_value() && transfer->kind == sdk::GroupTransfer::Kind::kCopyState;
     state_copied_ = state_copied_ || copies;
@@ -240,19 +242,21 @@ collectives::StateClient::Done GroupImpl::Counted(Fetches* fetches) {
   };
 }
 
-absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
+absl::Status GroupImpl::AwaitFetches(Fetches* fetches, std::optional<TimePoint> limit) {
   absl::Status status;
   {
     MutexLock lock(&mutex_);
     fetching_ = true;
+    const auto late = [&] { return limit.has_value() && clock_.Now() >= *limit; };
     while (fetches->pending > 0 && fetches->failed.ok() && !OverLocked() &&
-           core_->transfer_wanted()) {
+           core_->transfer_wanted() && !late()) {
       copies_due_.WaitFor(&mutex_, kLookIfWanted);
     }
     fetching_ = false;
     status = fetches->failed;
     if (status.ok() && fetches->pending > 0) {
-      status = absl::AbortedError("the transfer is not wanted any more");
+      status = late() ? absl::UnavailableError("a member does not answer")
+                      : absl::AbortedError("the transfer is not wanted any more");
     }
   }
   // Waits for callbacks, which take the mutex.
@@ -260,8 +264,10 @@ absl::Status GroupImpl::AwaitFetches(Fetches* fetches) {
   return status;
 }
 
-absl::Status GroupImpl::AwaitSum(Fetches* fetches, const GroupMember& holder) {
-  const absl::Status status = AwaitFetches(fetches);
+absl::Status GroupImpl::AwaitSum(Fetches* fetches, const GroupMember& holder, bool soon) {
+  std::optional<TimePoint> limit;
+  if (soon) limit = clock_.Now() + kAnswerLimit;
+  const absl::Status status = AwaitFetches(fetches, limit);
   bool answered = false;
   {
     MutexLock lock(&mutex_);
@@ -345,7 +351,7 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
   const auto buckets = static_cast<uint32_t>(layout().size());
   collectives::StateClient* const client = sum_sources_.To(holder, listener_.get());
   client->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(), Counted(&asked));
-  MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder));
+  MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder, /*soon=*/true));
   auto sums = std::make_shared<SummedStep>(&layout(), facts.evaluate != 0);
   sums->after = {transfer.lineage, transfer.step};
   sums->facts = facts;
@@ -354,7 +360,7 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
     client->FetchSum(transfer.lineage, transfer.step, bucket, sums->encoded(bucket),
                      Counted(&fetched));
   }
-  MUSTER_RETURN_IF_ERROR(AwaitSum(&fetched, holder));
+  MUSTER_RETURN_IF_ERROR(AwaitSum(&fetched, holder, /*soon=*/false));
   MUSTER_RETURN_IF_ERROR(sums->Decode(layout()));
   if (device() != nullptr) MUSTER_RETURN_IF_ERROR(sums->CopyToDevice(layout(), device()));
   return sums;

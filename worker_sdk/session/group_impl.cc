@@ -17,6 +17,8 @@ using Kind = sdk::TrainerTask::Kind;
 
 constexpr std::chrono::milliseconds kLookEvery{250};
 constexpr std::chrono::seconds kReadPause{1};
+/// To make room for the sums of so few elements takes less time than to wake another thread.
+constexpr uint64_t kGiveHereMax = uint64_t{1} << 17;
 /// To wake another thread takes nearly as long.
 constexpr std::chrono::microseconds kQuickRead{100};
 
@@ -118,8 +120,9 @@ void GroupImpl::Wake(const Wakes& wakes) {
 }
 
 void GroupImpl::UnlockAndWake(bool gives) {
-  const bool here = gives && backend_ == nullptr && core_->WantsRing(ring_) && BucketsDue();
   Wakes wakes = Due();
+  const bool here = gives && gives_here_ && wakes.sums && !OverLocked() && !digest_.has_value() &&
+                    core_->WantsRing(ring_);
   wakes.sums = wakes.sums && !here;
   mutex_.Unlock();
   Wake(wakes);
@@ -202,6 +205,9 @@ absl::Status GroupImpl::Begin() {
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
   for (const uint32_t bucket : whole_buckets_) gradients_->MakeWhole(bucket);
+  uint64_t elements = 0;
+  for (uint32_t i = 0; i < gradients_->size(); ++i) elements += gradients_->tensor(i).elements;
+  gives_here_ = backend_ == nullptr && elements <= kGiveHereMax;
   MUSTER_RETURN_IF_ERROR(AllocateBuckets());
   memory_ = GroupMemory(tensors_.memory());
   core_.emplace(sdk::MemberCore::Options{
@@ -369,6 +375,7 @@ void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex miniba
   const auto took = clock_.Now() - minibatch_began_;
   core_->OnMinibatch(task.run, minibatch,
                      std::chrono::duration_cast<std::chrono::microseconds>(took));
+  if (!core_->computes()) call_times_.OnComputed(clock_.Now());
 }
 
 void GroupImpl::EndLoop(const sdk::TrainerTask& task) {

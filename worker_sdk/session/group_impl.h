@@ -42,10 +42,10 @@ class GroupStepImpl;
 /// MemberCore.
 ///
 /// Threads: the trainer's; two that make exchanges, so that a call with news does not wait for the
-/// one that the master keeps; one that gives buckets to the Reducer; one that copies the state, its
-/// own for others and others' into it, and reads the next shard; the Listener's. One mutex guards
-/// the core and the sums. Nothing is sent, read or copied under it, apart from gradients that are
-/// added.
+/// one that the master keeps; one that gives buckets to the Reducer, unless they are small: then
+/// the trainer's does; one that copies the state, its own for others and others' into it, and reads
+/// the next shard; the Listener's. One mutex guards the core and the sums, and `giving_` the
+/// Reducer. Nothing is sent, read or copied under the first, apart from gradients that are added.
 ///
 /// Registering, status() and HasFinalState() are thread-safe; NextStep and what a step calls belong
 /// to the trainer's thread, apart from Add.
@@ -145,8 +145,7 @@ class GroupImpl final : private collectives::StateProvider {
   /// Something has happened.
   void Signal() MUSTER_REQUIRES(mutex_);
   /// Holds the mutex while something happens, and wakes threads after that, because they would wait
-  /// for the mutex at once. `gives`: the trainer's thread may have completed buckets, and gives
-  /// them to the ring itself, because to wake another thread takes longer.
+  /// for the mutex at once. `gives`: the trainer's thread may have completed buckets.
   class MUSTER_SCOPED_CAPABILITY Change {
    public:
     explicit Change(GroupImpl* group, bool gives = false) MUSTER_ACQUIRE(group->mutex_)
@@ -209,8 +208,8 @@ class GroupImpl final : private collectives::StateProvider {
   absl::StatusOr<std::shared_ptr<SummedStep>> FetchSumsFrom(const sdk::GroupTransfer& transfer,
                                                             const GroupMember& holder);
   /// Until all are answered; kAborted: the transfer is not wanted any more.
-  absl::Status AwaitFetches(Fetches* fetches);
-  absl::Status AwaitSum(Fetches* fetches, const GroupMember& holder);
+  absl::Status AwaitFetches(Fetches* fetches, std::optional<TimePoint> limit = {});
+  absl::Status AwaitSum(Fetches* fetches, const GroupMember& holder, bool soon);
   collectives::StateClient::Done Counted(Fetches* fetches);
   void PruneKept() MUSTER_REQUIRES(mutex_);
   absl::StatusOr<collectives::LentBytes> Stripe(StateLabel label, uint32_t stripe) override;
@@ -250,7 +249,7 @@ class GroupImpl final : private collectives::StateProvider {
   // Exchanges.
   uint32_t calls_ MUSTER_GUARDED_BY(mutex_) = 0;          // that are not answered
   std::vector<CondVar*> idle_ MUSTER_GUARDED_BY(mutex_);  // of threads that wait for a call
-  TimePoint idle_until_ MUSTER_GUARDED_BY(mutex_){};      // the newest of them
+  TimePoint idle_until_ MUSTER_GUARDED_BY(mutex_){};      // when the last of them looks again
   sdk::CallTimes call_times_ MUSTER_GUARDED_BY(mutex_);
   std::string trouble_ MUSTER_GUARDED_BY(mutex_);  // of the master, for waiting lines
   /// The trainer's thread is inside of AwaitTask.
@@ -259,6 +258,7 @@ class GroupImpl final : private collectives::StateProvider {
   // Sums.
   std::optional<sdk::GroupRing> ring_ MUSTER_GUARDED_BY(mutex_);  // of reducer_
   std::unique_ptr<collectives::Reducer> reducer_ MUSTER_GUARDED_BY(giving_);
+  bool gives_here_ MUSTER_GUARDED_BY(mutex_) = false;  // the trainer's thread does
   /// Of the attempt and step that the members sum, or that is to be applied.
   std::shared_ptr<SummedStep> sums_ MUSTER_GUARDED_BY(mutex_);
   sdk::StepRunNumber sums_run_ MUSTER_GUARDED_BY(mutex_) = 0;

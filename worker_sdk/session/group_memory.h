@@ -21,8 +21,8 @@ class StripeCopy {
   std::span<const std::byte> bytes() const { return {begin_, size_}; }
   /// CRC-32C of the bytes.
   uint32_t crc() const { return crc_; }
-  /// Makes room for `size` bytes, and lets the system give `most` more of them. True: it has given
-  /// all. The contents are lost.
+  /// Makes room for `size` bytes, and has the system give up to `most` more of them. True: it has
+  /// given all. The contents are lost.
   bool Prepare(size_t size, size_t most);
 
  private:

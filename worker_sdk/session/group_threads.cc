@@ -239,6 +239,8 @@ bool GroupImpl::GiveBuckets() {
       if (absl::IsOutOfRange(given.status())) {
         core_->OnTrainerFailed(wanted->run, std::string(Message(given.status())), /*fatal=*/false);
         Signal();
+        // Those before it are not given either.
+        pending_ -= static_cast<uint32_t>(ready.size());
         return true;
       }
       FailLocked(given.status());
