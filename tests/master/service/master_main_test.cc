@@ -55,6 +55,16 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
   EXPECT_EQ(core.snapshot_interval, std::chrono::seconds(3));
 }
 
+TEST(CoreOptionsOf, ACallOfAMemberIsKeptForAPartOfTheSilenceLimit) {
+  using std::chrono::milliseconds;
+  MasterOptions options{Job(), "127.0.0.1:0", "run-9", true, {}};
+  options.job.group.global_batch = 4;
+  options.job.group.silence_limit = milliseconds(600);
+  EXPECT_EQ(CoreOptionsOf(options, {}).group->heartbeat_interval, milliseconds(150));
+  options.job.group.silence_limit = milliseconds(5'000);
+  EXPECT_EQ(CoreOptionsOf(options, {}).group->heartbeat_interval, milliseconds(500));
+}
+
 TEST(RunMaster, RefusesAnAddressThatOthersCanReach) {
   EXPECT_THAT(RunMaster({Job(), "0.0.0.0:1", "run", false, {}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("insecure: true")));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -30,16 +31,22 @@ TEST(TaskThreadsTest, OneThreadRunsTasksInTheirOrderAndStopLetsThemEnd) {
 
 TEST(TaskThreadsTest, TasksRunBesideEachOther) {
   TaskThreads threads({.name = "two", .threads = 2});
-  Gate first, second;
-  threads.Post([&] {
-    first.Open();
-    second.Wait();
-  });
-  threads.Post([&] {
-    first.Wait();
-    second.Open();
-  });
-  threads.Stop();
+  // Often, so that the second is posted while the thread that the first has woken does not run yet.
+  for (int round = 0; round < 1'000; ++round) {
+    Gate first, second;
+    std::latch ended(2);
+    threads.Post([&] {
+      first.Open();
+      second.Wait();
+      ended.count_down();
+    });
+    threads.Post([&] {
+      first.Wait();
+      second.Open();
+      ended.count_down();
+    });
+    ended.wait();
+  }
 }
 
 TEST(TaskThreadsTest, WhoPostsTooMuchWaits) {
