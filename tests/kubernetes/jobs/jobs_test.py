@@ -79,8 +79,8 @@ class JobsTest(job_case.JobCase):
         self.finish(job)
 
     def lose(self, fault, heal):
-        # Kubernetes gives a silent node up after some 20 s.
-        job = self.job(records=6 * job_case.RECORDS)
+        # Kubernetes gives a silent node up after some 20 s, on a busy machine much later. The job must not end before.
+        job = self.job(records=6 * job_case.RECORDS, slow_us=60000, share=0.03)
         machine = {n: self.cluster.pods(job.name)[self.cluster.running(job.name, n)]["spec"]["nodeName"] for n in ("master", "ps-0", "ps-1")}
         # Kubernetes replaces the job's own pod only when the Node object is gone (docs/kubernetes.md).
         node = next((m for m in machine.values() if m != machine["master"]), None)
