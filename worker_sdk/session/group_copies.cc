@@ -264,6 +264,7 @@ absl::Status GroupImpl::AwaitFetches(Fetches* fetches, std::optional<TimePoint> 
   return status;
 }
 
+/// `soon`: the answer is small, so a member from which it does not come is given up.
 absl::Status GroupImpl::AwaitSum(Fetches* fetches, const GroupMember& holder, bool soon) {
   std::optional<TimePoint> limit;
   if (soon) limit = clock_.Now() + kAnswerLimit;
