@@ -145,6 +145,9 @@ absl::Status StatusOf(CURLcode code, const char* words) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
       return absl::FailedPreconditionError(text);
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return absl::DeadlineExceededError(text);
     default:
       return absl::UnavailableError(text);
   }
@@ -173,7 +176,8 @@ void SetUp(const HttpClient::Options& options, const HttpRequest& request,
   Set(handle, CURLOPT_BUFFERSIZE, kReceiveBytes);
   Set(handle, CURLOPT_UPLOAD_BUFFERSIZE, kSendBytes);
   Set(handle, CURLOPT_LOW_SPEED_LIMIT, kStalledBytesPerSecond);
-  Set(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
+  Set(handle, CURLOPT_LOW_SPEED_TIME,
+      static_cast<long>(request.stall_timeout.value_or(options.stall_timeout).count()));
   if (!options.ca_file.empty()) Set(handle, CURLOPT_CAINFO, options.ca_file.c_str());
   if (request.method == "HEAD") {
     Set(handle, CURLOPT_NOBODY, 1L);

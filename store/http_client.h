@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ struct HttpRequest {
   /// many bytes the body may have; an error ends the request.
   std::function<absl::StatusOr<uint64_t>(const HttpAnswer& head)> on_head;
   uint64_t body_bytes_max = 8 << 20;  // of HttpAnswer::body
+  /// Instead of the client's: for a request that the server works on before it answers.
+  std::optional<std::chrono::seconds> stall_timeout = std::nullopt;
 };
 
 /// The one adapter of libcurl: requests that are signed for S3 (AWS's signature, version 4, with
@@ -54,7 +57,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Any answer is OK, whatever its status. kUnavailable: no whole answer came.
+  /// Any answer is OK, whatever its status. kUnavailable: no whole answer came. kDeadlineExceeded:
+  /// nor came a byte for the time of a timeout.
   /// kFailedPrecondition: the certificate is not valid, or the URL is wrong. kResourceExhausted:
   /// the disk of the sink is full, or the body is larger than allowed.
   absl::StatusOr<HttpAnswer> Do(const HttpRequest& request, const S3Credentials& credentials);

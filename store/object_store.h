@@ -43,6 +43,14 @@ class ObjectStore {
   virtual absl::StatusOr<LocalFile> Fetch(const std::string& name) = 0;
   /// OK, too, if there is none.
   virtual absl::Status Delete(const std::string& name) = 0;
+  /// What DeleteAll could not delete, and why.
+  struct Undeleted {
+    std::vector<std::string> names;
+    absl::Status why;  // of one of them; OK: there are none. kUnavailable: the store is away
+  };
+  /// Deletes many: a bucket takes a list of them in one request. The first failure ends it only if
+  /// the store is away.
+  virtual Undeleted DeleteAll(const std::vector<std::string>& names);
   /// The names that begin with `prefix`, sorted, with what crashed writers left visibly. Empty if
   /// the place does not exist.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) = 0;

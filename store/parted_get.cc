@@ -77,7 +77,7 @@ class PartedGet {
       plan_->Ended(part, tried.answer.sink_bytes, clock_->Now());
     } else {
       plan_->Failed(part, tried.answer.status, tried.status, AskedPause(tried.answer.retry_after),
-                    clock_->Now());
+                    clock_->Now(), tried.time);
     }
     changed_.SignalAll();
   }

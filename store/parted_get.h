@@ -14,6 +14,7 @@ namespace muster {
 struct Tried {
   absl::Status status;  // OK only for an answer with a status of success
   HttpAnswer answer;    // as far as there was one
+  TryTime time = TryTime::kCounts;
 };
 
 /// Makes a request of which the headers and the sink are set.

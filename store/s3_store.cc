@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/digest/md5.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -33,6 +35,7 @@ struct Call {
   std::vector<std::string> headers;
   std::string_view body;
   uint64_t body_bytes_max = 8 << 20;
+  std::optional<std::chrono::seconds> stall_timeout = std::nullopt;
 };
 
 class S3Store final : public ObjectStore {
@@ -111,6 +114,20 @@ class S3Store final : public ObjectStore {
     return absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
 
+  Undeleted DeleteAll(const std::vector<std::string>& names) override {
+    Undeleted left;
+    for (size_t at = 0; at < names.size(); at += limits_.deletes_at_once) {
+      const auto begin = names.begin() + static_cast<std::ptrdiff_t>(at);
+      const size_t count = std::min<size_t>(limits_.deletes_at_once, names.size() - at);
+      const std::vector<std::string> page(begin, begin + static_cast<std::ptrdiff_t>(count));
+      Undeleted of_page{page, left.why};
+      if (!absl::IsUnavailable(left.why)) of_page = DeletePage(page);
+      std::ranges::move(of_page.names, std::back_inserter(left.names));
+      if (!of_page.why.ok()) left.why = of_page.why;
+    }
+    return left;
+  }
+
   absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) override {
     std::vector<std::string> names;
     std::string next;
@@ -129,6 +146,7 @@ class S3Store final : public ObjectStore {
         if (!name.empty()) names.emplace_back(name);
       }
       if (keys->next.empty()) break;
+      if (keys->next == next) return GoesInCircles(what);
       next = std::move(keys->next);
     }
     std::ranges::sort(names);
@@ -137,23 +155,29 @@ class S3Store final : public ObjectStore {
 
   absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter& may_end) override {
     uint64_t ended = 0;
+    std::string next_key;
+    std::string next_id;
     for (int page = 0; page < kPagesMax; ++page) {
       const std::string what = fmt::format("cannot list the unfinished uploads of {}", place());
-      MUSTER_ASSIGN_OR_RETURN(
-          const HttpAnswer answer,
-          Send({.method = "GET", .query = {{"uploads", ""}, {"prefix", KeyOf(at_, "")}}}, what));
+      S3Query query{{"uploads", ""},
+                    {"max-uploads", std::to_string(limits_.page_keys)},
+                    {"prefix", KeyOf(at_, "")}};
+      if (!next_key.empty()) query.emplace_back("key-marker", next_key);
+      if (!next_id.empty()) query.emplace_back("upload-id-marker", next_id);
+      MUSTER_ASSIGN_OR_RETURN(const HttpAnswer answer,
+                              Send({.method = "GET", .query = std::move(query)}, what));
       absl::StatusOr<S3Uploads> found = ParseUploads(answer.body);
       if (!found.ok()) return Annotate(found.status(), what);
-      uint64_t ours = 0;
       for (const S3Uploads::Upload& upload : found->uploads) {
         const std::string_view name = NameOf(at_, upload.key);
         if (name.empty() || !may_end(std::string(name))) continue;
         MUSTER_RETURN_IF_ERROR(Abort(std::string(name), upload.id));
-        ++ours;
+        ++ended;
       }
-      ended += ours;
-      // Those that were listed are gone, so the next page is the first.
-      if (!found->truncated || ours == 0) break;
+      if (!found->truncated) break;
+      if (found->next_key == next_key && found->next_id == next_id) return GoesInCircles(what);
+      next_key = std::move(found->next_key);
+      next_id = std::move(found->next_id);
     }
     return ended;
   }
@@ -172,6 +196,7 @@ class S3Store final : public ObjectStore {
  private:
   static constexpr uint64_t kErrorBytes = 64 << 10;
   static constexpr uint64_t kMarkerBytesMax = 64 << 10;
+  static constexpr size_t kLongBytes = 64 << 10;
 
   /// One answer with a status of success; anything else is tried again or becomes an error.
   absl::StatusOr<HttpAnswer> Send(const Call& call, std::string_view what) {
@@ -181,9 +206,11 @@ class S3Store final : public ObjectStore {
       Tried tried = SendOnce(request, what);
       if (tried.status.ok()) return std::move(tried.answer);
       if (!absl::IsUnavailable(tried.status)) return tried.status;
-      const auto wait = retries.After(clock_->Now(), AskedPause(tried.answer.retry_after));
+      const auto wait =
+          retries.After(clock_->Now(), AskedPause(tried.answer.retry_after), tried.time);
       if (!wait.has_value()) return tried.status;
       SleepFor(*wait);
+      retries.Begin(clock_->Now());
     }
   }
 
@@ -193,7 +220,8 @@ class S3Store final : public ObjectStore {
             .headers = call.headers,
             .body = call.body,
             .on_head = {},
-            .body_bytes_max = call.body_bytes_max};
+            .body_bytes_max = call.body_bytes_max,
+            .stall_timeout = call.stall_timeout};
   }
 
   /// Of the pauses of one transfer.
@@ -206,16 +234,79 @@ class S3Store final : public ObjectStore {
     const absl::StatusOr<S3Credentials> credentials = credentials_.Get();
     if (!credentials.ok()) return {Annotate(credentials.status(), what), {}};
     absl::StatusOr<HttpAnswer> answer = http_.Do(request, *credentials);
+    if (absl::IsDeadlineExceeded(answer.status())) {
+      return {absl::UnavailableError(
+                  fmt::format("{}: {}: {}", what, at_.options.endpoint, Message(answer.status()))),
+              {}};
+    }
+    const TryTime time = IsLong(request) ? TryTime::kExcused : TryTime::kCounts;
     if (!answer.ok()) {
-      return {Annotate(answer.status(), fmt::format("{}: {}", what, at_.options.endpoint)), {}};
+      return {
+          Annotate(answer.status(), fmt::format("{}: {}", what, at_.options.endpoint)), {}, time};
     }
     const bool success = answer->status >= 200 && answer->status < 300;
     const bool error_in_success =
         success && request.method == "POST" && IsErrorDocument(answer->body);
-    if (success && !error_in_success) return {absl::OkStatus(), *std::move(answer)};
+    if (success && !error_in_success) {
+      // S3 gives every object an entity tag: without one, something else has answered.
+      const bool written = request.method != "PUT" || !answer->etag.empty();
+      if (written) return {absl::OkStatus(), *std::move(answer)};
+      return {absl::DataLossError(
+                  fmt::format("{}: the answer has no ETag; is the endpoint an S3 server?", what)),
+              *std::move(answer)};
+    }
     S3Error error = ParseS3Error(error_in_success ? 500 : answer->status, answer->body);
     if (error.region.empty()) error.region = answer->bucket_region;
-    return {ToStatus(error, what), *std::move(answer)};
+    return {ToStatus(error, what), *std::move(answer), time};
+  }
+
+  /// Its time is that of a transfer, or of work that the service does.
+  static bool IsLong(const HttpRequest& request) {
+    return request.body.size() >= kLongBytes || request.sink_fd >= 0 ||
+           request.stall_timeout.has_value();
+  }
+
+  static absl::Status GoesInCircles(std::string_view what) {
+    return absl::DataLossError(fmt::format("{}: the listing has no end", what));
+  }
+
+  /// At most limits_.deletes_at_once names.
+  Undeleted DeletePage(const std::vector<std::string>& names) {
+    if (!lists_deletions_ || names.size() == 1) return ObjectStore::DeleteAll(names);
+    absl::StatusOr<Undeleted> left = DeleteList(names);
+    if (left.ok()) return *std::move(left);
+    if (absl::IsUnavailable(left.status())) return {names, left.status()};
+    // Not all services know this request, or want just this checksum; each knows the other one.
+    Log(LogLevel::kInfo, "objects are deleted one by one from now on: {}", Message(left.status()));
+    lists_deletions_ = false;
+    return ObjectStore::DeleteAll(names);
+  }
+
+  absl::StatusOr<Undeleted> DeleteList(const std::vector<std::string>& names) {
+    std::vector<std::string> keys;
+    for (const std::string& name : names) keys.push_back(KeyOf(at_, name));
+    const std::string document = DeleteDocument(keys);
+    const std::string what = fmt::format("cannot delete {} objects of {}", names.size(), place());
+    const std::string md5 = Md5Base64(document);
+    if (md5.empty()) return absl::UnimplementedError(fmt::format("{}: MD5 is forbidden", what));
+    MUSTER_ASSIGN_OR_RETURN(const HttpAnswer answer, Send({.method = "POST",
+                                                           .query = {{"delete", ""}},
+                                                           .headers = {"Content-MD5: " + md5},
+                                                           .body = document,
+                                                           .stall_timeout = limits_.work_timeout},
+                                                          what));
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<S3Undeleted> undeleted, ParseUndeleted(answer.body));
+    Undeleted left;
+    for (const S3Undeleted& object : undeleted) {
+      if (object.error.code == "NoSuchKey") continue;
+      const std::string name(NameOf(at_, object.key));
+      if (std::ranges::find(names, name) == names.end()) {
+        return absl::DataLossError(fmt::format("{}: the answer names another object", what));
+      }
+      left.why = ToStatus(object.error, fmt::format("cannot delete {}", Shown(name)));
+      left.names.push_back(name);
+    }
+    return left;
   }
 
   absl::StatusOr<std::string> BeginUpload(const std::string& name) {
@@ -275,15 +366,13 @@ class S3Store final : public ObjectStore {
                                 .query = {{"partNumber", std::to_string(i + 1)}, {"uploadId", id}},
                                 .body = bytes.substr(i * size, size)}),
                      fmt::format("cannot write {}, part {} of {}", Shown(name), i + 1, count));
-        if (tried.status.ok() && tried.answer.etag.empty()) {
-          tried.status = absl::DataLossError("a part has no ETag");
-        }
         MutexLock lock(&mutex);
         if (tried.status.ok()) {
           etags[i] = std::move(tried.answer.etag);
           queue.Done(i);
         } else {
-          queue.Failed(i, tried.status, AskedPause(tried.answer.retry_after), clock_->Now());
+          queue.Failed(i, tried.status, AskedPause(tried.answer.retry_after), clock_->Now(),
+                       tried.time);
         }
       }
     };
@@ -300,11 +389,16 @@ class S3Store final : public ObjectStore {
   absl::Status Complete(const std::string& name, const std::string& id,
                         const std::vector<std::string>& etags) {
     const std::string document = CompleteDocument(etags);
+    const std::string what = fmt::format("cannot write {}", Shown(name));
+    const absl::StatusOr<HttpAnswer> answer = Send({.method = "POST",
+                                                    .name = name,
+                                                    .query = {{"uploadId", id}},
+                                                    .body = document,
+                                                    .stall_timeout = limits_.work_timeout},
+                                                   what);
     const absl::Status status =
-        Send({.method = "POST", .name = name, .query = {{"uploadId", id}}, .body = document},
-             fmt::format("cannot write {}", Shown(name)))
-            .status();
-    if (!absl::IsNotFound(status)) return status;
+        answer.ok() ? Annotate(CheckCompleted(answer->body), what) : answer.status();
+    if (!absl::IsNotFound(status) && !absl::IsDataLoss(status)) return status;
     // An earlier try may have succeeded, and its answer was lost.
     absl::StatusOr<std::vector<std::string>> there = List(name);
     const bool done = there.ok() && std::ranges::find(*there, name) != there->end();
@@ -317,6 +411,8 @@ class S3Store final : public ObjectStore {
   CredentialsSource credentials_;
   HttpClient http_;
   std::atomic<uint64_t> calls_{0};
+  /// The service knows lists of objects to delete, as far as is known.
+  std::atomic<bool> lists_deletions_{true};
 };
 
 }  // namespace

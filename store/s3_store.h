@@ -23,6 +23,10 @@ struct S3Limits {
   RetryLimits retries;
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::seconds stall_timeout{10};
+  /// The same for requests that the service works on before it answers: the end of an upload in
+  /// parts, and a list of objects to delete.
+  std::chrono::seconds work_timeout{600};
+  uint32_t deletes_at_once = 1000;  // of a list; S3 takes no more
 };
 
 /// Objects of a bucket. Requests that a busy or absent service does not answer are sent again

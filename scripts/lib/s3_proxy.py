@@ -113,6 +113,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if kind == "refuse" or (kind and kind.isdigit()):
             self.close_connection = kind == "refuse"
             return None if kind == "refuse" else self._error(int(kind), fault.get("code", "SlowDown"), fault.get("headers", {}).items())
+        if kind == "answer":  # without the server: a lie
+            return self._answer(fault.get("status", 200), fault["body"].encode())
         if kind == "slow":
             time.sleep(fault["seconds"])
         if kind == "corrupt" and body:

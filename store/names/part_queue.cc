@@ -13,6 +13,7 @@ PartTurn PartQueue::Next(TimePoint now) {
   if (!again_.empty()) {
     const size_t part = again_.front();
     again_.pop_front();
+    retries_.at(part).Begin(now);
     return {.part = part, .wait = {}};
   }
   const size_t part = next_++;
@@ -26,10 +27,10 @@ void PartQueue::Done(size_t part) {
 }
 
 void PartQueue::Failed(size_t part, const absl::Status& status, std::chrono::nanoseconds asked,
-                       TimePoint now) {
+                       TimePoint now, TryTime time) {
   if (!failure_.ok()) return;
   const auto wait =
-      absl::IsUnavailable(status) ? retries_.at(part).After(now, asked) : std::nullopt;
+      absl::IsUnavailable(status) ? retries_.at(part).After(now, asked, time) : std::nullopt;
   if (!wait.has_value()) {
     failure_ = status;
     return;

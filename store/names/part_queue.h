@@ -31,7 +31,7 @@ class PartQueue {
   void Done(size_t part);
   /// kUnavailable may pass. `asked`: the pause that the service asked for; 0: none.
   void Failed(size_t part, const absl::Status& status, std::chrono::nanoseconds asked,
-              TimePoint now);
+              TimePoint now, TryTime time = TryTime::kCounts);
   /// No part begins until then.
   void PauseUntil(TimePoint time);
   bool AllDone() const { return done_ == count_; }

@@ -106,11 +106,11 @@ void PartedRead::Ended(const PartRequest& request, uint64_t bytes, TimePoint now
   queue_.Failed(
       request.part,
       absl::UnavailableError(fmt::format("{}: only {} bytes of a part came", what_, bytes)), {},
-      now);
+      now, TryTime::kExcused);
 }
 
 void PartedRead::Failed(const PartRequest& request, int http, const absl::Status& status,
-                        std::chrono::nanoseconds asked, TimePoint now) {
+                        std::chrono::nanoseconds asked, TimePoint now, TryTime time) {
   if (request.version != version_) {
     --in_flight_before_;
     return;
@@ -119,7 +119,7 @@ void PartedRead::Failed(const PartRequest& request, int http, const absl::Status
   if (!at_once_ && (http == kConditionFailed || http == kNoSuchRange)) {
     return bytes_.has_value() ? ReadOtherVersion(now) : ReadAtOnce();
   }
-  queue_.Failed(request.part, status, asked, now);
+  queue_.Failed(request.part, status, asked, now, time);
 }
 
 void PartedRead::Restart() {

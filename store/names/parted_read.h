@@ -63,7 +63,7 @@ class PartedRead {
   void Ended(const PartRequest& request, uint64_t bytes, TimePoint now);
   /// `http` is the status of the answer, 0 if there was none. `asked`: as PartQueue::Failed.
   void Failed(const PartRequest& request, int http, const absl::Status& status,
-              std::chrono::nanoseconds asked, TimePoint now);
+              std::chrono::nanoseconds asked, TimePoint now, TryTime time = TryTime::kCounts);
   /// Parts of the object, as far as is known.
   size_t parts() const;
   /// Why it ended without the object; OK: it did not.

@@ -13,23 +13,33 @@ namespace muster {
 struct RetryLimits {
   std::chrono::nanoseconds first{std::chrono::milliseconds(100)};
   std::chrono::nanoseconds longest{std::chrono::seconds(2)};
-  /// From the first try to the beginning of the last one. Callers try again by themselves later, so
-  /// it is shorter than the time that a server has to end.
+  /// From the first try to the beginning of the last one, without the time that TryTime excuses.
+  /// Callers try again by themselves later, so it is shorter than the time that a server has to
+  /// end.
   std::chrono::nanoseconds total{std::chrono::seconds(5)};
 };
+
+/// Whether the time of a try counts towards RetryLimits::total. Bytes that move slowly are no sign
+/// that the service is away: without the excuse, a part that takes longer than `total` would never
+/// be tried again.
+enum class TryTime : uint8_t { kCounts, kExcused };
 
 /// When to send a request again: pauses double, each is drawn from its upper half, so that many
 /// clients do not come at the same moment. Pure; not thread-safe.
 class Retries {
  public:
   Retries(RetryLimits limits, TimePoint now, uint64_t seed);
+  /// A try begins. (The first began when this was made.)
+  void Begin(TimePoint now) { tried_at_ = now; }
   /// How long to wait after a failure at `now`; none: give up. At least as long as the service
   /// `asked`; but if it asked for more time than is left, the last try is at the end of that time.
-  std::optional<std::chrono::nanoseconds> After(TimePoint now, std::chrono::nanoseconds asked = {});
+  std::optional<std::chrono::nanoseconds> After(TimePoint now, std::chrono::nanoseconds asked = {},
+                                                TryTime time = TryTime::kCounts);
 
  private:
   const RetryLimits limits_;
-  const TimePoint begin_;
+  TimePoint begin_;  // later by what was excused
+  TimePoint tried_at_;
   Rng rng_;
   std::chrono::nanoseconds pause_;
 };

@@ -159,6 +159,11 @@ absl::StatusOr<S3Uploads> ParseUploads(std::string_view document) {
   for (const pugi::xml_node entry : root.children("Upload")) {
     page.uploads.push_back({entry.child_value("Key"), entry.child_value("UploadId")});
   }
+  page.next_key = root.child_value("NextKeyMarker");
+  page.next_id = root.child_value("NextUploadIdMarker");
+  if (page.truncated && page.next_key.empty()) {
+    return absl::DataLossError("a listing is incomplete, but does not say how to go on");
+  }
   return page;
 }
 
@@ -190,6 +195,25 @@ std::optional<ContentRange> ParseContentRange(std::string_view header) {
     return std::nullopt;
   }
   return range;
+}
+
+absl::StatusOr<std::vector<S3Undeleted>> ParseUndeleted(std::string_view document) {
+  pugi::xml_document xml;
+  MUSTER_ASSIGN_OR_RETURN(const pugi::xml_node root, Root(document, "DeleteResult", &xml));
+  std::vector<S3Undeleted> undeleted;
+  for (const pugi::xml_node entry : root.children("Error")) {
+    S3Undeleted& left = undeleted.emplace_back();
+    left.key = entry.child_value("Key");
+    left.error.http = 200;
+    left.error.code = Bounded(entry.child_value("Code"));
+    left.error.message = Bounded(entry.child_value("Message"));
+  }
+  return undeleted;
+}
+
+absl::Status CheckCompleted(std::string_view document) {
+  pugi::xml_document xml;
+  return Root(document, "CompleteMultipartUploadResult", &xml).status();
 }
 
 bool IsErrorDocument(std::string_view document) {

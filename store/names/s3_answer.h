@@ -47,6 +47,9 @@ struct S3Uploads {
   };
   std::vector<Upload> uploads;
   bool truncated = false;  // there are more
+  // Ask for the next page, if there are more.
+  std::string next_key;
+  std::string next_id;
 };
 absl::StatusOr<S3Uploads> ParseUploads(std::string_view document);
 
@@ -63,7 +66,19 @@ struct ContentRange {
 /// "bytes FIRST-LAST/BYTES"; none: it is not that, or such a range is not in such an object.
 std::optional<ContentRange> ParseContentRange(std::string_view header);
 
-/// The end of an upload in parts: its answer may be an error although its status is 200.
+/// An object that is still there although it was to be deleted.
+struct S3Undeleted {
+  std::string key;
+  S3Error error;
+};
+/// The answer to a list of objects to delete.
+absl::StatusOr<std::vector<S3Undeleted>> ParseUndeleted(std::string_view document);
+
+/// The end of an upload in parts, and of a list to delete: the answer may be an error although its
+/// status is 200.
 bool IsErrorDocument(std::string_view document);
+
+/// Whether this says that an upload in parts has become an object.
+absl::Status CheckCompleted(std::string_view document);
 
 }  // namespace muster

@@ -118,6 +118,14 @@ std::string CompleteDocument(const std::vector<std::string>& etags) {
   return document + "</CompleteMultipartUpload>";
 }
 
+std::string DeleteDocument(const std::vector<std::string>& keys) {
+  std::string document = "<Delete><Quiet>true</Quiet>";
+  for (const std::string& key : keys) {
+    document += fmt::format("<Object><Key>{}</Key></Object>", XmlText(key));
+  }
+  return document + "</Delete>";
+}
+
 uint64_t PartBytes(uint64_t bytes, uint64_t wished) {
   return std::max(wished, (bytes + kPartsMax - 1) / kPartsMax);
 }

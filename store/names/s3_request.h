@@ -37,6 +37,9 @@ std::string AwsEndpoint(std::string_view region);
 /// The document that completes an upload in parts; `etags` are the parts' in order.
 std::string CompleteDocument(const std::vector<std::string>& etags);
 
+/// The document that deletes the objects with these keys; the answer names only those that stay.
+std::string DeleteDocument(const std::vector<std::string>& keys);
+
 /// Bytes of each part of an upload of `bytes`: `wished`, or more, if that were over 10,000 parts.
 uint64_t PartBytes(uint64_t bytes, uint64_t wished);
 

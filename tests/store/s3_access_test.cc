@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
@@ -72,6 +75,24 @@ TEST_F(S3AccessTest, AFileIsReadAgainWhenItChanges) {
   ASSERT_THAT(WriteFileAtomically(path, "hunter2"), IsOk());
   EXPECT_THAT(source.Get(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                      AllOf(HasSubstr(path), Not(HasSubstr("hunter2")))));
+}
+
+TEST_F(S3AccessTest, CredentialsOfTheSameLengthThatAreWrittenInPlaceAreReadAgain) {
+  const testing::TempDir folder;
+  const std::string path = folder.File("credentials");
+  CredentialsSource source(path);
+  const auto write = [&](const std::string& secret) {
+    std::ofstream(path) << "aws_access_key_id = k\naws_secret_access_key = " << secret << "\n";
+  };
+  write("one");
+  ASSERT_EQ(source.Get()->secret_key, "one");
+  const auto before = std::filesystem::last_write_time(path);
+  write("two");
+  std::filesystem::last_write_time(path, before + std::chrono::nanoseconds(1));
+  EXPECT_EQ(source.Get()->secret_key, "two");
+  write("six");
+  std::filesystem::last_write_time(path, before + std::chrono::seconds(1));
+  EXPECT_EQ(source.Get()->secret_key, "six");
 }
 
 }  // namespace

@@ -43,6 +43,22 @@ TEST(PartQueueTest, AFailedPartIsTriedAgainAndNoOtherBeginsInThePause) {
   EXPECT_TRUE(queue.failure().ok());
 }
 
+TEST(PartQueueTest, APartThatTakesLongerThanTheLimitIsTriedAgain) {
+  PartQueue queue(kPartLimits, 1, 1);
+  TimePoint now;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(queue.Next(now).part, 0u);
+    now += seconds(20);
+    queue.Failed(0, kBusy, {}, now, TryTime::kExcused);
+    ASSERT_TRUE(queue.failure().ok());
+    now += *queue.Next(now).wait;
+  }
+  ASSERT_EQ(queue.Next(now).part, 0u);
+  now += seconds(20);
+  queue.Failed(0, kBusy, {}, now);
+  EXPECT_FALSE(queue.failure().ok()) << "silence counts";
+}
+
 TEST(PartQueueTest, TheServiceMayAskForAPause) {
   PartQueue queue(kPartLimits, 1, 2);
   queue.Next({});

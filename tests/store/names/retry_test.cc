@@ -31,6 +31,24 @@ TEST(RetriesTest, TimeOfTheRequestsCounts) {
   EXPECT_FALSE(retries.After(TimePoint(milliseconds(990))).has_value());
 }
 
+TEST(RetriesTest, TimeOfATransferThatWasCutDoesNotCount) {
+  Retries retries({.first = milliseconds(100), .total = milliseconds(1'000)}, TimePoint(), 1);
+  TimePoint now;
+  int tries = 0;
+  milliseconds pauses(0);
+  while (true) {
+    retries.Begin(now);
+    now += std::chrono::seconds(30);  // the bytes of a part on a slow line
+    const auto wait = retries.After(now, {}, TryTime::kExcused);
+    if (!wait.has_value()) break;
+    pauses += std::chrono::duration_cast<milliseconds>(*wait);
+    now += *wait;
+    ASSERT_LT(++tries, 20);
+  }
+  EXPECT_GE(tries, 3);
+  EXPECT_LE(pauses, milliseconds(1'000)) << "the pauses count";
+}
+
 TEST(RetriesTest, AServiceMayAskForALongerPause) {
   Retries retries({.total = milliseconds(5'000)}, TimePoint(), 1);
   EXPECT_EQ(retries.After(TimePoint(), milliseconds(3'000)), milliseconds(3'000));

@@ -37,13 +37,20 @@ TEST(S3AnswerTest, Listings) {
 
 TEST(S3AnswerTest, Uploads) {
   const auto page = ParseUploads(
-      "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><Upload><Key>k</Key>"
+      "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
+      "<NextKeyMarker>k&amp;</NextKeyMarker><NextUploadIdMarker>7</NextUploadIdMarker>"
+      "<Upload><Key>k</Key>"
       "<UploadId>7</UploadId></Upload></ListMultipartUploadsResult>");
   ASSERT_THAT(page, IsOk());
   ASSERT_EQ(page->uploads.size(), 1u);
   EXPECT_EQ(page->uploads[0].key, "k");
   EXPECT_EQ(page->uploads[0].id, "7");
   EXPECT_TRUE(page->truncated);
+  EXPECT_EQ(page->next_key, "k&");
+  EXPECT_EQ(page->next_id, "7");
+  EXPECT_THAT(ParseUploads("<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
+                           "</ListMultipartUploadsResult>"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("incomplete")));
   EXPECT_EQ(*ParseUploadId("<InitiateMultipartUploadResult><UploadId>u</UploadId>"
                            "</InitiateMultipartUploadResult>"),
             "u");
@@ -51,6 +58,27 @@ TEST(S3AnswerTest, Uploads) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no id")));
   EXPECT_TRUE(IsErrorDocument("<Error><Code>InternalError</Code></Error>"));
   EXPECT_FALSE(IsErrorDocument("<CompleteMultipartUploadResult/>"));
+}
+
+TEST(S3AnswerTest, EndsOfUploads) {
+  // A service that works for long keeps the connection open with spaces.
+  EXPECT_THAT(CheckCompleted("  \n <?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult/>"),
+              IsOk());
+  for (const char* wrong : {"", "  ", "<html/>", "<Error/>"}) {
+    EXPECT_THAT(CheckCompleted(wrong), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("S3")));
+  }
+}
+
+TEST(S3AnswerTest, WhatALongListOfDeletionsLeaves) {
+  const auto left = ParseUndeleted(
+      "<DeleteResult><Error><Key>a&amp;b</Key><Code>AccessDenied</Code><Message>no</Message>"
+      "</Error></DeleteResult>");
+  ASSERT_THAT(left, IsOk());
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(left->front().key, "a&b");
+  EXPECT_EQ(left->front().error.code, "AccessDenied");
+  EXPECT_TRUE(ParseUndeleted("<DeleteResult/>")->empty());
+  EXPECT_THAT(ParseUndeleted("<html/>"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("S3")));
 }
 
 absl::Status StatusOf(int http, std::string_view document) {

@@ -46,5 +46,11 @@ TEST(S3RequestTest, Parts) {
             "</CompleteMultipartUpload>");
 }
 
+TEST(S3RequestTest, ADocumentOfObjectsToDelete) {
+  EXPECT_EQ(DeleteDocument({"a", "b&<c>"}),
+            "<Delete><Quiet>true</Quiet><Object><Key>a</Key></Object>"
+            "<Object><Key>b&amp;&lt;c&gt;</Key></Object></Delete>");
+}
+
 }  // namespace
 }  // namespace muster
