@@ -250,7 +250,13 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                         const v1::GetManifestRequest* request,
                                         v1::GetManifestResponse* response) override {
     return Run(
-        call, [request](MasterCore& core, StepTime) { return KeptManifestOf(core, *request); },
+        call,
+        [this, request](MasterCore& core, StepTime) {
+          absl::StatusOr<ManifestFacts> facts = KeptManifestOf(core, *request);
+          // In the step, so that no newer snapshot comes in between.
+          if (facts.ok()) context_.deletions->Hold(FilesOf(*facts), TimeToRead(*facts));
+          return facts;
+        },
         [this, response](const ManifestFacts& facts) {
           FillManifest(facts, context_.job->snapshot_directory, response);
         });

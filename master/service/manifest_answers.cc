@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -62,6 +63,32 @@ ManifestFacts ManifestFactsOf(const MasterCore& core) {
     facts.partitions.push_back(core.partitions().manifest(PartitionId(i)));
   }
   return facts;
+}
+
+std::vector<std::string> FilesOf(const ManifestFacts& facts) {
+  std::vector<std::string> files;
+  for (const Manifest& manifest : facts.partitions) {
+    for (const SnapshotFile& file : manifest.files) files.push_back(file.name);
+  }
+  if (facts.checkpoint.has_value()) {
+    for (const StateStripe& stripe : facts.checkpoint->stripes) files.push_back(stripe.object);
+  }
+  return files;
+}
+
+std::chrono::milliseconds TimeToRead(const ManifestFacts& facts) {
+  constexpr uint64_t kBytesPerMs = 10'000;
+  constexpr std::chrono::minutes kLeast{2};
+  uint64_t bytes = 0;
+  for (const Manifest& manifest : facts.partitions) {
+    for (const SnapshotFile& file : manifest.files) bytes += file.bytes;
+  }
+  if (facts.checkpoint.has_value()) {
+    for (const StateStripe& stripe : facts.checkpoint->stripes) bytes += stripe.bytes;
+  }
+  return std::min<std::chrono::milliseconds>(
+      std::chrono::hours(1),
+      kLeast + std::chrono::milliseconds(static_cast<int64_t>(2 * bytes / kBytesPerMs)));
 }
 
 void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,

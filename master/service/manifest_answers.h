@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,11 @@ ManifestFacts ManifestFactsOf(const MasterCore& core);
 /// Of what is asked for. kNotFound if the weights of the epoch are not kept.
 absl::StatusOr<ManifestFacts> KeptManifestOf(const MasterCore& core,
                                              const v1::GetManifestRequest& request);
+/// The files of the snapshots and of the group's state.
+std::vector<std::string> FilesOf(const ManifestFacts& facts);
+/// How long the files stay for the one who asked for the manifest: an hour at most. An export reads
+/// every file twice, perhaps from a slow store.
+std::chrono::milliseconds TimeToRead(const ManifestFacts& facts);
 void FillManifest(const ManifestFacts& facts, const std::string& snapshot_directory,
                   v1::GetManifestResponse* to);
 

@@ -16,6 +16,7 @@
 #include "job/job_spec.h"
 #include "master/service/callers.h"
 #include "master/service/owner_loop.h"
+#include "master/service/snapshot_deletions.h"
 #include "master/service/task_threads.h"
 #include "master/sources/source_catalog.h"
 #include "proto/messages/control.h"
@@ -33,6 +34,7 @@ struct RpcContext {
   TaskThreads* answers = nullptr;
   std::string token_file;
   const SourceCatalog* sources = nullptr;
+  SnapshotDeletions* deletions = nullptr;
   /// Callers have certificates, whose roles are checked.
   bool tls = false;
 };

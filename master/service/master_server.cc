@@ -15,6 +15,7 @@
 #include "base/token_file.h"
 #include "master/service/master_rpc.h"
 #include "master/service/owner_loop.h"
+#include "master/service/snapshot_deletions.h"
 #include "master/service/snapshot_files.h"
 #include "master/service/snapshot_owner.h"
 #include "master/service/task_threads.h"
@@ -32,8 +33,6 @@ constexpr std::chrono::milliseconds kStopDeadline{500};
 /// Encoding an answer takes about as long as a step.
 constexpr uint32_t kAnswerThreads = 2;
 constexpr size_t kAnswersMax = 20'000;
-/// Few, because files of tasks that still wait when the process is killed stay until the next run.
-constexpr size_t kDeletionsMax = 8;
 
 class MasterServerImpl final : public MasterServer {
  public:
@@ -49,6 +48,7 @@ class MasterServerImpl final : public MasterServer {
     DurableState state = journal_->TakeState();
     MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options_.core, state));
     MUSTER_ASSIGN_OR_RETURN(snapshots_, OpenStore(options_.job.snapshot_directory));
+    deletions_ = std::make_unique<SnapshotDeletions>(snapshots_.get(), clock_);
     const std::set<std::string> named = NamedSnapshots(state);
     const AttemptNumber attempt =
         state.group.group.has_value() ? state.group.group->attempt : AttemptNumber();
@@ -59,9 +59,7 @@ class MasterServerImpl final : public MasterServer {
     const uint64_t incarnation = core->incarnation().value();
     loop_ = std::make_unique<OwnerLoop>(
         std::move(core), journal_, clock_, OwnerLoop::Options{},
-        [this](const std::vector<std::string>& names) {
-          deletions_.Post([this, names] { DeleteSnapshotFiles(snapshots_.get(), names); });
-        });
+        [this](const std::vector<std::string>& names) { deletions_->Delete(names); });
     // Takes the port first, so that a second master fails before it increases the incarnation.
     MUSTER_RETURN_IF_ERROR(Listen());
     // Checked before anything is deleted.
@@ -70,12 +68,10 @@ class MasterServerImpl final : public MasterServer {
         named);
     // After a restart, the run has claimed it already, and training does not need the snapshots.
     if (new_run || !absl::IsUnavailable(claimed)) MUSTER_RETURN_IF_ERROR(claimed);
-    // Done before anything is served, because a snapshot that is accepted meanwhile would not be in
-    // `named`.
     if (new_run) {
-      const uint64_t orphans =
-          DeleteOrphanSnapshots(snapshots_.get(), named, MasterIncarnation(incarnation), attempt);
-      if (orphans > 0) Log(LogLevel::kInfo, "deleted {} orphan snapshot files", orphans);
+      deletions_->Sweep([store = snapshots_.get(), named, incarnation, attempt] {
+        return OrphanSnapshots(store, named, MasterIncarnation(incarnation), attempt);
+      });
     }
     MUSTER_RETURN_IF_ERROR(loop_->Start());
     for (const auto& follower : followers_) follower->Start();
@@ -106,7 +102,7 @@ class MasterServerImpl final : public MasterServer {
       server_.reset();
     }
     // Stopped after the server, so that a slow disk does not keep the port occupied.
-    deletions_.Stop();
+    if (deletions_ != nullptr) deletions_->Stop();
   }
 
  private:
@@ -161,13 +157,10 @@ class MasterServerImpl final : public MasterServer {
   }
 
   absl::Status Listen() {
-    const RpcContext context{&options_.job,
-                             {journal_->job_id(), options_.job.name},
-                             loop_.get(),
-                             &answers_,
-                             options_.token_file,
-                             options_.sources,
-                             options_.tls.has_value()};
+    const RpcContext context{&options_.job,       {journal_->job_id(), options_.job.name},
+                             loop_.get(),         &answers_,
+                             options_.token_file, options_.sources,
+                             deletions_.get(),    options_.tls.has_value()};
     MUSTER_ASSIGN_OR_RETURN(const auto credentials, PortCredentials());
     RpcContext admin_context = context;
     admin_context.answers = &admin_answers_;
@@ -199,7 +192,7 @@ class MasterServerImpl final : public MasterServer {
   /// server.
   TaskThreads admin_answers_{{.name = "admin-answers", .waiting_max = kAnswersMax}};
   std::unique_ptr<ObjectStore> snapshots_;
-  TaskThreads deletions_{{.name = "deletions", .waiting_max = kDeletionsMax}};
+  std::unique_ptr<SnapshotDeletions> deletions_;
   std::unique_ptr<OwnerLoop> loop_;
   std::vector<std::unique_ptr<SourceFollower>> followers_;
   std::vector<std::unique_ptr<grpc::Service>> services_;

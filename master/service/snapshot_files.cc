@@ -21,11 +21,6 @@ bool StaysInside(const std::string& name) {
          std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
-void Delete(ObjectStore* store, const std::string& name) {
-  const absl::Status status = store->Delete(name);
-  if (!status.ok()) Log(LogLevel::kWarning, "an unused snapshot file stays: {}", Message(status));
-}
-
 bool IsPartitionFolder(const std::string& name) {
   return name.size() > 1 && name[0] == 'p' &&
          std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -41,16 +36,24 @@ bool IsSnapshotFile(const std::string& name) {
 
 }  // namespace
 
-void DeleteSnapshotFiles(ObjectStore* store, const std::vector<std::string>& names) {
+ObjectStore::Undeleted DeleteSnapshotFiles(ObjectStore* store,
+                                           const std::vector<std::string>& names) {
+  std::vector<std::string> inside;
   for (const std::string& name : names) {
     if (StaysInside(name)) {
-      MUSTER_FAILPOINT("unused.before-delete");
-      Delete(store, name);
-      MUSTER_FAILPOINT("unused.after-delete");
+      inside.push_back(name);
     } else {
       Log(LogLevel::kWarning, "the name of a snapshot file points outside its folder: '{}'", name);
     }
   }
+  MUSTER_FAILPOINT("unused.before-delete");
+  ObjectStore::Undeleted left = store->DeleteAll(inside);
+  MUSTER_FAILPOINT("unused.after-delete");
+  if (!left.why.ok() && !absl::IsUnavailable(left.why)) {
+    Log(LogLevel::kWarning, "{} unused snapshot files stay: {}", left.names.size(),
+        Message(left.why));
+  }
+  return left;
 }
 
 std::set<std::string> NamedSnapshots(const DurableState& state) {
@@ -77,25 +80,21 @@ absl::StatusOr<std::vector<std::string>> ListSnapshots(ObjectStore* store) {
   return names;
 }
 
-uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
-                               MasterIncarnation own, AttemptNumber newest) {
-  const absl::StatusOr<std::vector<std::string>> names = ListSnapshots(store);
-  const absl::StatusOr<uint64_t> unfinished =
-      store->DeleteUnfinished([&](const std::string& name) { return MaySweep(name, {}, own); });
+std::vector<std::string> OrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
+                                         MasterIncarnation own, AttemptNumber newest) {
+  const auto may_sweep = [&](const std::string& name) {
+    return StripeAttemptIn(name).has_value() ? MaySweepStripe(name, named, newest)
+                                             : MaySweep(name, named, own);
+  };
+  absl::StatusOr<std::vector<std::string>> names = ListSnapshots(store);
+  const absl::StatusOr<uint64_t> unfinished = store->DeleteUnfinished(may_sweep);
   for (const absl::Status& status : {names.status(), unfinished.status()}) {
     if (!status.ok()) Log(LogLevel::kWarning, "orphan snapshots stay: {}", Message(status));
   }
-  uint64_t deleted = unfinished.value_or(0);
-  if (!names.ok()) return deleted;
-  for (const std::string& name : *names) {
-    const bool stripe = StripeAttemptIn(name).has_value();
-    if (stripe ? !MaySweepStripe(name, named, newest) : !MaySweep(name, named, own)) continue;
-    MUSTER_FAILPOINT("orphan.before-delete");
-    Delete(store, name);
-    MUSTER_FAILPOINT("orphan.after-delete");
-    ++deleted;
-  }
-  return deleted;
+  if (unfinished.value_or(0) > 0) Log(LogLevel::kInfo, "ended {} unfinished uploads", *unfinished);
+  if (!names.ok()) return {};
+  std::erase_if(*names, [&](const std::string& name) { return !may_sweep(name); });
+  return *std::move(names);
 }
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,16 +20,18 @@ std::set<std::string> NamedSnapshots(const DurableState& state);
 /// Sorted.
 absl::StatusOr<std::vector<std::string>> ListSnapshots(ObjectStore* store);
 
-/// Removes files by their names. Names that lead out of the place are left alone.
-void DeleteSnapshotFiles(ObjectStore* store, const std::vector<std::string>& names);
+/// Removes files by their names. Names that lead out of the place are left alone. Returns what is
+/// still there; failures are logged, unless the store is away.
+ObjectStore::Undeleted DeleteSnapshotFiles(ObjectStore* store,
+                                           const std::vector<std::string>& names);
 
-/// Removes the files that no manifest names: "*.sst" and temporary files of snapshots ("*.tmp*") in
-/// the partitions' folders ("p<number>"), pieces of a group's state, and unfinished uploads; but
-/// none that a master of incarnation `own` or newer has asked for (master/core/orphans.h), with
-/// `newest`, the newest attempt of the group in the journal. Call it only when no server or member
-/// of an older run lives: it may have written a file that its next report names. Returns how many
-/// were removed.
-uint64_t DeleteOrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
-                               MasterIncarnation own, AttemptNumber newest = {});
+/// The files that no manifest names: "*.sst" and temporary files of snapshots ("*.tmp*") in the
+/// partitions' folders ("p<number>"), and pieces of a group's state; but none that a master of
+/// incarnation `own` or newer has asked for (master/core/orphans.h), with `newest`, the newest
+/// attempt of the group in the journal. Ends unfinished uploads of such files. Call it only when no
+/// server or member of an older run lives: it may have written a file that its next report names.
+/// Names decide, so this master may serve meanwhile.
+std::vector<std::string> OrphanSnapshots(ObjectStore* store, const std::set<std::string>& named,
+                                         MasterIncarnation own, AttemptNumber newest = {});
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "master/service/master_server.h"
 
 #include <filesystem>
+#include <thread>
 
 #include "base/file.h"
 #include "tests/master/service/master_server_fixture.h"
@@ -174,19 +175,23 @@ TEST_F(MasterServerTest, WorkersAreToldWhatChangedInTheMap) {
   }
 }
 
-TEST_F(MasterServerTest, FilesThatNoManifestNamesAreGoneWhenItHasStopped) {
-  Start();
-  const v1::ServerExchangeReply first = RegisterServer();
-  for (const v1::OwnCommand& own : first.owns()) {
-    v1::OwnedPartition* owned = beat_.add_owned();
-    owned->set_partition(own.partition());
-    owned->set_epoch(own.epoch());
+/// A server that owns a partition of a job that trains, and writes snapshots of it.
+class SnapshotsTest : public MasterServerTest {
+ protected:
+  void SetUp() override {
+    Start();
+    const v1::ServerExchangeReply first = RegisterServer();
+    for (const v1::OwnCommand& own : first.owns()) {
+      v1::OwnedPartition* owned = beat_.add_owned();
+      owned->set_partition(own.partition());
+      owned->set_epoch(own.epoch());
+    }
+    v1::WorkerExchangeRequest want;
+    want.set_want(1);
+    v1::WorkerExchangeReply granted;
+    ASSERT_TRUE(Exchange(want, &granted).ok());
   }
-  v1::WorkerExchangeRequest want;
-  want.set_want(1);
-  v1::WorkerExchangeReply granted;
-  ASSERT_TRUE(Exchange(want, &granted).ok());
-  const auto snapshot = [this](const std::string& name) {
+  void Snapshot(const std::string& name) {
     ASSERT_THAT(WriteFileAtomically(folder_.File(name), "x"), IsOk());
     const v1::ServerExchangeReply commands = Beat();
     ASSERT_GT(commands.snapshots_size(), 0) << name;
@@ -202,12 +207,27 @@ TEST_F(MasterServerTest, FilesThatNoManifestNamesAreGoneWhenItHasStopped) {
     file->set_number(command.number());
     Beat();
     beat_.clear_snapshots();
-  };
-  snapshot("first.sst");
-  snapshot("second.sst");
+  }
+  bool Exists(const std::string& name) { return std::filesystem::exists(folder_.File(name)); }
+};
+
+TEST_F(SnapshotsTest, FilesThatNoManifestNamesAreGoneWhenItHasStopped) {
+  Snapshot("first.sst");
+  Snapshot("second.sst");
   server_->Stop();
-  EXPECT_FALSE(std::filesystem::exists(folder_.File("first.sst")));
-  EXPECT_TRUE(std::filesystem::exists(folder_.File("second.sst")));
+  EXPECT_FALSE(Exists("first.sst"));
+  EXPECT_TRUE(Exists("second.sst"));
+}
+
+TEST_F(SnapshotsTest, FilesOfAManifestThatIsReadStay) {
+  Snapshot("first.sst");
+  v1::GetManifestResponse manifest;
+  ASSERT_TRUE(Call(admin_.get(), &Admin::GetManifest, v1::GetManifestRequest(), &manifest).ok());
+  Snapshot("second.sst");
+  Snapshot("third.sst");
+  // Files go in order.
+  while (Exists("second.sst")) std::this_thread::yield();
+  EXPECT_TRUE(Exists("first.sst")) << "an export reads it";
 }
 
 TEST_F(MasterServerTest, OrphanSnapshotsGoWithANewRunAndOnlyThen) {
@@ -221,6 +241,7 @@ TEST_F(MasterServerTest, OrphanSnapshotsGoWithANewRunAndOnlyThen) {
   server_->Stop();
   options_.core.run_id = "run-2";
   Start();
+  server_->Stop();
   EXPECT_FALSE(std::filesystem::exists(orphan));
 }
 

@@ -20,6 +20,12 @@ class SnapshotFilesTest : public ::testing::Test {
     fs::create_directories(fs::path(folder_.File(name)).parent_path());
     ASSERT_THAT(WriteFileAtomically(folder_.File(name), "x"), testing::IsOk());
   }
+  size_t Sweep(const std::set<std::string>& named, AttemptNumber newest = {}) {
+    const auto store = OpenDirectoryStore(folder_.path());
+    const auto orphans = OrphanSnapshots(store.get(), named, MasterIncarnation(7), newest);
+    EXPECT_THAT(DeleteSnapshotFiles(store.get(), orphans).why, testing::IsOk());
+    return orphans.size();
+  }
   bool Exists(const std::string& name) const { return fs::exists(folder_.File(name)); }
   testing::TempDir folder_;
 };
@@ -40,9 +46,7 @@ TEST_F(SnapshotFilesTest, OrphansAreWhatNoManifestNames) {
         "p00002/notes.txt", "photos/orphan.sst", "orphan.sst"}) {
     Write(name);
   }
-  EXPECT_EQ(DeleteOrphanSnapshots(OpenDirectoryStore(folder_.path()).get(), {"p00001/kept.sst"},
-                                  MasterIncarnation(7)),
-            3u);
+  EXPECT_EQ(Sweep({"p00001/kept.sst"}), 3u);
   EXPECT_FALSE(Exists("p00001/e1-s6.9-base-0f.sst"));
   EXPECT_TRUE(Exists("p00001/e1-s7.1-base-0f.sst")) << "another master may have the incarnation";
   EXPECT_TRUE(Exists("p00001/e1-s8.1.tmp")) << "a newer master's server writes it";
@@ -52,9 +56,9 @@ TEST_F(SnapshotFilesTest, OrphansAreWhatNoManifestNames) {
   EXPECT_TRUE(Exists("p00002/notes.txt"));
   EXPECT_TRUE(Exists("photos/orphan.sst"));
   EXPECT_TRUE(Exists("orphan.sst"));
-  EXPECT_EQ(DeleteOrphanSnapshots(OpenDirectoryStore(folder_.File("absent")).get(), {},
-                                  MasterIncarnation(7)),
-            0u);
+  EXPECT_THAT(
+      OrphanSnapshots(OpenDirectoryStore(folder_.File("absent")).get(), {}, MasterIncarnation(7)),
+      ::testing::IsEmpty());
 }
 
 TEST_F(SnapshotFilesTest, PiecesOfAGroupThatTheCheckpointDoesNotNameAreOrphans) {
@@ -69,7 +73,7 @@ TEST_F(SnapshotFilesTest, PiecesOfAGroupThatTheCheckpointDoesNotNameAreOrphans) 
   const std::set<std::string> named = NamedSnapshots(state);
   const auto store = OpenDirectoryStore(folder_.path());
   EXPECT_THAT(*ListSnapshots(store.get()), ::testing::SizeIs(4));
-  EXPECT_EQ(DeleteOrphanSnapshots(store.get(), named, MasterIncarnation(7), AttemptNumber(2)), 2u);
+  EXPECT_EQ(Sweep(named, AttemptNumber(2)), 2u);
   EXPECT_TRUE(Exists(kept));
   EXPECT_FALSE(Exists(orphan));
   EXPECT_TRUE(Exists("group/r1-s9-a3-c0-0")) << "a newer master may have asked for it";
