@@ -79,6 +79,14 @@ absl::Status GradientSums::Check(uint32_t number, size_t elements, bool elsewher
                   elements, tensor.elements));
 }
 
+absl::Status GradientSums::CheckGiving(const Bucket& bucket, bool by_minibatch) const {
+  if ((bucket.giving == Giving::kByMinibatch) == by_minibatch) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "the bucket \"{}\" {}", bucket.tensor.name,
+      by_minibatch ? "has SumOptions::after_loop: give its sum to GroupStep::Put"
+                   : "gets gradients by GroupStep::Add: give it SumOptions::after_loop"));
+}
+
 absl::Status GradientSums::Take(Bucket* bucket, std::span<const float> values, SumMode mode) {
   bucket->zero = false;
   size_t wrong = bucket->tensor.dtype == GroupDtype::kFixedPoint
@@ -104,6 +112,7 @@ absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint
   if (run != run_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(Check(number, gradient.size(), /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
+  MUSTER_RETURN_IF_ERROR(CheckGiving(bucket, /*by_minibatch=*/true));
   MUSTER_RETURN_IF_ERROR(Take(&bucket, minibatch));
   return Take(&bucket, gradient, bucket.zero ? SumMode::kStore : SumMode::kAdd);
 }
@@ -127,9 +136,24 @@ absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<con
   if (run != run_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(Check(number, values.size(), /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
-  MUSTER_CHECK(bucket.whole);
+  MUSTER_RETURN_IF_ERROR(CheckGiving(bucket, /*by_minibatch=*/false));
+  const bool adds = bucket.giving == Giving::kAfterLoop;
+  // A loop without a minibatch has nothing to add.
+  if (adds && bucket.minibatches == ended_) return absl::OkStatus();
   bucket.minibatches = ended_;
-  return Take(&bucket, values, SumMode::kStore);
+  return Take(&bucket, values, adds && !bucket.zero ? SumMode::kAdd : SumMode::kStore);
+}
+
+absl::Status GradientSums::CheckPut(StepRunNumber run) const {
+  if (run != run_) return absl::OkStatus();
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.giving != Giving::kAfterLoop || bucket.minibatches == ended_) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("the bucket \"{}\" has SumOptions::after_loop, and GroupStep::Put did not give "
+                    "its sum between the loop and Commit",
+                    bucket.tensor.name));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) {
@@ -143,7 +167,7 @@ void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
   if (run != run_) return;
   ended_.Add(minibatch.value());
   for (Bucket& bucket : buckets_) {
-    if (!bucket.whole) bucket.minibatches.Add(minibatch.value());
+    if (bucket.giving == Giving::kByMinibatch) bucket.minibatches.Add(minibatch.value());
   }
 }
 

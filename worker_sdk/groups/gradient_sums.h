@@ -53,16 +53,23 @@ class GradientSums {
   bool zero(uint32_t bucket) const { return buckets_[bucket].zero; }
   /// A value of a bucket elsewhere does not fit its type.
   void MarkBad(StepRunNumber run, uint32_t bucket);
-  /// The minibatch is over: to buckets that do not have it, it has added zeros. Whole buckets get
-  /// it by Put.
+  /// The minibatch is over: to buckets that do not have it, it has added zeros. Other buckets
+  /// get it by Put.
   void End(StepRunNumber run, MinibatchIndex minibatch);
 
-  /// From now on, the bucket is whole: its values are not added up by minibatch, but Put at the end
-  /// of the loop. Call it before the first Begin.
-  void MakeWhole(uint32_t bucket) { buckets_[bucket].whole = true; }
-  /// The values of a whole bucket, `[elements] float32`, come from all minibatches that have ended
-  /// in this run. They replace what an earlier loop of the run has put. Otherwise like Add.
+  /// How a bucket gets its values.
+  enum class Giving : uint8_t {
+    kByMinibatch,  // Add
+    kWhole,        // Put: from all minibatches of the run, in place of what was put before
+    kAfterLoop,    // Put: from those that ended since it was put last, added to that
+  };
+  /// Call it before the first Begin.
+  void SetGiving(uint32_t bucket, Giving giving) { buckets_[bucket].giving = giving; }
+  /// A loop of the run is over, and these are the bucket's values of it, `[elements] float32`.
+  /// Errors are those of Add.
   absl::Status Put(StepRunNumber run, uint32_t bucket, std::span<const float> values);
+  /// kInvalidArgument: minibatches have ended in this run whose sum was not Put; names the bucket.
+  absl::Status CheckPut(StepRunNumber run) const;
   /// The bucket has exactly these minibatches.
   bool Complete(StepRunNumber run, uint32_t bucket, std::span<const MinibatchSpan> share) const;
 
@@ -87,12 +94,13 @@ class GradientSums {
     /// What of a former run stands there does not count.
     bool zero = true;
     bool bad = false;
-    bool whole = false;
+    Giving giving = Giving::kByMinibatch;
     bool elsewhere = false;
     IntervalSet minibatches;
   };
   GradientSums() = default;
   absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;
+  absl::Status CheckGiving(const Bucket& bucket, bool by_minibatch) const;
   static absl::Status Take(Bucket* bucket, MinibatchIndex minibatch);
   static absl::Status Take(Bucket* bucket, std::span<const float> values, SumMode mode);
   static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);

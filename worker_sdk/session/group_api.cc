@@ -78,6 +78,10 @@ void Group::AddState(std::string_view name, std::span<std::byte> values) {
   impl_->AddState(name, GroupDtype::kBytes, values.size(), MemoryOf(values));
 }
 std::optional<GroupStep> Group::NextStep() {
+  if (impl_->trains_locally()) {
+    impl_->ProgramError("Group::NextStep of a group of DiLoCo or LocalSgd: use their NextStep");
+    return std::nullopt;
+  }
   std::unique_ptr<internal::GroupStepImpl> step = impl_->NextStep();
   if (step == nullptr) return std::nullopt;
   return GroupStep(std::move(step));
@@ -115,6 +119,9 @@ MinibatchRange GroupStep::Minibatches(Prepare prepare) {
 void GroupStep::Add(const SumBucket& bucket, std::span<const float> gradient) {
   impl_->Add(bucket.index_, gradient);
 }
+void GroupStep::Put(const SumBucket& bucket, std::span<const float> sum) {
+  impl_->Put(bucket.index_, sum);
+}
 bool GroupStep::state_copied() const {
   return impl_->state_copied();
 }
@@ -126,7 +133,7 @@ const float* GroupStep::DeviceSum(const SumBucket& bucket) const {
   return impl_->DeviceSum(bucket.index_);
 }
 bool GroupStep::Commit(const std::function<void()>& apply) {
-  return impl_->Commit(apply);
+  return impl_->MayCommit() && impl_->Commit(apply);
 }
 std::span<const float> GroupStep::Sum(const SumBucket& bucket) const {
   return impl_->Sum(bucket.index_);

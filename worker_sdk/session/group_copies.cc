@@ -51,8 +51,7 @@ void GroupImpl::RunCopies() {
 bool GroupImpl::CopiesDue() const {
   const std::optional<ShardWork>& ahead = core_->view().ahead;
   return fetching_ || to_store_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
-         (trainer_waits_ && core_->NeedsTransfer()) ||
-         (slow_reads_ && ahead.has_value() && !ahead->stream.has_value() && *ahead != ahead_work_);
+         (trainer_waits_ && core_->NeedsTransfer()) || reader_.WantsAhead(ahead);
 }
 
 bool GroupImpl::ReadAhead() {
@@ -60,18 +59,10 @@ bool GroupImpl::ReadAhead() {
   {
     MutexLock lock(&mutex_);
     const std::optional<ShardWork>& ahead = core_->view().ahead;
-    // To wait for records of a topic would hold up the copies.
-    if (OverLocked() || !slow_reads_ || !ahead.has_value() || ahead->stream.has_value() ||
-        *ahead == ahead_work_) {
-      return false;
-    }
-    work = ahead_work_ = *ahead;
-    ahead_.reset();
+    if (OverLocked() || !reader_.WantsAhead(ahead)) return false;
+    work = *ahead;
   }
-  // The trainer's thread says what is wrong, if it needs the shard.
-  const absl::StatusOr<SessionImpl::StepRecords> read = ReadTimed(work);
-  MutexLock lock(&mutex_);
-  if (read.ok()) ahead_ = *read;
+  reader_.ReadAhead(work);
   return true;
 }
 

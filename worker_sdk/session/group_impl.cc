@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -19,8 +20,6 @@ constexpr std::chrono::milliseconds kLookEvery{250};
 constexpr std::chrono::seconds kReadPause{1};
 /// To make room for the sums of so few elements takes less time than to wake another thread.
 constexpr uint64_t kGiveHereMax = uint64_t{1} << 17;
-/// To wake another thread takes nearly as long.
-constexpr std::chrono::microseconds kQuickRead{100};
 
 GroupDtype DtypeOf(SumType type) {
   switch (type) {
@@ -39,7 +38,10 @@ GroupDtype DtypeOf(SumType type) {
 
 GroupImpl::GroupImpl(SessionImpl* session, std::unique_ptr<ObjectStore> store,
                      std::shared_ptr<collectives::Backend> backend)
-    : session_(session), store_(std::move(store)), backend_(std::move(backend)) {
+    : session_(session),
+      store_(std::move(store)),
+      backend_(std::move(backend)),
+      reader_([session](const ShardWork& work) { return session->ReadStep(work); }) {
   if (backend_ != nullptr) tensors_.SetBackend(backend_->name());
 }
 
@@ -48,6 +50,15 @@ uint32_t GroupImpl::AddBucket(std::string_view name, uint64_t elements, const Su
   absl::StatusOr<uint32_t> bucket =
       tensors_.AddBucket(name, elements, DtypeOf(options.type), options.fraction_bits);
   FailLocked(bucket.status());
+  if (bucket.ok() && options.after_loop) {
+    givings_[*bucket] = sdk::GradientSums::Giving::kAfterLoop;
+    if (options.on_device) {
+      FailLocked(absl::InvalidArgumentError(
+          fmt::format("the bucket \"{}\" has SumOptions::after_loop and on_device: add up its "
+                      "minibatches by GroupStep::AddDevice",
+                      name)));
+    }
+  }
   if (bucket.ok() && options.on_device) {
     buckets_on_device_.push_back(*bucket);
     if (device() == nullptr) {
@@ -70,7 +81,7 @@ uint32_t GroupImpl::AddWholeBucket(std::string_view name, uint64_t elements,
         "SumOptions::on_device is not for training with local steps, whose weights are in the "
         "memory of the process"));
   }
-  if (failure_.ok()) whole_buckets_.push_back(bucket);
+  if (failure_.ok()) givings_[bucket] = sdk::GradientSums::Giving::kWhole;
   return bucket;
 }
 
@@ -204,7 +215,7 @@ absl::Status GroupImpl::Begin() {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
-  for (const uint32_t bucket : whole_buckets_) gradients_->MakeWhole(bucket);
+  for (const auto& [bucket, giving] : givings_) gradients_->SetGiving(bucket, giving);
   uint64_t elements = 0;
   for (uint32_t i = 0; i < gradients_->size(); ++i) elements += gradients_->tensor(i).elements;
   gives_here_ = backend_ == nullptr && elements <= kGiveHereMax;
@@ -299,35 +310,13 @@ sdk::TrainerTask GroupImpl::AwaitTask() {
 }
 
 std::unique_ptr<GroupStepImpl> GroupImpl::BeginStep(const sdk::TrainerTask& task) {
-  const absl::StatusOr<SessionImpl::StepRecords> read = Read(task.work.work);
+  const absl::StatusOr<SessionImpl::StepRecords> read = reader_.Read(task.work.work);
   if (!read.ok()) {
     ReadFailed(task, read.status());
     return nullptr;
   }
   BeginRun(task);
   return std::make_unique<GroupStepImpl>(this, task, *read, metrics_);
-}
-
-absl::StatusOr<SessionImpl::StepRecords> GroupImpl::Read(const ShardWork& work) {
-  if (read_.has_value() && read_work_ == work) return *read_;
-  read_.reset();
-  {
-    MutexLock lock(&mutex_);
-    if (ahead_.has_value() && ahead_work_ == work) read_ = std::exchange(ahead_, std::nullopt);
-  }
-  read_work_ = work;
-  if (read_.has_value()) return *read_;
-  MUSTER_ASSIGN_OR_RETURN(read_, ReadTimed(work));
-  return *read_;
-}
-
-absl::StatusOr<SessionImpl::StepRecords> GroupImpl::ReadTimed(const ShardWork& work) {
-  const TimePoint began = clock_.Now();
-  absl::StatusOr<SessionImpl::StepRecords> read = session_->ReadStep(work);
-  const bool slow = clock_.Now() - began > kQuickRead;
-  MutexLock lock(&mutex_);
-  slow_reads_ = slow;
-  return read;
 }
 
 void GroupImpl::ReadFailed(const sdk::TrainerTask& task, const absl::Status& why) {
@@ -423,9 +412,15 @@ absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
   return gradients_->Put(task.run, bucket, values);
 }
 
+absl::Status GroupImpl::CheckPut(const sdk::TrainerTask& task) {
+  MutexLock lock(&mutex_);
+  return gradients_->CheckPut(task.run);
+}
+
 bool GroupImpl::trains_locally() const {
   MutexLock lock(&mutex_);
-  return !whole_buckets_.empty();
+  return std::ranges::any_of(
+      givings_, [](const auto& one) { return one.second == sdk::GradientSums::Giving::kWhole; });
 }
 
 LineageNumber GroupImpl::lineage() const {
@@ -450,7 +445,7 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
   }
   // A member without minibatches has not read the shard, and only a topic's has to be read.
   if (sums->work.has_value() && sums->work->work.stream.has_value()) {
-    const absl::StatusOr<SessionImpl::StepRecords> read = Read(sums->work->work);
+    const absl::StatusOr<SessionImpl::StepRecords> read = reader_.Read(sums->work->work);
     if (!read.ok()) ProgramError(std::string(Message(read.status())));
     sums->facts.records = read.ok() ? read->records->records.size() : 0;
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,7 @@
 #include "worker_sdk/groups/thread_watch.h"
 #include "worker_sdk/session/group_memory.h"
 #include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/step_reader.h"
 #include "worker_sdk/session/sum_sources.h"
 #include "worker_sdk/session/summed_step.h"
 
@@ -62,7 +64,7 @@ class GroupImpl final : private collectives::StateProvider {
 
   /// The number of the bucket; 0 if the group has failed.
   uint32_t AddBucket(std::string_view name, uint64_t elements, const SumOptions& options);
-  /// Its values are not added up by minibatch, but Put after the loop.
+  /// Of training with local steps: its values are Put after the loop.
   uint32_t AddWholeBucket(std::string_view name, uint64_t elements, const SumOptions& options);
   void AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                 std::span<std::byte> memory);
@@ -95,12 +97,12 @@ class GroupImpl final : private collectives::StateProvider {
   /// Errors as of GradientSums::Add.
   absl::Status Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
-  /// `gradient` and `stream` are the device's. Errors as of GradientSums::Add; others are the
-  /// device's.
+  /// `gradient` and `stream` are the device's. Errors as of GradientSums::Add, or the device's.
   absl::Status AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                          const float* gradient, uint64_t elements, void* stream);
   /// Errors as of GradientSums::Put.
   absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values);
+  absl::Status CheckPut(const sdk::TrainerTask& task);
   /// With LocalSGD or DiLoCo.
   bool trains_locally() const;
   /// Of the state, which a step in the trainer's hands begins with.
@@ -124,9 +126,6 @@ class GroupImpl final : private collectives::StateProvider {
   collectives::Device* device() const { return backend_ == nullptr ? nullptr : backend_->device(); }
   collectives::ListenerOptions ListenerOptionsHere() const;
   std::unique_ptr<GroupStepImpl> BeginStep(const sdk::TrainerTask& task);
-  /// The records of a step's shard, which are kept over its attempts.
-  absl::StatusOr<SessionImpl::StepRecords> Read(const ShardWork& work);
-  absl::StatusOr<SessionImpl::StepRecords> ReadTimed(const ShardWork& work);
   void ReadFailed(const sdk::TrainerTask& task, const absl::Status& why);
   /// Room for the gradients of this run.
   void BeginRun(const sdk::TrainerTask& task);
@@ -230,7 +229,7 @@ class GroupImpl final : private collectives::StateProvider {
   uint64_t events_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<uint32_t> whole_buckets_ MUSTER_GUARDED_BY(mutex_);
+  std::map<uint32_t, sdk::GradientSums::Giving> givings_ MUSTER_GUARDED_BY(mutex_);
   std::vector<uint32_t> buckets_on_device_ MUSTER_GUARDED_BY(mutex_);
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
 
@@ -280,16 +279,10 @@ class GroupImpl final : private collectives::StateProvider {
   bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
   TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
   bool state_copied_ MUSTER_GUARDED_BY(mutex_) = false;
-  /// The shard that probably follows.
-  ShardWork ahead_work_ MUSTER_GUARDED_BY(mutex_);
-  std::optional<SessionImpl::StepRecords> ahead_ MUSTER_GUARDED_BY(mutex_);
-  /// A shard is worth being read ahead.
-  bool slow_reads_ MUSTER_GUARDED_BY(mutex_) = true;
+  StepReader reader_;
 
   // Of the trainer's thread.
   std::optional<sdk::TrainerTask> put_back_;
-  ShardWork read_work_;
-  std::optional<SessionImpl::StepRecords> read_;
   sdk::StepRunNumber metrics_run_ = 0;
   ShardMetrics metrics_;
   TimePoint minibatch_began_{};

@@ -88,8 +88,8 @@ void GroupStepImpl::Fail(std::string_view reason) {
 
 std::optional<MinibatchIndex> GroupStepImpl::MinibatchOf(std::string_view call) {
   const std::optional<MinibatchIndex> minibatch = current_;
-  // After a failure, the loop is over without the trainer's doing.
-  if (!minibatch.has_value() && !over_) {
+  // Fail ends the minibatch, and the trainer may still be in it.
+  if (!minibatch.has_value() && !failed_) {
     group_->ProgramError(fmt::format("GroupStep::{} outside of the loop over Minibatches()", call));
   } else if (minibatch.has_value() && evaluate()) {
     group_->ProgramError(fmt::format(
@@ -122,12 +122,33 @@ void GroupStepImpl::AddDevice(uint32_t bucket, const float* gradient, uint64_t e
 }
 
 bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
-  // Commit says why a step whose loop did not end has failed.
-  if (!over_ || failed_) return false;
+  // A step to be applied has no loop.
+  if (!computes() || replay()) return true;
+  if (failed_) return false;
+  if (!over_ || evaluate()) {
+    group_->ProgramError(over_ ? "GroupStep::Put in an evaluation, which has no sums: check "
+                                 "step.evaluate() before"
+                               : "GroupStep::Put before the end of the loop over Minibatches()");
+    return false;
+  }
+  if (committed_.has_value()) {
+    group_->ProgramError("GroupStep::Put after Commit");
+    return false;
+  }
+  if (!put_.insert(bucket).second) {
+    group_->ProgramError("GroupStep::Put twice for one bucket: give one sum, after the loop");
+    return false;
+  }
   const absl::Status put = group_->Put(task_, bucket, values);
   if (absl::IsInvalidArgument(put)) group_->ProgramError(std::string(Message(put)));
   if (!put.ok()) Fail(Message(put));
   return put.ok();
+}
+
+bool GroupStepImpl::MayCommit() {
+  if (!group_->trains_locally()) return true;
+  group_->ProgramError("GroupStep::Commit of a step of DiLoCo or LocalSgd: use their Commit");
+  return false;
 }
 
 bool GroupStepImpl::Commit(const std::function<void()>& apply) {
@@ -136,6 +157,11 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
     if (!over_) Fail("the loop over the minibatches did not come to its end");
     committed_ = false;
     if (failed_ || replay()) return false;
+    const absl::Status put = evaluate() ? absl::OkStatus() : group_->CheckPut(task_);
+    if (!put.ok()) {
+      group_->ProgramError(std::string(Message(put)));
+      return false;
+    }
     sdk::TrainerTask next = group_->AwaitTask();
     if (next.kind != sdk::TrainerTask::Kind::kApply || next.step != task_.step) {
       group_->PutBack(std::move(next));
@@ -151,7 +177,7 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
 void GroupStepImpl::Apply(const std::function<void()>& apply) {
   applying_ = true;
   MUSTER_FAILPOINT("group.before-apply");
-  if (!evaluate()) apply();
+  if (!evaluate() && apply) apply();
   MUSTER_FAILPOINT("group.after-apply");
   applying_ = false;
   group_->Applied(std::exchange(sums_, nullptr));

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -35,10 +36,13 @@ class GroupStepImpl final : private StepLoop {
   /// It has minibatches, and so a run.
   bool computes() const { return shard_ != nullptr; }
   sdk::StepRunNumber run() const { return task_.run; }
-  /// After the loop: the values of a whole bucket, from all minibatches of the run that are over.
-  /// False: the step has failed.
+  /// See GroupStep::Put; false: the step has failed. Also of the buckets of local steps, which get
+  /// the values of all minibatches of the run that are over.
   bool Put(uint32_t bucket, std::span<const float> values);
+  /// `apply` may be empty.
   bool Commit(const std::function<void()>& apply);
+  /// False: the trainer may not call it itself, and the session has failed.
+  bool MayCommit();
   std::span<const float> Sum(uint32_t bucket) const;
   const float* DeviceSum(uint32_t bucket) const;
   void Fail(std::string_view reason);
@@ -66,6 +70,7 @@ class GroupStepImpl final : private StepLoop {
   bool failed_ = false;
   bool applying_ = false;
   std::optional<bool> committed_;
+  std::set<uint32_t> put_;  // buckets
   std::unique_ptr<ShardImpl> shard_;
 };
 

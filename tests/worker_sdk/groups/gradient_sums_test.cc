@@ -144,9 +144,42 @@ TEST(GradientSumsTest, GradientsStayInTheRunAndGoWithIt) {
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(4));
 }
 
+TEST(GradientSumsTest, SumsThatAreGivenAfterTheLoopsAreAdded) {
+  GradientSums sums = Sums(1);
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    sums.SetGiving(bucket, GradientSums::Giving::kAfterLoop);
+  }
+  sums.End(kRun, MinibatchIndex(0));
+  EXPECT_THAT(sums.CheckPut(kRun),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("fixed")));
+  EXPECT_THAT(sums.CheckPut(kRun + 1), IsOk()) << "it is dropped";
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    EXPECT_FALSE(sums.Complete(kRun, bucket, Share(0, 1)));
+    EXPECT_THAT(sums.Put(kRun, bucket, std::vector{3.0F}), IsOk());
+    EXPECT_TRUE(sums.Complete(kRun, bucket, Share(0, 1)));
+  }
+  EXPECT_THAT(sums.CheckPut(kRun), IsOk());
+  sums.End(kRun, MinibatchIndex(1));
+  EXPECT_THAT(sums.CheckPut(kRun),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("fixed")));
+  for (uint32_t bucket = 0; bucket < 3; ++bucket) {
+    EXPECT_THAT(sums.Put(kRun, bucket, std::vector{4.0F}), IsOk());
+    EXPECT_TRUE(sums.Complete(kRun, bucket, Share(0, 2)));
+    EXPECT_THAT(sums.Put(kRun, bucket, std::vector{4.0F}), IsOk()) << "of no minibatch";
+    EXPECT_THAT(Decoded(&sums, bucket), ElementsAre(7)) << bucket;
+  }
+  sums.Begin(kRun + 1);
+  sums.End(kRun + 1, MinibatchIndex(0));
+  EXPECT_THAT(sums.Put(kRun + 1, 1, std::vector{5.0F}), IsOk());
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(5)) << "a new run begins with zeros";
+  EXPECT_THAT(sums.Add(kRun + 1, MinibatchIndex(0), 1, std::vector{5.0F}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("GroupStep::Put")));
+}
+
 TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
   GradientSums sums = *GradientSums::Create(Tensors(2));
-  for (uint32_t bucket = 0; bucket < 3; ++bucket) sums.MakeWhole(bucket);
+  for (uint32_t bucket = 0; bucket < 3; ++bucket)
+    sums.SetGiving(bucket, GradientSums::Giving::kWhole);
   sums.Begin(kRun);
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
     EXPECT_TRUE(sums.Complete(kRun, bucket, {}));  // a member without minibatches

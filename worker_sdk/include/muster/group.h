@@ -71,6 +71,11 @@ struct SumOptions {
   /// AddDevice and DeviceSum in place of Add and Sum. Only with the backend kNccl. The bits of the
   /// sum are the same. Other members may differ in this.
   bool on_device = false;
+  /// The trainer adds up the gradients of its minibatches itself, and gives their sum to Put after
+  /// the loop, in place of Add. So a library that accumulates gradients needs no second copy. The
+  /// bits of the sum then depend on which member has computed what, also with kFixedPoint. Not with
+  /// on_device. Other members may differ in this.
+  bool after_loop = false;
 };
 
 /// What adds the buckets among the members. All members have the same, and a job that is continued
@@ -155,8 +160,8 @@ class MUSTER_EXPORT GroupStep {
   ///
   /// If an element is NaN, infinite, or too large for the bucket's type, the step fails like with
   /// Fail; the reason names the bucket and the element. If the size is wrong, if the bucket has the
-  /// minibatch already, or outside of the loop, the session fails. Several threads may call Add for
-  /// different buckets at once.
+  /// minibatch already, or if it is called before or after the loop, the session fails. Several
+  /// threads may call Add for different buckets at once.
   void Add(const SumBucket& bucket, std::span<const float> gradient);
 
   /// The same for a bucket with SumOptions::on_device. `gradient` is an address of the GPU, of
@@ -168,6 +173,20 @@ class MUSTER_EXPORT GroupStep {
   /// NaN, infinity and what is too large are found when the bucket is summed, and fail the step
   /// like with Add. If the GPU reports an error, the session fails.
   void AddDevice(const SumBucket& bucket, const float* gradient, uint64_t elements, void* stream);
+  /// After the loop, for a bucket with SumOptions::after_loop: the sum of the gradients over all
+  /// minibatches that this loop has had, `[elements] float32`; zeros if it had none. If the step
+  /// comes again, the next loop has other minibatches: begin its sum with zeros, because the
+  /// library keeps what was given before.
+  ///
+  ///   std::ranges::fill(sum, 0);
+  ///   for (muster::Minibatch& batch : step->Minibatches()) AddGradient(batch, sum);
+  ///   step->Put(bucket, sum);
+  ///   step->Commit(apply);
+  ///
+  /// Call it once in every step that is no evaluation, before Commit; otherwise, the session fails
+  /// at Commit. Numbers that do not fit fail the step as with Add. The session fails if the size is
+  /// wrong, and before the end of the loop, in an evaluation, or after Commit.
+  void Put(const SumBucket& bucket, std::span<const float> sum);
 
   /// Ends the step: waits until every member has the sums and the master has written the step to
   /// its journal. Then calls `apply` on this thread, once, and returns true: the step has happened.
