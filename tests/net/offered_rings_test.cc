@@ -51,6 +51,21 @@ TEST_F(OfferedRingsTest, ThePeerGetsTheSameMemory) {
   EXPECT_EQ(opened->makers().data[0], std::byte{7});
 }
 
+TEST_F(OfferedRingsTest, APeerThatIsGoneGetsNothingAndTheBudgetComesBack) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const OwnedFd here(sockets[0]);
+  ::close(sockets[1]);
+  {
+    OfferedRings rings(&budget_);
+    ASSERT_EQ(rings.Make(kWanted, "peer"), kWanted);
+    EXPECT_THAT(rings.HandOver(here.get()),
+                testing::StatusIs(absl::StatusCode::kUnavailable, ::testing::_));
+    EXPECT_FALSE(rings.waiting());
+  }
+  EXPECT_EQ(budget_.bytes(), 0);
+}
+
 TEST_F(OfferedRingsTest, WithoutBudgetThereAreNone) {
   RingBudget none(0);
   OfferedRings rings(&none);

@@ -71,10 +71,14 @@ TEST(RingMemoryTest, WhatIsNotAsItShouldBeIsRefused) {
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   const size_t bytes = 4096 + 2 * kRingSize;
   EXPECT_TRUE(RingMemory::Open(File(bytes, kSeals), kRingSize).ok());
-  EXPECT_THAT(RingMemory::Open(File(bytes, F_SEAL_GROW | F_SEAL_SEAL), kRingSize),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not sealed")));
-  EXPECT_THAT(RingMemory::Open(File(bytes - 1, kSeals), kRingSize),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the 135168")));
+  for (const int lacks : {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL}) {
+    EXPECT_THAT(RingMemory::Open(File(bytes, kSeals & ~lacks), kRingSize),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not sealed")));
+  }
+  for (const size_t wrong : {bytes - 1, bytes + 1}) {
+    EXPECT_THAT(RingMemory::Open(File(wrong, kSeals), kRingSize),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the 135168")));
+  }
   for (const size_t size :
        {size_t{0}, kRingSize / 2, kRingSize + 1, 2 * RingMemory::kRingBytesMax}) {
     EXPECT_THAT(RingMemory::Open(File(bytes, kSeals), size),
@@ -101,6 +105,39 @@ TEST(RingMemoryTest, ADescriptorIsHandedOver) {
   ::shutdown(here.get(), SHUT_WR);
   EXPECT_THAT(ReceiveDescriptor(there.get()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("closed")));
+}
+
+TEST(RingMemoryTest, AnythingElseThanOneDescriptorIsRefusedAndNoneStaysOpen) {
+  const auto [here, there] = Pair();
+  // Two of them, with one byte.
+  std::array<int, 2> both = {here.get(), there.get()};
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(both))> control{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(both));
+  std::memcpy(CMSG_DATA(header), both.data(), sizeof(both));
+  ASSERT_EQ(::sendmsg(here.get(), &message, 0), 1);
+  const OwnedFd lowest(::dup(here.get()));
+  absl::StatusOr<OwnedFd> received = ReceiveDescriptor(there.get());
+  // The kernel gives the one for which there is room, and closes the other one.
+  if (received.ok()) {
+    EXPECT_EQ(::fcntl(received->get(), F_GETFD), FD_CLOEXEC) << "a child would inherit it";
+    EXPECT_FALSE(RingMemory::Open(*std::move(received), kRingSize).ok());
+  }
+  const OwnedFd next(::dup(here.get()));
+  EXPECT_EQ(next.get(), lowest.get() + 1) << "a descriptor was left open";
+  EXPECT_THAT(ReceiveDescriptor(-1), StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
+  EXPECT_THAT(
+      SendDescriptor(here.get(), -1),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot hand shared memory over")));
 }
 
 }  // namespace

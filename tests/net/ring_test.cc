@@ -106,6 +106,18 @@ TEST_F(RingTest, ImpossibleCountsOfThePeerAreErrors) {
   }
 }
 
+TEST_F(RingTest, TheLastPossibleCountsAreNoErrors) {
+  Write(std::string(1000, 'a'));
+  Read(400);
+  control_.written = 400 + kBytes;
+  EXPECT_EQ(reader_.Bytes()->size(), kBytes);
+  control_.read = 1000;
+  EXPECT_EQ(writer_.Room()->size(), kBytes);
+  control_.read = 999;
+  EXPECT_THAT(writer_.Room(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("between 1000 and")))
+      << "a count that goes back";
+}
+
 TEST_F(RingTest, OwnCountsAreNeverTakenFromTheMemory) {
   Write("first");
   control_.written = 3;  // the peer of the writer may write there, too

@@ -157,9 +157,95 @@ TYPED_TEST_P(ByteStreamTest, CloseEndsWhatIsUnderWay) {
   EXPECT_TRUE(read[0].error && wrote[0].error);
 }
 
+TYPED_TEST_P(ByteStreamTest, APeerThatEndsInTheMiddleIsAnErrorWithWhatHasCome) {
+  using namespace stream_test;
+  const std::string sent = "half an ans";
+  std::string into(2 * sent.size(), 0);
+  Results wrote, read;
+  this->there_->ReadOne(this->To(&into), Into(&read));
+  this->here_->Write({asio::buffer(sent)}, Into(&wrote));
+  this->Await(wrote, 1);
+  EXPECT_FALSE(wrote[0].error);
+  this->here_->Close();
+  this->Await(read, 1);
+  EXPECT_TRUE(read[0].error);
+  EXPECT_EQ(read[0].bytes, sent.size());
+  EXPECT_EQ(into.substr(0, sent.size()), sent);
+  this->there_->ReadSome(this->To(&into), Into(&read));
+  this->Await(read, 2);
+  EXPECT_TRUE(read[1].error) << "the end stays";
+  EXPECT_EQ(read[1].bytes, 0u);
+}
+
+TYPED_TEST_P(ByteStreamTest, APeerThatIsGoneEndsWrites) {
+  using namespace stream_test;
+  const std::string sent = Pattern(8'000'000);
+  Results wrote;
+  this->here_->Write({asio::buffer(sent)}, Into(&wrote));
+  this->there_->Close();
+  this->Await(wrote, 1);
+  EXPECT_TRUE(wrote[0].error);
+  EXPECT_LT(wrote[0].bytes, sent.size());
+  this->here_->Write({asio::buffer(sent)}, Into(&wrote));
+  EXPECT_EQ(wrote.size(), 1u) << "a handler came within the call";
+  this->Await(wrote, 2);
+  EXPECT_TRUE(wrote[1].error);
+}
+
+TYPED_TEST_P(ByteStreamTest, HandlersAreCalledOnceAndNotWithinClose) {
+  using namespace stream_test;
+  const std::string sent = Pattern(8'000'000);
+  std::string into(1, 0);
+  Results read, wrote;
+  this->here_->Read({this->To(&into)}, Into(&read));
+  this->here_->Write({asio::buffer(sent)}, Into(&wrote));
+  this->here_->Close();
+  EXPECT_TRUE(read.empty() && wrote.empty()) << "a handler came within the call";
+  this->Await(read, 1);
+  this->Await(wrote, 1);
+  EXPECT_TRUE(read[0].error && wrote[0].error);
+  while (this->io_.poll() > 0) {
+  }
+  EXPECT_EQ(read.size(), 1u);
+  EXPECT_EQ(wrote.size(), 1u);
+}
+
+TYPED_TEST_P(ByteStreamTest, EveryByteIsCountedOnceWhateverReadsAndWritesIt) {
+  using namespace stream_test;
+  const std::string sent = Pattern(300);
+  std::string first(100, 0), second(200, 0), back(7, 0);
+  Results wrote, read;
+  this->here_->Write({asio::buffer(sent.data(), 50)}, Into(&wrote));
+  this->Await(wrote, 1);
+  this->here_->Write({asio::buffer(sent.data() + 50, 250)}, Into(&wrote));
+  this->Await(wrote, 2);
+  size_t got = 0;
+  while (got < first.size()) {
+    this->there_->ReadSome(asio::buffer(first.data() + got, first.size() - got), Into(&read));
+    this->Await(read, read.size() + 1);
+    ASSERT_FALSE(read.back().error);
+    got += read.back().bytes;
+    EXPECT_EQ(this->there_->bytes_moved(), got);
+  }
+  const size_t reads = read.size();
+  this->there_->ReadOne(this->To(&second), Into(&read));
+  this->Await(read, reads + 1);
+  EXPECT_EQ(read.back().bytes, second.size());
+  EXPECT_EQ(first + second, sent);
+  this->there_->Write({asio::buffer(back.data(), back.size())}, Into(&wrote));
+  this->here_->Read({this->To(&back)}, Into(&read));
+  this->Await(read, reads + 2);
+  this->Await(wrote, 3);
+  EXPECT_EQ(this->here_->bytes_moved(), 307u);
+  EXPECT_EQ(this->there_->bytes_moved(), 307u);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(ByteStreamTest, AllThatIsWrittenIsReadInPiecesOfAnySize,
                             SomeIsWhatHasCome, BothDirectionsAtOnce,
                             WhatWasWrittenBeforeTheEndIsRead, ShutdownEndsOneDirection,
-                            CloseEndsWhatIsUnderWay);
+                            CloseEndsWhatIsUnderWay,
+                            APeerThatEndsInTheMiddleIsAnErrorWithWhatHasCome,
+                            APeerThatIsGoneEndsWrites, HandlersAreCalledOnceAndNotWithinClose,
+                            EveryByteIsCountedOnceWhateverReadsAndWritesIt);
 
 }  // namespace muster::net
