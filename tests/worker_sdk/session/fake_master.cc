@@ -125,6 +125,10 @@ void FakeMaster::Reply(std::function<void(v1::HelloResponse*)> change) {
   MutexLock lock(&mutex_);
   change_hello_ = std::move(change);
 }
+void FakeMaster::Plant(Faults faults) {
+  MutexLock lock(&mutex_);
+  faults_ = std::move(faults);
+}
 void FakeMaster::WaitFor(const std::function<bool()>& condition) {
   MutexLock lock(&mutex_);
   while (!condition()) changed_.Wait(&mutex_);
@@ -134,6 +138,9 @@ grpc::Status FakeMaster::Hello(grpc::ServerContext* context, const v1::HelloRequ
                                v1::HelloResponse* response) {
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kAccept); !status.ok()) return status;
+  if (faults_.hello) {
+    if (grpc::Status status = faults_.hello(); !status.ok()) return status;
+  }
   if (!refuse_hello.empty()) return {grpc::FAILED_PRECONDITION, refuse_hello};
   MUSTER_CHECK(request->sdk_version() == kCompatibleVersion);
   response->set_job("job");
@@ -157,6 +164,9 @@ grpc::Status FakeMaster::RegisterTable(grpc::ServerContext* context,
   MUSTER_CHECK_MSG(spec.ok(), spec.status().ToString());
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
+  if (faults_.registration) {
+    if (grpc::Status status = faults_.registration(); !status.ok()) return status;
+  }
   for (const TableSpec& known : tables) {
     if (known.name != spec->name) continue;
     spec->id = known.id;
@@ -174,7 +184,7 @@ grpc::Status FakeMaster::RegisterTable(grpc::ServerContext* context,
   spec->id = TableId(static_cast<uint32_t>(tables.size() + 1));
   tables.push_back(*spec);
   response->set_id(spec->id.value());
-  return grpc::Status::OK;
+  return faults_.registered ? faults_.registered() : grpc::Status::OK;
 }
 
 grpc::Status FakeMaster::Exchange(grpc::ServerContext* context,
@@ -184,16 +194,32 @@ grpc::Status FakeMaster::Exchange(grpc::ServerContext* context,
   MUSTER_CHECK_MSG(read.ok(), read.status().ToString());
   MutexLock lock(&mutex_);
   if (grpc::Status status = Check(*context, UnnamedJob::kRefuse); !status.ok()) return status;
-  ToProto(Serve(*read), reply);
+  if (faults_.silence && faults_.silence()) {
+    KeepSilent(*context);
+    return grpc::Status::CANCELLED;
+  }
+  if (faults_.exchange) {
+    if (grpc::Status status = faults_.exchange(); !status.ok()) return status;
+  }
+  WorkerExchangeReply answer = Serve(*read);
+  if (faults_.lie) faults_.lie(&answer);
+  ToProto(answer, reply);
   ++exchanges;
   changed_.SignalAll();
-  return grpc::Status::OK;
+  return faults_.exchanged ? faults_.exchanged() : grpc::Status::OK;
+}
+
+void FakeMaster::KeepSilent(const grpc::ServerContext& context) {
+  while (!context.IsCancelled()) changed_.WaitFor(&mutex_, std::chrono::milliseconds(1));
+  ++given_up;
+  changed_.SignalAll();
 }
 
 WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
   WorkerExchangeReply reply;
   reply.master_incarnation = MasterIncarnation(incarnation_);
   times = request.times;
+  wanted = request.want;
   if (!request.peers.empty()) peers = request.peers;
   delays = request.delays;
   for (const HeldLease& held : request.held) {

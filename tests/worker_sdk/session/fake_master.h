@@ -50,6 +50,17 @@ class FakeMaster final : public v1::WorkerService::Service {
   void HoldShards(bool hold);
   void ExpireLeases();
   void Reply(std::function<void(v1::HelloResponse*)> change);
+  /// What it does wrong. Each is called with the mutex held, in every call of that kind.
+  struct Faults {
+    using Fault = std::function<grpc::Status()>;
+    /// An error in place of the work, or (registered, exchanged) after it was done.
+    Fault hello, registration, registered, exchange, exchanged;
+    /// Changes an answer.
+    std::function<void(WorkerExchangeReply*)> lie;
+    /// The call is not answered before the worker gives it up.
+    std::function<bool()> silence;
+  };
+  void Plant(Faults faults);
   /// Blocks until `condition` holds; it is called with the mutex held, after every exchange.
   void WaitFor(const std::function<bool()>& condition);
 
@@ -58,8 +69,10 @@ class FakeMaster final : public v1::WorkerService::Service {
   std::vector<ReturnedLease> returned;
   std::map<uint64_t, Done> leases;  // by shard index
   std::vector<TableSpec> tables;
-  int exchanges = 0;  // answered
-  int strangers = 0;  // calls refused because they were of another job
+  int exchanges = 0;    // answered
+  int strangers = 0;    // calls refused because they were of another job
+  int given_up = 0;     // calls that the worker gave up, for they were not answered
+  uint32_t wanted = 0;  // shards, in the newest call
   int reverified = 0, reasserted = 0, refused = 0;
   WorkerTimes times;
   std::vector<PeerTimes> peers;  // as last told
@@ -74,6 +87,8 @@ class FakeMaster final : public v1::WorkerService::Service {
                              v1::RegisterTableResponse*) override;
   grpc::Status Exchange(grpc::ServerContext*, const v1::WorkerExchangeRequest*,
                         v1::WorkerExchangeReply*) override;
+  /// Waits until the worker gives the call up.
+  void KeepSilent(const grpc::ServerContext& context) MUSTER_REQUIRES(mutex_);
   WorkerExchangeReply Serve(const WorkerExchangeRequest& request) MUSTER_REQUIRES(mutex_);
   DoneVerdict Judge(const DoneReport& report) MUSTER_REQUIRES(mutex_);
   void Listen();
@@ -84,6 +99,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   CondVar changed_;
   std::vector<ShardWork> shards_;
   std::function<void(v1::HelloResponse*)> change_hello_;
+  Faults faults_;
   PartitionMap map_;
   uint64_t incarnation_ = 1, tokens_ = 0;
   bool end_ = false, drain_ = false, hold_ = false;

@@ -377,5 +377,54 @@ TEST_F(MinibatchImplTest, WrongSizesAndStrangeTablesAreErrorsOfTheProgram) {
   }
 }
 
+TEST_F(MinibatchImplTest, MetricsAreMeansByWeightAndOnlyTheFirstRejectedAreNamed) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches()) {
+      batch.Metric("loss", 3, 0.5);
+      for (size_t i = 0; i < kMinibatch; ++i) {
+        batch.Reject(i, batch.step() == 0 && i == 0 ? std::string(2'000, 'x') : "odd");
+      }
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  const ShardMetrics& metrics = master_.done[0].metrics;
+  EXPECT_EQ(metrics.means.at("loss"), (WeightedMean{6 * 1.5, 3}));
+  EXPECT_EQ(metrics.rejected_records, kLines);
+  ASSERT_THAT(metrics.reject_samples, SizeIs(10));
+  EXPECT_EQ(metrics.reject_samples[0].size(), 1000u);
+  EXPECT_EQ(metrics.reject_samples[9], dir_.File("a") + ":10: odd");
+}
+
+TEST_F(MinibatchImplTest, TheSameKeysOfTwoTablesAreTwoThings) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table t = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  Table u = session.SparseTable({.name = "u", .dim = 2, .optimizer = Sum{}});
+  const std::vector<uint64_t> keys = {3, 4};
+  const auto prepare = [&](Minibatch& batch) {
+    batch.Need(t, keys);
+    batch.Need(u, keys);
+    batch.Need(t, keys);
+    batch.Need(t, std::vector<uint64_t>{4});
+  };
+  while (std::optional<Shard> shard = session.NextShard()) {
+    for (Minibatch& batch : shard->Minibatches(prepare)) {
+      const Rows of_t = batch.Pull(t, keys), of_u = batch.Pull(u, keys);
+      EXPECT_EQ(of_t.num_keys(), 2u);
+      EXPECT_NE(of_t.data(), of_u.data());
+      EXPECT_EQ(batch.Pull(t, std::vector<uint64_t>{4}).num_keys(), 1u);
+      batch.Push(t, keys, std::vector<float>{1, 2, 3, 4});
+      batch.Push(u, keys, std::vector<float>{10, 20, 30, 40});
+    }
+  }
+  EXPECT_EQ(session.Finish(), 0);
+  EXPECT_THAT(server_->Row(1, 4), ElementsAre(18, 24));
+  EXPECT_THAT(server_->Row(2, 4), ElementsAre(180, 240));
+}
+
 }  // namespace
 }  // namespace muster

@@ -110,6 +110,65 @@ TEST_F(ShardImplTest, FailedAndAbandonedShardsGoBack) {
   EXPECT_EQ(master_.returned[1].hand_back, HandBack::kByTrainer);
 }
 
+TEST_F(ShardImplTest, TheFirstFailureOfAShardIsTheOneThatIsTold) {
+  AddShard("a");
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  int minibatches = 0;
+  for (Minibatch& batch : shard->Minibatches()) {
+    ++minibatches;
+    PushOnes(table, batch);
+    shard->Fail("first");
+    shard->Fail("second");
+    batch.Commit();
+  }
+  EXPECT_EQ(minibatches, 1);
+  EXPECT_TRUE(shard->Minibatches().begin() == shard->Minibatches().end());
+  shard.reset();
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_EQ(session.Finish(), 1);
+  ASSERT_EQ(master_.returned.size(), 1u);
+  EXPECT_EQ(master_.returned[0].reason, "shard train/0/0: first");
+  EXPECT_EQ(server_->parts_applied(), 0) << "nothing of a failed minibatch is sent";
+  EXPECT_TRUE(master_.done.empty());
+}
+
+TEST_F(ShardImplTest, AShardThatPrepareFailsRunsNoMinibatch) {
+  AddShard("a");
+  Session session = Connect();
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  int prepared = 0;
+  for (Minibatch& batch : shard->Minibatches([&](Minibatch&) {
+         ++prepared;
+         shard->Fail("no");
+       })) {
+    ADD_FAILURE() << batch.step();
+  }
+  EXPECT_EQ(prepared, 1) << "a failed shard prepares no more";
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_EQ(master_.returned[0].reason, "shard train/0/0: no");
+}
+
+TEST_F(ShardImplTest, ALoopRunsOnce) {
+  AddShard("a");
+  master_.EndWhenDone();
+  Session session = Connect();
+  Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value());
+  for (Minibatch& batch : shard->Minibatches()) {
+    EXPECT_TRUE(shard->Minibatches().begin() == shard->Minibatches().end());
+    PushOnes(table, batch);
+  }
+  for (Minibatch& batch : shard->Minibatches()) ADD_FAILURE() << batch.step();
+  EXPECT_FALSE(session.NextShard().has_value());
+  EXPECT_EQ(session.Finish(), 0);
+  ExpectRows(1);
+}
+
 TEST_F(ShardImplTest, AChangedSourceIsFatal) {
   std::ofstream(AddShard("a"), std::ios::app) << "more\n";
   AddShard("b");

@@ -1,5 +1,7 @@
 #include "worker_sdk/session/slot_writer.h"
 
+#include <sys/stat.h>
+
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -28,6 +30,21 @@ TEST(SlotWriterTest, TheFileTellsWhatEveryLoopIsIn) {
     writer.End();
   }
   EXPECT_EQ(slot(), (SlotRecord{.incarnation = 77, .ended = true}));
+}
+
+TEST(SlotWriterTest, TheFileIsForItsUserOnlyAndTakenOverByTheNextProcess) {
+  muster::testing::TempDir dir;
+  const std::string path = dir.File("slot");
+  {
+    SlotWriter dead(path, 77);
+    dead.Enter(LeaseToken::FromValue(5));
+    dead.Minibatch(LeaseToken::FromValue(5));
+  }
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  SlotWriter next(path, 78);
+  EXPECT_EQ(*ParseSlot(*ReadFile(path, 4'096)), (SlotRecord{.incarnation = 78}));
 }
 
 TEST(SlotWriterTest, WithoutAFileNothingHappens) {

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "tests/kafka/mock_cluster.h"
 #include "tests/worker_sdk/session/session_fixture.h"
 
@@ -61,6 +63,15 @@ TEST_F(TopicSessionTest, RecordsHaveAllThatTheTopicHas) {
   EXPECT_EQ(master_.delays[0].delays.count(), 4u);
 }
 
+TEST_F(TopicSessionTest, ARecordAfterTheLastOneIsAnErrorOfTheProgram) {
+  Session session = Connect();
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value()) << session.status().message();
+  for (Minibatch& batch : shard->Minibatches()) EXPECT_EQ(batch.topic_record(2).offset, 0u);
+  EXPECT_THAT(session.status().message(),
+              HasSubstr("topic_record of record 2 of a minibatch of 2"));
+}
+
 TEST_F(TopicSessionTest, WhatIsRejectedIsADeadLetterBeforeItsShardIsDone) {
   Session session = Connect();
   std::optional<Shard> shard = session.NextShard();
@@ -79,6 +90,42 @@ TEST_F(TopicSessionTest, WhatIsRejectedIsADeadLetterBeforeItsShardIsDone) {
   ASSERT_TRUE(records.ok()) << records.status();
   EXPECT_EQ((*records)->all()[0].value, "5");
   EXPECT_EQ((*records)->all()[0].key, "k5");
+}
+
+TEST_F(TopicSessionTest, AReadThatEndsBecauseTheWorkerLeavesHandsItsShardBack) {
+  // Nobody has written the last of these offsets.
+  master_.AddRange({"clicks", TopicPartition(0), 6, 20}, 2);
+  Session session = Connect();
+  std::optional<Shard> first = session.NextShard();
+  ASSERT_TRUE(first.has_value()) << session.status().message();
+  for ([[maybe_unused]] Minibatch& batch : first->Minibatches()) {
+  }
+  std::thread leave([&] {
+    // It is being read.
+    master_.WaitFor(
+        [&] { return ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->computing.size() == 1; });
+    session.Leave();
+  });
+  EXPECT_FALSE(session.NextShard().has_value());
+  leave.join();
+  EXPECT_TRUE(ParseSlot(*ReadFile(dir_.File("slot"), 4'096))->computing.empty());
+  EXPECT_EQ(session.Finish(), 0);
+  ASSERT_EQ(master_.returned.size(), 1u);
+  EXPECT_FALSE(master_.returned[0].failed);
+}
+
+TEST_F(TopicSessionTest, ADeadLetterThatTheTopicNeverTakesFailsTheShard) {
+  brokers_.FailWrites(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 2);
+  Session session = Connect();
+  std::optional<Shard> shard = session.NextShard();
+  ASSERT_TRUE(shard.has_value()) << session.status().message();
+  for (Minibatch& batch : shard->Minibatches()) {
+    if (batch.topic_record(0).offset == 4) batch.Reject(1, "odd");
+  }
+  master_.WaitFor([&] { return !master_.returned.empty(); });
+  EXPECT_THAT(master_.returned[0].reason,
+              HasSubstr("could not be written to the dead-letter topic"));
+  EXPECT_THAT(master_.done, ::testing::IsEmpty());
 }
 
 }  // namespace
