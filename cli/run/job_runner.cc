@@ -55,13 +55,16 @@ JobRunner::JobRunner(Options options, const Clock* clock)
   life_read_ = life[0];
   life_write_ = life[1];
   beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  MUSTER_CHECK_MSG(beat_fd_ >= 0, "cannot create an eventfd; is the limit of open files reached?");
+  end_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  MUSTER_CHECK_MSG(beat_fd_ >= 0 && end_fd_ >= 0,
+                   "cannot create an eventfd; is the limit of open files reached?");
 }
 
 JobRunner::~JobRunner() {
   CloseLife();
   ::close(life_read_);
   ::close(beat_fd_);
+  ::close(end_fd_);
 }
 
 SummaryInput JobRunner::Run() {
@@ -189,13 +192,20 @@ void JobRunner::Carry(const RunEvent& event) {
 void JobRunner::Do(const StartNode& effect) {
   NodeCommand command = CommandOf(options_.plan, effect.node, effect.role);
   if (effect.role == NodeRole::kScaler) {
-    const std::vector<std::string> flags = ScalerDescriptorFlags(
-        {.life_fd = life_read_, .held_fd = options_.lock_fd, .beat_fd = beat_fd_});
+    const std::vector<std::string> flags = ScalerDescriptorFlags({.life_fd = life_read_,
+                                                                  .held_fd = options_.lock_fd,
+                                                                  .beat_fd = beat_fd_,
+                                                                  .end_fd = end_fd_});
     command.command.insert(command.command.end(), flags.begin(), flags.end());
-    command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_};
+    command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_, end_fd_};
   }
   const absl::Status status = launcher_.Start(command, {.start = effect.start});
   if (!status.ok()) events_.push_back(NotBegun(effect.node, status));
+}
+
+void JobRunner::Do(const AskEndNodes&) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(end_fd_, &one, sizeof(one));
 }
 
 void JobRunner::Do(const EndNodes&) {

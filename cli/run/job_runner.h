@@ -65,6 +65,7 @@ class JobRunner {
   void Do(TellMaster effect);
   void Do(const AskDrain&) { link_->AskDrain(); }
   void Do(const AskCancel& effect) { link_->AskFail(effect.reason); }
+  void Do(const AskEndNodes&);
   void Do(const EndNodes&);
   void CloseLife();
   void Do(const Note& effect);
@@ -87,6 +88,8 @@ class JobRunner {
   int life_write_ = -1;
   /// An eventfd that every scaler increments.
   int beat_fd_ = -1;
+  /// An eventfd. Once it is not 0, the scaler ends workers and servers.
+  int end_fd_ = -1;
   NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
   ProgressDisplay display_;

@@ -97,7 +97,7 @@ scaler::ScalerOptions ScalerOptionsOf(const ScalerCommandOptions& options, const
                 return state.WriteRestAddress(address);
               },
           .beat_fd = options.beat_fd,
-          .leaves_at_signal = in_cluster,
+          .end_fd = options.end_fd,
           .passes_lost_locks = in_cluster};
 }
 
@@ -173,7 +173,7 @@ int ServerCommand(const ServerCommandOptions& options) {
 
 int ScalerCommand(const ScalerCommandOptions& options) {
   InitLogging("scaler", LogLevel::kInfo);
-  for (int fd : {options.life_fd, options.held_fd, options.beat_fd}) {
+  for (int fd : {options.life_fd, options.held_fd, options.beat_fd, options.end_fd}) {
     if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return ExitCodeOf(absl::InvalidArgumentError(
           fmt::format("descriptor {} is not open: only `muster run` can pass it", fd)));
@@ -220,9 +220,9 @@ int ScalerCommand(const ScalerCommandOptions& options) {
 }
 
 std::vector<std::string> ScalerDescriptorFlags(const ScalerCommandOptions& options) {
-  return {"--life-fd", std::to_string(options.life_fd),
-          "--held-fd", std::to_string(options.held_fd),
-          "--beat-fd", std::to_string(options.beat_fd)};
+  return {
+      "--life-fd", std::to_string(options.life_fd), "--held-fd", std::to_string(options.held_fd),
+      "--beat-fd", std::to_string(options.beat_fd), "--end-fd",  std::to_string(options.end_fd)};
 }
 
 }  // namespace muster

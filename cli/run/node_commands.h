@@ -63,6 +63,7 @@ struct ScalerCommandOptions {
   int life_fd = -1;
   int held_fd = -1;
   int beat_fd = -1;
+  int end_fd = -1;
 };
 int ScalerCommand(const ScalerCommandOptions& options);
 /// What `muster run` appends to the scaler's command, so that these are its descriptors.

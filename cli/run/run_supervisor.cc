@@ -309,6 +309,7 @@ void RunSupervisor::EnterStopping(RunOutcome outcome) {
     nodes_ended_ = true;
     Emit(Note{"the job is not over: workers and servers live on, and the run continues elsewhere"});
   }
+  if (Running(scaler_) && !nodes_ended_) Emit(AskEndNodes{});
   Stop(&scaler_, options_.scaler_stop_timeout);
 }
 
@@ -317,8 +318,7 @@ void RunSupervisor::EnterTakenOver(const NodeExited& event) {
   stage_ = Stage::kStopping;
   pending_ = RunOutcome{RunOutcome::State::kTakenOver,
                         fmt::format("the master ended:{}", Indented(event.last_words))};
-  // Killed, because at SIGTERM it would end the nodes, which now belong to the other master. Those
-  // of this machine end with this process.
+  // The nodes now belong to the other master. Those of this machine end with this process.
   nodes_ended_ = true;
   if (Running(scaler_)) Kill(&scaler_, "another master has taken over the job");
 }

@@ -65,8 +65,11 @@ using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRef
 struct AskDrain {};
 /// Kills every worker and server of the run.
 struct EndNodes {};
-using RunEffect =
-    std::variant<StartNode, StopNode, KillNode, TellMaster, AskDrain, AskCancel, EndNodes, Note>;
+/// Before the scaler is stopped: it shall end workers and servers, and not leave them to a
+/// successor.
+struct AskEndNodes {};
+using RunEffect = std::variant<StartNode, StopNode, KillNode, TellMaster, AskDrain, AskCancel,
+                               AskEndNodes, EndNodes, Note>;
 
 /// How it all ended.
 struct RunOutcome {

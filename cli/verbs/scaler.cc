@@ -30,9 +30,10 @@ void AddScaler(CLI::App* app, Chosen* chosen, Command<ScalerCommandOptions> comm
                    "Port of REST and the dashboard (a free one)");
   verb->add_option("--held-fd", options->held_fd)->group("");
   verb->add_option("--beat-fd", options->beat_fd)->group("");
+  verb->add_option("--end-fd", options->end_fd)->group("");
   verb->footer(
       "Example:\n  muster scaler --job job.yaml --master 127.0.0.1:20123 --run-id one --trainer "
-      "$PWD/trainer\nIf it is killed, the nodes continue. SIGTERM ends the nodes and the scaler.");
+      "$PWD/trainer\nWhen it ends, the nodes continue, and `muster run` starts another scaler.");
   Choose(verb, chosen, options, std::move(command));
 }
 

@@ -95,26 +95,37 @@ void ScalerLoop::Beat() {
 
 void ScalerLoop::Wait() {
   std::vector<pollfd> fds;
-  for (const int fd : {host_->wake_fd(), link_->wake_fd(), calls_->wake_fd(), options_.signal_fd}) {
+  for (const int fd : {host_->wake_fd(), link_->wake_fd(), calls_->wake_fd(), options_.signal_fd,
+                       options_.end_fd}) {
     fds.push_back({fd, POLLIN, 0});  // -1 is passed over
   }
   ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
   for (HostReport& report : host_->TakeReports()) {
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
-  signalfd_siginfo info;
-  while (options_.signal_fd >= 0 &&
-         ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
-    left_ = options_.leaves_at_signal;
-    Log(LogLevel::kInfo, "signal {}: {}", info.ssi_signo,
-        left_ ? "leaving the nodes to another scaler" : "ending every node");
-    if (!left_) events_.push_back(StopWanted{});
-  }
+  ReadOrders();
   for (MasterLink::Answer& answer : link_->TakeAnswers()) Hear(std::move(answer));
   const uint64_t over = link_->reports_over();
   while (!untold_.empty() && untold_.begin()->first <= over) {
     events_.push_back(ExitHeard{untold_.begin()->second});
     untold_.erase(untold_.begin());
+  }
+}
+
+void ScalerLoop::ReadOrders() {
+  // Before the signals: who orders the end sends a signal afterwards.
+  uint64_t count = 0;
+  if (options_.end_fd >= 0 && ::read(options_.end_fd, &count, sizeof(count)) == sizeof(count)) {
+    Log(LogLevel::kInfo, "the run is over: ending every node");
+    ends_ = true;
+    events_.push_back(StopWanted{});
+  }
+  signalfd_siginfo info;
+  while (options_.signal_fd >= 0 &&
+         ::read(options_.signal_fd, &info, sizeof(info)) == sizeof(info)) {
+    if (ends_) continue;
+    Log(LogLevel::kInfo, "signal {}: leaving the nodes to another scaler", info.ssi_signo);
+    left_ = true;
   }
 }
 

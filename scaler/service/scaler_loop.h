@@ -52,6 +52,8 @@ class ScalerLoop final : public OrderTaker {
  private:
   void Beat();
   void Wait();
+  /// The end of the run, and signals.
+  void ReadOrders();
   void Carry(const KeeperEvent& event);
   void CarryAll();
   void Sense(NodeExited* exited);
@@ -109,6 +111,7 @@ class ScalerLoop final : public OrderTaker {
   std::optional<Plan> saved_;
   bool save_failed_ = false;
   bool left_ = false;  // by a signal; nodes live on
+  bool ends_ = false;  // the run is over; signals change nothing any more
 };
 
 }  // namespace muster::scaler

@@ -51,10 +51,12 @@ struct ScalerOptions {
   std::function<absl::Status(uint16_t port)> on_rest;
   /// An eventfd that is counted up ten times a second; -1 = none.
   int beat_fd = -1;
-  /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none.
+  /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd); -1 = none. A signal ends the scaler
+  /// alone: nodes live on, and another scaler continues the run.
   int signal_fd = -1;
-  /// A signal ends the scaler alone: nodes live on, and another scaler continues the run.
-  bool leaves_at_signal = false;
+  /// Readable when the run is over (an eventfd): the scaler ends every node, then itself. -1 =
+  /// none.
+  int end_fd = -1;
   /// Several machines share `directory`, so a lost one may still have the lock. It is then passed
   /// over: something else keeps two scalers from acting.
   bool passes_lost_locks = false;

@@ -15,6 +15,12 @@ def _stat(pid):
         return None
 
 
+def parent(pid):
+    """The pid of the process above it; None when it is gone."""
+    stat = _stat(pid)
+    return stat[0] if stat is not None else None
+
+
 def paused(pid):
     """True while the process is stopped by a signal."""
     stat = _stat(pid)

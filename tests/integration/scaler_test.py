@@ -154,8 +154,7 @@ class ScalerTest(unittest.TestCase):
         with counter_job.CounterJob(options, seed=34, records=8000, epochs=2, slow_us=200000) as job:
             run = self.begin(job, 34)
             worker = self.processes_of(job, run)["worker"][0]
-            with open(f"/proc/{worker}/stat", encoding="ascii") as file:
-                supervisor = int(file.read().rpartition(")")[2].split()[1])
+            supervisor = processes.parent(worker)
             self.assertIn("supervise", processes.command_line(supervisor))
             status = self.wait_for(job, run, "the status", job.status)
             name = next(node["name"] for node in status["nodes"] if node["pid"] == worker)

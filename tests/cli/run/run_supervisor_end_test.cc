@@ -54,7 +54,7 @@ TEST_F(RunSupervisorTest, ScalerThatDoesNotEndIsStoppedAfterAWhile) {
   view_.state = JobState::kSucceeded;
   Answer();
   Pass(options_.finish_wait);
-  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  EXPECT_THAT(Did(), ElementsAre("ask the scaler to end nodes", "stop scaler"));
   Exit("scaler", kKilled);
   EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
 }
@@ -107,7 +107,7 @@ TEST_F(RunSupervisorTest, DrainThatTakesTooLongIsStopped) {
   Pass(2 * options_.drain_timeout);
   EXPECT_THAT(Did(), Not(Contains(HasSubstr("stop "))));
   Pass(options_.drain_slack);
-  EXPECT_THAT(Did(), Contains("stop scaler"));
+  EXPECT_THAT(Did(), IsSupersetOf({"ask the scaler to end nodes", "stop scaler"}));
   Exit("scaler", {.signal = 0, .code = 1});
   EXPECT_THAT(Did(), IsSupersetOf({"end nodes", "stop master"}));
 }
@@ -151,7 +151,7 @@ TEST_F(RunSupervisorTest, AScalerThatWasStartedForTheEndIsStoppedWhenTheMasterGo
   Answer();
   Exit("scaler", kKilled);
   Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("start scaler", "stop scaler"));
+  EXPECT_THAT(Did(), ElementsAre("start scaler", "ask the scaler to end nodes", "stop scaler"));
   Exit("scaler", {.signal = 0, .code = 1});
   EXPECT_THAT(Did(), ElementsAre("end nodes"));
   ASSERT_TRUE(supervisor_->outcome().has_value());
@@ -164,7 +164,7 @@ TEST_F(RunSupervisorTest, AScalerWithoutAMasterIsToldThatTheJobIsOver) {
   Answer();
   EXPECT_THAT(Did(), IsEmpty()) << "it learns of it from the master";
   Exit("master", kKilled);
-  EXPECT_THAT(Did(), ElementsAre("stop scaler"));
+  EXPECT_THAT(Did(), IsSupersetOf({"ask the scaler to end nodes", "stop scaler"}));
   Exit("scaler", {.signal = 0, .code = 1});
   EXPECT_THAT(Did(), ElementsAre("end nodes"));
   ASSERT_TRUE(supervisor_->outcome().has_value());

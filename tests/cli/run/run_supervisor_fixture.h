@@ -47,6 +47,8 @@ class RunSupervisorTest : public ::testing::Test {
         told_.push_back(*tell);
       } else if (std::holds_alternative<AskDrain>(effect)) {
         did_.push_back("drain");
+      } else if (std::holds_alternative<AskEndNodes>(effect)) {
+        did_.push_back("ask the scaler to end nodes");
       } else if (std::holds_alternative<EndNodes>(effect)) {
         did_.push_back("end nodes");
       } else if (const auto* cancel = std::get_if<AskCancel>(&effect)) {

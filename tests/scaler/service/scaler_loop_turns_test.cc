@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -284,7 +285,7 @@ TEST_F(ScalerLoopTurnsTest, ADeathThatNobodySawIsToldUnderThePidOfThePlan) {
   EXPECT_EQ(told[0].signal(), static_cast<uint32_t>(SIGKILL));
 }
 
-TEST_F(ScalerLoopTurnsTest, WhoIsToldToStopEndsTheNodesAndKeepsTheRun) {
+TEST_F(ScalerLoopTurnsTest, ASignalLeavesTheNodesAlone) {
   int signals[2];
   ASSERT_EQ(::pipe2(signals, O_CLOEXEC | O_NONBLOCK), 0);
   options_.signal_fd = signals[0];
@@ -295,9 +296,33 @@ TEST_F(ScalerLoopTurnsTest, WhoIsToldToStopEndsTheNodesAndKeepsTheRun) {
              return ::write(signals[1], &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
            }});
   EXPECT_EQ(outcome.state, KeeperOutcome::State::kStopped);
+  EXPECT_EQ(host_.Count("stop"), 0u);
+  EXPECT_EQ(host_.Count("end run"), 0u);
+  EXPECT_TRUE(Runs("ps-0", 1));
+  EXPECT_TRUE(Runs("worker-0", 1)) << "the plan tells the next scaler that it runs";
+  ::close(signals[0]);
+  ::close(signals[1]);
+}
+
+TEST_F(ScalerLoopTurnsTest, WhoIsToldToEndTheRunEndsTheNodesWhateverSignalFollows) {
+  int signals[2];
+  ASSERT_EQ(::pipe2(signals, O_CLOEXEC | O_NONBLOCK), 0);
+  options_.signal_fd = signals[0];
+  const int end = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  options_.end_fd = end;
+  const signalfd_siginfo info{};
+  const uint64_t one = 1;
+  const KeeperOutcome outcome =
+      Run({[&] { return Runs("ps-0", 1) && Runs("worker-0", 1); },
+           [&] {
+             return ::write(end, &one, sizeof(one)) == static_cast<ssize_t>(sizeof(one)) &&
+                    ::write(signals[1], &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+           }});
+  EXPECT_EQ(outcome.state, KeeperOutcome::State::kStopped);
   EXPECT_EQ(host_.Count("stop worker-0"), 1u);
   EXPECT_EQ(host_.Count("release worker-0"), 1u);
   EXPECT_EQ(host_.Count("end run"), 0u) << "a successor continues with it";
+  ::close(end);
   ::close(signals[0]);
   ::close(signals[1]);
 }

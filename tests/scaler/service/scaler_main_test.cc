@@ -132,7 +132,6 @@ TEST_F(ScalerMainTest, AScalerThatLeavesLeavesTheNodesToTheNext) {
   int signals[2];
   ASSERT_EQ(::pipe2(signals, O_CLOEXEC | O_NONBLOCK), 0);
   options_.signal_fd = signals[0];
-  options_.leaves_at_signal = true;
   std::thread leaver([&] {
     const auto up = [&] { return Log("worker-0").find("start 1") != std::string::npos; };
     for (int i = 0; i < 2'000 && !up(); ++i) ::poll(nullptr, 0, 10);
