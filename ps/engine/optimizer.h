@@ -23,6 +23,10 @@ void InitSlots(const OptimizerSpec& optimizer, uint32_t dim, float* row);
 void ApplyRows(const OptimizerSpec& optimizer, float rate_factor, uint32_t dim,
                std::span<float* const> rows, const float* gradients);
 
+/// The position in `rows` of the first row that has a NaN or an infinity in its first `floats`
+/// floats, or rows.size().
+size_t FirstNonFiniteRow(std::span<float* const> rows, size_t floats);
+
 /// The position of the first NaN or infinity, or values.size().
 size_t FirstNonFinite(std::span<const float> values);
 

@@ -9,6 +9,7 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
 // Highway's headers come after foreach_target.h, by its rule.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -180,9 +181,37 @@ void ApplyRowsKernel(const OptimizerSpec& optimizer, float factor, uint32_t dim,
       optimizer);
 }
 
+/// Exponent bits all set: infinity or NaN.
+constexpr uint32_t kExponent = 0x7f800000;
+
+/// Looks at all rows without a branch, because nearly always every one is finite.
+size_t FirstNonFiniteRowKernel(std::span<float* const> rows, size_t floats) {
+  const hn::ScalableTag<uint32_t> d;
+  const auto exponent = hn::Set(d, kExponent);
+  auto largest = hn::Zero(d);
+  uint32_t largest_rest = 0;
+  for (const float* const row : rows) {
+    const uint32_t* const words = reinterpret_cast<const uint32_t*>(row);
+    size_t i = 0;
+    for (; i + hn::Lanes(d) <= floats; i += hn::Lanes(d)) {
+      largest = hn::Max(largest, hn::And(hn::LoadU(d, words + i), exponent));
+    }
+    for (; i < floats; ++i) {
+      uint32_t word = 0;
+      std::memcpy(&word, row + i, sizeof(word));
+      largest_rest = std::max(largest_rest, word & kExponent);
+    }
+  }
+  if (largest_rest != kExponent && hn::AllFalse(d, hn::Eq(largest, exponent))) return rows.size();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t i = 0; i < floats; ++i) {
+      if (!std::isfinite(rows[r][i])) return r;
+    }
+  }
+  return rows.size();
+}
+
 size_t FirstNonFiniteKernel(std::span<const float> values) {
-  // Exponent bits all set: infinity or NaN.
-  constexpr uint32_t kExponent = 0x7f800000;
   const hn::ScalableTag<uint32_t> d;
   const uint32_t* words = reinterpret_cast<const uint32_t*>(values.data());
   const auto exponent = hn::Set(d, kExponent);
@@ -208,10 +237,15 @@ namespace muster::ps {
 
 HWY_EXPORT(ApplyRowsKernel);
 HWY_EXPORT(FirstNonFiniteKernel);
+HWY_EXPORT(FirstNonFiniteRowKernel);
 
 void ApplyRows(const OptimizerSpec& optimizer, float rate_factor, uint32_t dim,
                std::span<float* const> rows, const float* gradients) {
   HWY_DYNAMIC_DISPATCH(ApplyRowsKernel)(optimizer, rate_factor, dim, rows, gradients);
+}
+
+size_t FirstNonFiniteRow(std::span<float* const> rows, size_t floats) {
+  return HWY_DYNAMIC_DISPATCH(FirstNonFiniteRowKernel)(rows, floats);
 }
 
 size_t FirstNonFinite(std::span<const float> values) {

@@ -111,6 +111,8 @@ struct Partition::State {
   bool holds_half = false;
 
   Table* Find(TableId table) const { return tables.Find(table); }
+  /// The answer to every push once a row is not finite; absent: all rows are.
+  std::optional<ApplyResult> Diverged() const;
   /// The answer to a part before its rows are checked; absent: its rows decide.
   std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard) const;
   void Enter(const Part& part, const ShardId& shard);
@@ -155,8 +157,20 @@ bool Partition::MayBeImaged() const {
   return !state_->holds_half || MUSTER_PLANTED(kHalfInImage);
 }
 
+std::optional<ApplyResult> Partition::State::Diverged() const {
+  for (const TableList::Item& item : tables.all()) {
+    if (item.table->not_finite().empty()) continue;
+    return ApplyResult{
+        ApplyCode::kBadRequest,
+        fmt::format("{}: the weights have diverged, and no push is accepted any more",
+                    item.table->not_finite())};
+  }
+  return std::nullopt;
+}
+
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
   if (IsStale(part.token, floor)) return ApplyResult{ApplyCode::kStaleLease, {}};
+  if (auto diverged = Diverged()) return diverged;
   if (window.Contains(shard, part.minibatch)) return ApplyResult{ApplyCode::kSkipped, {}};
   if (part.minibatch.value() >= Window::kMinibatchesMax) {
     return ApplyResult{
@@ -241,6 +255,7 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
   }
   MUSTER_CHECK(state.holds_half);
   state.holds_half = false;
+  if (auto diverged = state.Diverged()) return diverged;
   return ApplyResult{ApplyCode::kApplied, {}};
 }
 

@@ -102,6 +102,10 @@ class Partition {
   /// before the first row changes. If a peer changes values meanwhile (docs/wire.md), they are
   /// applied as they are. kUnknownTable means that nothing was applied.
   ///
+  /// A part whose step makes a row NaN or infinite is applied, but its answer is kBadRequest with
+  /// table and key, and so is the answer to every later part and question, after a restore, too. So
+  /// its shard fails, and so does every shard that pushes to this partition.
+  ///
   /// In slices: an absent result means that the work limit is spent; call it again with the same
   /// part. From its first changed row to its last, the partition has half of the part; its
   /// minibatch is in the window from the first row on. Until the part is complete, only pulls may

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -113,6 +114,17 @@ float* Table::Touch(uint64_t key) {
   return store_.Row(entry->row());
 }
 
+void Table::Watch(std::span<const uint64_t> keys, std::span<float* const> rows) {
+  const size_t bad = FirstNonFiniteRow(rows, floats_per_row());
+  if (bad == rows.size() || !not_finite_.empty()) return;
+  const std::span<const float> row(rows[bad], floats_per_row());
+  const size_t column = FirstNonFinite(row);
+  const std::string place =
+      column < dim() ? fmt::format("column {}", column) : "its optimizer's state";
+  not_finite_ = fmt::format("table '{}': the row of key {} has {} in {}", spec_.name, keys[bad],
+                            row[column], place);
+}
+
 size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
                     WorkLimit* work) {
   const float factor = ScheduleFactor(spec_.schedule, step);
@@ -137,6 +149,7 @@ size_t Table::Apply(std::span<const uint64_t> keys, std::span<const float> gradi
     ++version_;
     ApplyRows(spec_.optimizer, factor, dim(), std::span(rows).first(count),
               gradients.data() + begin * dim());
+    Watch(keys.subspan(begin, count), std::span(rows).first(count));
     begin += count;
     work->Spend(count * work_per_row + (this->rows() - rows_before) * dim() * kInitialValueWork);
     if (work->spent()) break;
@@ -168,7 +181,9 @@ void Table::SetRow(uint64_t key, std::span<const float> row) {
     keys_.push_back(key);
   }
   ++version_;
-  std::ranges::copy(row, store_.Row(entry->row()));
+  float* const floats = store_.Row(entry->row());
+  std::ranges::copy(row, floats);
+  Watch({&key, 1}, {&floats, 1});
 }
 
 void Table::BeginImage(Rows which) {

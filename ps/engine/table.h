@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -72,6 +73,11 @@ class Table {
   size_t Apply(std::span<const uint64_t> keys, std::span<const float> gradients, uint64_t step,
                WorkLimit* work);
 
+  /// Says that a row has a value that is NaN or infinite, with table, key and column; empty: none
+  /// has. A step makes one from finite gradients when it overflows. It stays: nothing makes such a
+  /// row finite again.
+  const std::string& not_finite() const { return not_finite_; }
+
   /// Copies values, `[keys.size(), dim]`, until the work limit is spent; returns how many rows were
   /// done. See Gather. Requires that CheckPull passes.
   size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
@@ -124,6 +130,8 @@ class Table {
     RowList merged;
   };
 
+  /// Remembers the first of these rows that is not finite.
+  void Watch(std::span<const uint64_t> keys, std::span<float* const> rows);
   float* Touch(uint64_t key);
   uint32_t Create(uint64_t key);
   /// The seed of a row's initial values, the same in every process.
@@ -157,6 +165,7 @@ class Table {
   uint64_t imaged_only_ = 0;  // of them, those not in changed_
   std::unique_ptr<Copying> copying_;
   Garbage garbage_;
+  std::string not_finite_;
 };
 
 }  // namespace muster::ps

@@ -1,5 +1,6 @@
 #include "ps/engine/optimizer.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -165,6 +166,29 @@ TEST(OptimizerTest, FindsTheFirstNonFiniteValueAtEveryPosition) {
         copy[at] = value;
         copy[size - 1] = value;
         EXPECT_EQ(FirstNonFinite(copy), at);
+      }
+    }
+  }
+}
+
+TEST(OptimizerTest, FindsTheFirstRowThatIsNotFinite) {
+  const float bad[] = {std::numeric_limits<float>::quiet_NaN(),
+                       std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity()};
+  for (size_t floats = 1; floats < 20; ++floats) {
+    std::vector<float> one(floats, std::numeric_limits<float>::lowest());
+    std::vector<float> two = one, three = one;
+    three.push_back(bad[1]);  // behind the row
+    const std::array<float*, 3> rows{one.data(), two.data(), three.data()};
+    EXPECT_EQ(FirstNonFiniteRow(rows, floats), rows.size());
+    EXPECT_EQ(FirstNonFiniteRow({}, floats), 0u);
+    for (size_t at = 0; at < floats; ++at) {
+      for (const float value : bad) {
+        three[at] = value;
+        EXPECT_EQ(FirstNonFiniteRow(rows, floats), 2u);
+        two[floats - 1 - at] = value;
+        EXPECT_EQ(FirstNonFiniteRow(rows, floats), 1u);
+        two[floats - 1 - at] = three[at] = one[0];
       }
     }
   }

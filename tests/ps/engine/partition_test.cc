@@ -95,6 +95,39 @@ TEST_F(PartitionTest, APartThatIsRefusedChangesNothing) {
   }
 }
 
+TEST_F(PartitionTest, AnOverflowRefusesItsPushAndEveryLaterOneWithTableAndKey) {
+  const float large = 3e38f;
+  EXPECT_EQ(Push(1, 0, Token(1), {4, 5}, {1, 1, 1, large}).code, ApplyCode::kApplied);
+  const auto expect_refused = [&](const ApplyResult& result) {
+    EXPECT_EQ(result.code, ApplyCode::kBadRequest);
+    EXPECT_THAT(result.text, HasSubstr("table 'counts': the row of key 5 has inf in column 1"));
+  };
+  expect_refused(Push(1, 1, Token(1), {4, 5}, {1, 1, 1, large}));
+  EXPECT_TRUE(partition_.InWindow(Shard(1), MinibatchIndex(1)));
+  {
+    SCOPED_TRACE("it comes again, in the window");
+    expect_refused(Push(1, 1, Token(2), {4, 5}, {1, 1, 1, large}));
+  }
+  {
+    SCOPED_TRACE("other shards, rows and tables");
+    expect_refused(Push(2, 0, Token(2), {4}, {1, 1}));
+    expect_refused(Push(3, 0, Token(2), {0}, {1, 1}, kDense));
+  }
+  {
+    SCOPED_TRACE("a question");
+    expect_refused(partition_.Apply({Shard(1), MinibatchIndex(0), Token(2), 0, {}}));
+  }
+  partition_.Forget(Forgetting(1, Token(2)));
+  EXPECT_EQ(Push(2, 0, Token(1), {4}, {1, 1}).code, ApplyCode::kStaleLease);
+  Partition restored(PartitionId(3), 7);
+  const PartitionImage image = partition_.Snapshot(Number(1), SnapshotKind::kBase);
+  ASSERT_THAT(restored.Restore(Number(1), std::span(&image, 1)), IsOk());
+  const std::vector<uint64_t> key{4};
+  const std::vector<float> ones{1, 1};
+  expect_refused(
+      restored.Apply({Shard(4), MinibatchIndex(0), Token(2), 0, {{kSparse, key, ones}}}));
+}
+
 TEST_F(PartitionTest, AMinibatchIndexOutOfBoundsIsRefused) {
   const ApplyResult result = Push(1, Window::kMinibatchesMax, Token(1), {5}, {1, 1});
   EXPECT_EQ(result.code, ApplyCode::kBadRequest);

@@ -141,6 +141,15 @@ TEST(TableTest, AKeyThatComesTwiceTakesTwoSteps) {
 }
 
 /// A table of single floats and what may happen to it.
+TEST(TableTest, AnOverflowOfASlotIsNotedToo) {
+  Table table(Spec(2, AdagradSpec{}), 7);
+  const uint64_t key = 9;
+  Apply(&table, {&key, 1}, std::vector<float>{1, 1}, 0);
+  EXPECT_EQ(table.not_finite(), "");
+  Apply(&table, {&key, 1}, std::vector<float>{1, 1e20f}, 0);  // its square is infinite
+  EXPECT_EQ(table.not_finite(), "table 't': the row of key 9 has inf in its optimizer's state");
+}
+
 class DirtyRowsTest : public ::testing::Test {
  protected:
   void Push(std::vector<uint64_t> keys) {
