@@ -166,13 +166,25 @@ absl::Status MasterCore::HelloWorker(const WorkerKey& worker, StartNumber start,
   return absl::OkStatus();
 }
 
+bool MasterCore::NobodyTrains() const {
+  return !group_.on() && leasing_.table().size() == 0 && !leasing_.grace().on();
+}
+
 absl::StatusOr<TableId> MasterCore::RegisterTable(const TableSpec& table, StepTime at) {
   now_ = at.now;
-  MUSTER_ASSIGN_OR_RETURN(const TableRegistry::Registered registered, tables_.Register(table));
-  if (registered.added) {
-    books_.Say(at, "table-registered", "", ToString(tables_.tables().at(registered.id)));
+  const absl::StatusOr<TableRegistry::Registered> registered = tables_.Register(table);
+  if (!registered.ok()) {
+    // kNotFound asks for the hash. Anything else fails in the same way after every restart.
+    const bool hopeless = !absl::IsNotFound(registered.status()) && NobodyTrains();
+    if (hopeless && !life_.over()) {
+      life_.End(JobState::kFailed, Message(registered.status()), at);
+    }
+    return registered.status();
   }
-  return registered.id;
+  if (registered->added) {
+    books_.Say(at, "table-registered", "", ToString(tables_.tables().at(registered->id)));
+  }
+  return registered->id;
 }
 
 absl::StatusOr<WorkerExchangeReply> MasterCore::ExchangeWorker(const WorkerExchangeRequest& request,
@@ -235,6 +247,7 @@ bool MasterCore::IsGroupCallDue(const GroupExchangeRequest& call, TimePoint sinc
 GroupExchangeReply MasterCore::GroupReplyFor(const WorkerKey& worker) const {
   GroupExchangeReply reply = group_.core().ReplyFor(worker.name, worker.incarnation);
   reply.directive = drains_.DirectiveOf(worker.name);
+  reply.succeeded = life_.state() == JobState::kSucceeded;
   const std::optional<ShardId> ahead = GroupAhead();
   if (reply.work.has_value()) {
     reply.work->work = leasing_.WorkOf(reply.work->shard);

@@ -67,7 +67,9 @@ class MasterCore {
   absl::Status HelloWorker(const WorkerKey& worker, StartNumber start, StepTime at);
   /// Returns the table's id. kAlreadyExists shows both specs if they differ. kInvalidArgument names
   /// an invalid field. A spec with a warm start but without its hash asks for a table that is
-  /// already known; kNotFound means that it is not known, and that the hash must be given.
+  /// already known; kNotFound means that it is not known, and that the hash must be given. Any
+  /// other refusal ends the job as FAILED if nobody trains: the trainer would only be restarted
+  /// until it counts as a crash loop. While others train, a single wrong process is refused alone.
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, StepTime at);
   /// Heartbeat, leases, dones. Grants have no `work`, which the caller adds; TellMap adds the map.
   /// kFailedPrecondition for a process whose name another process now has.
@@ -158,6 +160,8 @@ class MasterCore {
   std::chrono::milliseconds RunningFor(StepTime at) const;
 
  private:
+  /// No worker has a shard, and none may have one that the master has not heard of.
+  bool NobodyTrains() const;
   MasterCore(CoreOptions options, MasterIncarnation incarnation, DurableState&& state, StepTime at);
   void Begin(const std::optional<MetaRecord>& meta, StepTime at);
   void BeginRun(StepTime at);

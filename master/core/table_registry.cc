@@ -61,7 +61,8 @@ absl::StatusOr<TableRegistry::Registered> TableRegistry::Register(const TableSpe
         "table '{}' is already registered with another specification. Registered: {}. This one: "
         "{}. "
         "All workers of a job must define a table in the same way; a different table needs a name "
-        "of its own",
+        "of its own. To train with another definition from the beginning, choose another "
+        "spec.stateDirectory",
         table.name, ToString(known), ToString(same)));
   }
   if (!table.warm_start_directory.empty() && table.warm_start_hash.empty()) {

@@ -54,6 +54,45 @@ TEST_F(TablesTest, TablesAreToldOnceAndAConflictShowsBoth) {
   EXPECT_EQ(core->tables().size(), 1u);
 }
 
+TEST_F(TablesTest, AContradictionEndsAJobThatNobodyTrainsAtOnce) {
+  Start();
+  TableSpec table;
+  table.name = "embedding";
+  table.dim = 16;
+  ASSERT_TRUE(core->RegisterTable(table, At()).ok());
+  table.dim = 17;
+  const auto grants = Want(1).grants;
+  EXPECT_FALSE(core->RegisterTable(table, At()).ok());
+  EXPECT_EQ(core->state(), JobState::kRunning) << "a single wrong process stops nobody";
+  Done(grants);
+  EXPECT_FALSE(core->RegisterTable(table, At()).ok());
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("table 'embedding' is already registered with another"));
+}
+
+TEST_F(TablesTest, AContradictionInTheGracePeriodIsOfOneProcess) {
+  Start();
+  TableSpec table;
+  table.name = "embedding";
+  table.dim = 16;
+  ASSERT_TRUE(core->RegisterTable(table, At()).ok());
+  Want(1);
+  Restart();
+  table.dim = 17;
+  EXPECT_FALSE(core->RegisterTable(table, At()).ok());
+  EXPECT_EQ(core->state(), JobState::kRunning) << "another may have a shard";
+}
+
+TEST_F(TablesTest, AQuestionForAWarmStartEndsNothing) {
+  Start();
+  TableSpec table;
+  table.name = "embedding";
+  table.dim = 16;
+  table.warm_start_directory = "/out";
+  EXPECT_FALSE(core->RegisterTable(table, At()).ok());
+  EXPECT_EQ(core->state(), JobState::kRunning);
+}
+
 TEST_F(TablesTest, ATableThatMakesNoSenseIsRefused) {
   Start();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
