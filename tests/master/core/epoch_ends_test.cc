@@ -170,6 +170,20 @@ TEST_F(EpochEndsTest, MorePatienceLetsAJobGoOnThatStoppedEarly) {
   EXPECT_THAT(Want(5).grants, SizeIs(2));
 }
 
+TEST_F(EpochEndsTest, LessPatienceDoesNotCutOffAnEpochThatHasBegun) {
+  options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 3, 0};
+  StartServed();
+  RunEpochs({1, 2});
+  Done(Want(5).grants);
+  options.epoch_ends.stop_early->patience = 1;
+  options.run_id = "run-2";
+  StartServed();
+  EXPECT_EQ(core->state(), JobState::kRunning);
+  RunEpochs({3});
+  EXPECT_EQ(core->state(), JobState::kSucceeded);
+  EXPECT_THAT(core->reason(), HasSubstr("stopped early after epoch 3 of 5"));
+}
+
 TEST_F(EpochEndsTest, AMetricThatNobodyReportsIsNeverBetter) {
   options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 1, 0};
   options.epoch_ends.stop_early->metric.name = "no-such";
