@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "sharding/lines/file_start.h"
 #include "sharding/lines/line_index.h"
 #include "sharding/lines/source_pin.h"
 #include "sharding/shard_order.h"
@@ -148,6 +149,7 @@ absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::OpenAnew(const
     if (end != std::string::npos || n < want || want >= kRecordBytesMax) break;
     want *= 16;
   }
+  source->header = std::string(WithoutMark(source->header));
   if (source->header.ends_with('\r')) source->header.pop_back();
   return source;
 }
@@ -192,6 +194,7 @@ absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char>
     const void* found = std::memchr(at, '\n', static_cast<size_t>(end - at));
     const char* line_end = found == nullptr ? end : static_cast<const char*>(found);
     std::string_view line(at, static_cast<size_t>(line_end - at));
+    if (work.byte_begin == 0 && lines.empty()) line = WithoutMark(line);
     if (line.ends_with('\r')) line.remove_suffix(1);
     lines.push_back(line);
     at = found == nullptr ? end : line_end + 1;

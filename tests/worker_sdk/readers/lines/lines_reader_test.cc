@@ -71,6 +71,25 @@ TEST_F(LinesReaderTest, ReadsARangeAndStripsLineEnds) {
   EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
 }
 
+TEST_F(LinesReaderTest, TheMarkOfUtf8IsNoPartOfTheFirstRecord) {
+  const std::string mark = "\xef\xbb\xbf";
+  const std::string contents = mark + "1 0.5\n" + mark + "2\n";
+  Write(contents);
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records,
+                              reader_.Read(WorkOn(contents, 0, contents.size(), 2), kNoWaiting));
+  EXPECT_THAT(records.records, ElementsAre("1 0.5", mark + "2")) << "it means nothing later";
+}
+
+TEST_F(LinesReaderTest, TheMarkOfUtf8IsNoPartOfTheHeader) {
+  const std::string contents = "\xef\xbb\xbfkey,value\r\n1,2\n";
+  Write(contents);
+  ShardWork work = WorkOn(contents, 14, contents.size(), 1);
+  work.has_header = true;
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work, kNoWaiting));
+  EXPECT_EQ(records.header, "key,value");
+  EXPECT_THAT(records.records, ElementsAre("1,2"));
+}
+
 TEST_F(LinesReaderTest, RecordsRunInTheOrderOfTheSeed) {
   std::string contents = "0\n1\n2\n3\n4\n5\n6\n7\n";
   Write(contents);
