@@ -16,8 +16,9 @@ namespace muster {
 struct JournalStorage {
   /// Where its files are; null: on this machine. Must outlive the journal.
   rocksdb::Env* env = nullptr;
-  /// What is kept in memory and in the log before it becomes a table.
-  size_t memtable_bytes = 16 << 20;
+  /// What is kept in memory and in the log before it becomes a table. The folder of a journal needs
+  /// at most twelve times as much, and its state (README.md).
+  size_t memtable_bytes = 4 << 20;
 };
 
 /// Opens the journal in `directory` (creates it if it does not exist), and reads its state.

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -74,6 +75,27 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
   EXPECT_EQ(state.events.size(), 1u);
   EXPECT_EQ(state.stream_ranges.size(), 1u);
   EXPECT_FALSE(state.nodes.contains("ps-0"));
+}
+
+TEST_F(RocksdbJournalTest, WhatIsReplacedTakesABoundedSpace) {
+  EXPECT_LE(JournalStorage().memtable_bytes, 4u << 20) << "README.md says so";
+  const JournalStorage storage{.memtable_bytes = 256 << 10};
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal,
+                              OpenRocksdbJournal(directory_, header_, storage));
+  uintmax_t most = 0;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    const std::vector<Mutation> batch{
+        EventRecord{i, WallTime(5), "kind", "node", std::string(100 << 10, 'x')}, EraseEvents{i}};
+    ASSERT_THAT(journal->Write(batch), IsOk());
+    uintmax_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      std::error_code gone;  // RocksDB removes files meanwhile
+      const uintmax_t size = entry.file_size(gone);
+      if (!gone) bytes += size;
+    }
+    most = std::max(most, bytes);
+  }
+  EXPECT_LE(most, 12 * storage.memtable_bytes) << "20 MB were written";
 }
 
 TEST_F(RocksdbJournalTest, ATornTailIsDroppedAndNothingElse) {
