@@ -16,17 +16,11 @@ std::optional<WallTime> CreatedAt(const nlohmann::json& pod) {
   return ParseTimestamp(TextAt(pod, {"metadata", "creationTimestamp"}));
 }
 
-bool BelongsTo(const nlohmann::json& pod, const std::string& owner) {
-  const nlohmann::json& owners = ElementsAt(pod, {"metadata", "ownerReferences"});
-  return std::ranges::any_of(
-      owners, [&](const nlohmann::json& one) { return TextAt(one, {"uid"}) == owner; });
-}
-
 /// When the newest job pod of the run was made.
 std::optional<WallTime> BeginOf(const PodRun& run, const std::vector<nlohmann::json>& pods) {
   std::optional<WallTime> begin;
   for (const nlohmann::json& pod : pods) {
-    if (ReadPodFacts(pod).node.empty() && BelongsTo(pod, run.run)) {
+    if (ReadPodFacts(pod).node.empty() && IsOwnedBy(pod, run.run)) {
       begin = std::max(begin, CreatedAt(pod));
     }
   }
@@ -45,7 +39,8 @@ FormerPods::Step FormerPods::Look(const std::vector<nlohmann::json>& pods, TimeP
   if (!begin.has_value()) return step;
   for (const nlohmann::json& pod : pods) {
     const PodFacts facts = ReadPodFacts(pod);
-    if (facts.node.empty() || facts.run.empty() || facts.run == run_.run) continue;
+    // Its Job may have gone before it, so the owner says nothing.
+    if (!IsNamedAsNode(facts, run_.job) || facts.run == run_.run) continue;
     const std::optional<WallTime> created = CreatedAt(pod);
     if (!created.has_value() || *created > *begin) continue;
     const auto [deleted_at, first] = deleted_at_.emplace(facts.uid, now);

@@ -50,11 +50,7 @@ void SetLimits(const Resources& limits, Json* container) {
   Json& allowed = ObjectIn(resources, "limits");
   const Resources request = ReadResources(wanted);
   const Resources before = ReadResources(allowed);
-  wanted.update(ResourcesJson(
-      {.cpus = RequestOf(limits.cpus, request.cpus, before.cpus),
-       .memory_bytes = static_cast<uint64_t>(RequestOf(
-           static_cast<double>(limits.memory_bytes), static_cast<double>(request.memory_bytes),
-           static_cast<double>(before.memory_bytes)))}));
+  wanted.update(ResourcesJson(RequestsFor(limits, request, before)));
   allowed.update(values);
 }
 
@@ -74,6 +70,26 @@ absl::StatusOr<PodTemplates> ParsePodTemplates(std::string_view text) {
   MUSTER_RETURN_IF_ERROR(CheckTemplate(templates.worker, "worker"));
   MUSTER_RETURN_IF_ERROR(CheckTemplate(templates.server, "ps"));
   return templates;
+}
+
+bool IsNamedAsNode(const PodFacts& pod, const std::string& job) {
+  return pod.job == job && !pod.run.empty() && !pod.node.empty() && pod.start != 0 &&
+         pod.name == PodName({.job = job}, pod.node, pod.start);
+}
+
+bool IsJobThere(const PodRun& run, const std::vector<Json>& pods) {
+  return std::ranges::any_of(pods, [&](const Json& pod) {
+    return ReadPodFacts(pod).node.empty() && IsOwnedBy(pod, run.run);
+  });
+}
+
+Resources RequestsFor(const Resources& limits, const Resources& requests_before,
+                      const Resources& limits_before) {
+  return {.cpus = RequestOf(limits.cpus, requests_before.cpus, limits_before.cpus),
+          .memory_bytes =
+              static_cast<uint64_t>(RequestOf(static_cast<double>(limits.memory_bytes),
+                                              static_cast<double>(requests_before.memory_bytes),
+                                              static_cast<double>(limits_before.memory_bytes)))};
 }
 
 std::string PodName(const PodRun& run, const std::string& node, uint32_t start) {
@@ -119,13 +135,14 @@ Json PodBody(const PodRun& run, const PodTemplates& templates, const StartNode& 
   return pod;
 }
 
-Json ResizePatch(const std::string& uid, const std::string& container, const Resources& limits) {
-  const Json values = ResourcesJson(limits);
+Json ResizePatch(const std::string& uid, const std::string& container, const Resources& limits,
+                 const Resources& requests) {
   return {{"metadata", {{"uid", uid}}},
           {"spec",
-           {{"containers",
-             Json::array({{{"name", container},
-                           {"resources", {{"requests", values}, {"limits", values}}}}})}}}};
+           {{"containers", Json::array({{{"name", container},
+                                         {"resources",
+                                          {{"requests", ResourcesJson(requests)},
+                                           {"limits", ResourcesJson(limits)}}}}})}}}};
 }
 
 }  // namespace muster::kubernetes

@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "host/messages.h"
 #include "kubernetes/model/labels.h"
 #include "kubernetes/model/resource.h"
+#include "kubernetes/pods/pod_facts.h"
 #include "proto/messages/node_role.h"
 
 /// What the pod of a node looks like. Pure, thread-safe functions.
@@ -44,9 +46,23 @@ Selection PodsOf(const PodRun& run);
 /// `start` as its requests and its limits; what they do not limit stays as the template has it.
 nlohmann::json PodBody(const PodRun& run, const PodTemplates& templates, const StartNode& start);
 
-/// Changes the limits of a running pod, and of no other that has its name now; for a strategic
-/// merge into its subresource "resize".
+/// Whether a pod has the name of the node and the start that its labels name, and the label of the
+/// job, of whichever run. Anybody can copy labels, but no two pods have one name.
+bool IsNamedAsNode(const PodFacts& pod, const std::string& job);
+
+/// What a container asks for that gets the limits `limits` and had `before`: the same share of each
+/// limit, and all of it if it asked for nothing.
+Resources RequestsFor(const Resources& limits, const Resources& requests_before,
+                      const Resources& limits_before);
+
+/// Changes the limits and the requests of a running pod, and of no other that has its name now; for
+/// a strategic merge into its subresource "resize".
 nlohmann::json ResizePatch(const std::string& uid, const std::string& container,
-                           const Resources& limits);
+                           const Resources& limits, const Resources& requests);
+
+/// Whether the Job of the run is there, by the `pods` with the label of the job. Its own pod, in
+/// which the scaler runs, belongs to it as long as it is: when the Job is deleted without its pods,
+/// Kubernetes takes the owner away from each.
+bool IsJobThere(const PodRun& run, const std::vector<nlohmann::json>& pods);
 
 }  // namespace muster::kubernetes

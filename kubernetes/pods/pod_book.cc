@@ -35,12 +35,14 @@ NodeExited ExitBeforePod(const std::string& node) {
 
 std::vector<FoundNode> PodBook::Find(const std::vector<PodFacts>& pods, TimePoint now) {
   std::vector<FoundNode> found;
-  for (const PodFacts& facts : pods) {
-    if (facts.run != options_.run.run || facts.start == 0) continue;
-    NodePods* const node = Note(facts, now);
-    node->last_start = std::max(node->last_start, facts.start);
-    found.push_back({facts.node, facts.start, /*alive=*/true});
+  for (const PodFacts& seen : pods) {
+    const std::optional<PodFacts> facts = AsOurs(seen);
+    if (!facts) continue;
+    NodePods* const node = Note(*facts, now);
+    node->last_start = std::max(node->last_start, facts->start);
+    found.push_back({facts->node, facts->start, /*alive=*/true});
   }
+  AdvanceLook(now);
   for (auto& [name, node] : nodes_) {
     const PodFacts& newest = node.pods.rbegin()->second.facts;
     const NodeRole role = WorkerNumber(name) ? NodeRole::kWorker : NodeRole::kServer;
@@ -144,14 +146,39 @@ void PodBook::EndRun(TimePoint now) {
 
 // What is seen.
 
-void PodBook::Seen(const PodFacts& facts, TimePoint now) {
-  if (facts.run != options_.run.run || facts.start == 0) return;
-  NodePods* const node = Note(facts, now);
-  if (node->life && node->life->order.start == facts.start &&
-      node->life->stage < Life::Stage::kThere) {
-    node->life->stage = Life::Stage::kThere;
-    node->life->uid = facts.uid;
-    node->life->call = 0;
+std::optional<PodFacts> PodBook::AsOurs(const PodFacts& facts) {
+  PodFacts ours = facts;
+  if (const Pod* const known = FindPod(facts.uid)) {
+    ours.node = known->facts.node;
+    ours.start = known->facts.start;
+  } else if (facts.run != options_.run.run || !IsNamedAsNode(facts, options_.run.job)) {
+    return std::nullopt;
+  }
+  unowned_.erase(facts.uid);
+  if (facts.owned || orphaned_) return ours;
+  unowned_.emplace(facts.uid, ours);
+  if (FindPod(facts.uid) == nullptr) return std::nullopt;
+  return ours;
+}
+
+Pod* PodBook::FindPod(const std::string& uid) {
+  for (auto& [name, node] : nodes_) {
+    for (auto& [start, pod] : node.pods) {
+      if (pod.facts.uid == uid) return &pod;
+    }
+  }
+  return nullptr;
+}
+
+void PodBook::Seen(const PodFacts& seen, TimePoint now) {
+  if (const std::optional<PodFacts> facts = AsOurs(seen)) {
+    NodePods* const node = Note(*facts, now);
+    if (node->life && node->life->order.start == facts->start &&
+        node->life->stage < Life::Stage::kThere) {
+      node->life->stage = Life::Stage::kThere;
+      node->life->uid = facts->uid;
+      node->life->call = 0;
+    }
   }
   Advance(now);
 }
@@ -160,8 +187,13 @@ NodePods* PodBook::Note(const PodFacts& facts, TimePoint now) {
   NodePods& node = nodes_[facts.node];
   node.name = facts.node;
   Pod& pod = node.pods[facts.start];
-  if (pod.facts.uid != facts.uid) pod = {.facts = {}, .seen_at = now};
-  orphaned_ |= facts.orphaned;
+  if (pod.facts.uid != facts.uid) {
+    // The one that had this name before is gone, though nobody has said so.
+    if (node.life && node.life->stage == Life::Stage::kThere && node.life->uid == pod.facts.uid) {
+      Exit(&node, &*node.life, ExitOfPod(pod.facts, node.life->ending.has_value()));
+    }
+    pod = {.facts = {}, .seen_at = now};
+  }
   const PodFacts before = std::exchange(pod.facts, facts);
   KeepKnown(before, &pod.facts);
   if (facts.being_deleted && !pod.leaving_since) pod.leaving_since = now;
@@ -171,15 +203,16 @@ NodePods* PodBook::Note(const PodFacts& facts, TimePoint now) {
 }
 
 void PodBook::Gone(const PodFacts& last, TimePoint now) {
-  const auto found = nodes_.find(last.node);
-  if (found == nodes_.end()) return;
-  NodePods& node = found->second;
-  const auto pod = node.pods.find(last.start);
-  if (pod == node.pods.end() || pod->second.facts.uid != last.uid) return;
+  unowned_.erase(last.uid);
+  const Pod* const pod = FindPod(last.uid);
+  if (pod == nullptr) return;
   // What was seen last may say more than what the deletion says.
   PodFacts facts = last;
-  KeepKnown(pod->second.facts, &facts);
-  node.pods.erase(pod);
+  facts.node = pod->facts.node;
+  facts.start = pod->facts.start;
+  KeepKnown(pod->facts, &facts);
+  NodePods& node = nodes_.at(facts.node);
+  node.pods.erase(facts.start);
   if (node.life && node.life->stage == Life::Stage::kThere && node.life->uid == last.uid) {
     Exit(&node, &*node.life, ExitOfPod(facts, node.life->ending.has_value()));
   }
@@ -202,7 +235,13 @@ const Life* PodBook::LifeOf(const std::string& node) const {
   return found == nodes_.end() || !found->second.life ? nullptr : &*found->second.life;
 }
 
+void PodBook::AdvanceLook(TimePoint now) {
+  if (unowned_.empty() || orphaned_ || look_call_ != 0 || now < look_at_) return;
+  look_call_ = Call({.kind = PodCall::Kind::kLookForJob}, "", 0);
+}
+
 void PodBook::Advance(TimePoint now) {
+  AdvanceLook(now);
   for (auto& [name, node] : nodes_) {
     if (node.life) AdvanceStart(&node, &*node.life, now);
     if (node.life && node.life->stage == Life::Stage::kThere) Interpret(&node, &*node.life, now);
@@ -292,8 +331,10 @@ void PodBook::AdvanceResize(Life* life, const PodFacts& facts, TimePoint now) {
                             .name = life->name,
                             .uid = life->uid,
                             .container = facts.container,
-                            .limits = *std::exchange(life->resize, std::nullopt)},
+                            .limits = *life->resize,
+                            .requests = RequestsFor(*life->resize, facts.requests, facts.limits)},
                            life->order.node, life->order.start);
+  life->resize.reset();
 }
 
 void PodBook::Exit(NodePods* node, Life* life, NodeExited exit) {

@@ -40,6 +40,10 @@ struct PodBookOptions {
 /// pod. Each start gets one exit, and a pod that ran gets one start before it. Pods of other runs
 /// are never reported, and pods that are not of this job are never touched.
 ///
+/// A pod is of this run if its labels say so, its name is that of its node and start, and the run's
+/// Job owns it, or has owned it. A pod that lacks only the owner is a copy, or the Job was deleted
+/// without its pods: then the book asks if the Job is there.
+///
 /// Pure, deterministic; not thread-safe.
 class PodBook {
  public:
@@ -103,6 +107,11 @@ class PodBook {
   };
 
   // pod_book.cc
+  /// As it is known: labels that change later do not make it another node's. None: it is not of
+  /// this run.
+  std::optional<PodFacts> AsOurs(const PodFacts& facts);
+  Pod* FindPod(const std::string& uid);
+  void AdvanceLook(TimePoint now);
   Life* LifeOf(const std::string& node);
   const Life* LifeOf(const std::string& node) const;
   /// Keeps what is seen of a pod of this run.
@@ -127,6 +136,7 @@ class PodBook {
   void OnCreate(NodePods* node, Life* life, const PodAnswer& answer, TimePoint now);
   void OnLook(NodePods* node, Life* life, const PodAnswer& answer, TimePoint now);
   void OnNameTaken(Life* life, const PodFacts& other, TimePoint now);
+  void OnLookForJob(const PodAnswer& answer, TimePoint now);
   void OnDelete(Pod* pod, const InFlight& call, const absl::Status& status, TimePoint now);
   void OnResize(Life* life, const InFlight& call, const absl::Status& status, TimePoint now);
   void Refused(Life* life, const absl::Status& status, TimePoint now);
@@ -140,6 +150,10 @@ class PodBook {
   uint64_t last_call_ = 0;
   bool ended_ = false;
   bool orphaned_ = false;
+  /// Pods that may be this run's, but that its Job does not own; by UID.
+  std::map<std::string, PodFacts> unowned_;
+  uint64_t look_call_ = 0;  // in flight; 0: none
+  TimePoint look_at_{};
   std::vector<PodCall> calls_;
   std::vector<HostReport> reports_;
   std::vector<std::string> notes_;

@@ -44,6 +44,10 @@ void PodBook::Answered(const PodAnswer& answer, TimePoint now) {
   if (found == in_flight_.end()) return;
   const InFlight call = found->second;
   in_flight_.erase(found);
+  if (call.kind == PodCall::Kind::kLookForJob) {
+    OnLookForJob(answer, now);
+    return Advance(now);
+  }
   const auto node = nodes_.find(call.node);
   if (node == nodes_.end()) return;
   Life* const life = LifeOf(call.node);
@@ -59,6 +63,8 @@ void PodBook::Answered(const PodAnswer& answer, TimePoint now) {
       if (pod != node->second.pods.end() && pod->second.deletion_call == answer.id) {
         OnDelete(&pod->second, call, answer.status, now);
       }
+      break;
+    case PodCall::Kind::kLookForJob:
       break;
     case PodCall::Kind::kResize:
       if (life != nullptr && life->resize_call == answer.id)
@@ -88,8 +94,8 @@ void PodBook::OnLook(NodePods* node, Life* life, const PodAnswer& answer, TimePo
   }
   if (!answer.status.ok() || !answer.pod) return Refused(life, answer.status, now);
   const PodFacts& pod = *answer.pod;
-  const bool ours =
-      pod.run == options_.run.run && pod.node == node->name && pod.start == life->order.start;
+  const bool ours = pod.run == options_.run.run && pod.node == node->name &&
+                    pod.start == life->order.start && (pod.owned || orphaned_);
   if (!ours) return OnNameTaken(life, pod, now);
   Exit(node, life, ExitOfVanished(node->name, "its pod went as soon as it was made"));
 }
@@ -97,7 +103,8 @@ void PodBook::OnLook(NodePods* node, Life* life, const PodAnswer& answer, TimePo
 void PodBook::OnNameTaken(Life* life, const PodFacts& other, TimePoint now) {
   life->stage = Life::Stage::kToCreate;
   life->retry.at = now + options_.slow_retry;
-  const bool of_job = other.job == options_.run.job && !other.run.empty();
+  const bool of_run = other.run == options_.run.run;
+  const bool of_job = !of_run && IsNamedAsNode(other, options_.run.job);
   if (of_job && !other.being_deleted) {
     Call({.kind = PodCall::Kind::kDelete,
           .name = other.name,
@@ -106,11 +113,12 @@ void PodBook::OnNameTaken(Life* life, const PodFacts& other, TimePoint now) {
          life->order.node, life->order.start);
   }
   const std::string whose =
-      of_job ? fmt::format("a pod of an earlier run of this job{}",
+      of_job   ? fmt::format("a pod of an earlier run of this job{}",
                            other.being_deleted ? ", which is being deleted (does a finalizer hold "
-                                                 "it? kubectl get pod -o yaml)"
-                                               : ", which is deleted now")
-             : "a pod that is not of this job: delete it, or give the job another name";
+                                                   "it? kubectl get pod -o yaml)"
+                                                 : ", which is deleted now")
+      : of_run ? "a pod with the labels of this run, which its Job does not own: delete it"
+               : "a pod that is not of this job: delete it, or give the job another name";
   TellHeld(life, NodeWait::kConfig,
            fmt::format("the name \"{}\" belongs to {}", other.name, whose));
 }
@@ -138,6 +146,15 @@ TimePoint PodBook::RetryAt(Retry* retry, const absl::Status& status, TimePoint n
   const NodeWait why = WaitOf(KindOf(status));
   const bool slow = why == NodeWait::kForbidden || why == NodeWait::kConfig;
   return now + (slow ? std::max<std::chrono::milliseconds>(wait, options_.slow_retry) : wait);
+}
+
+void PodBook::OnLookForJob(const PodAnswer& answer, TimePoint now) {
+  look_call_ = 0;
+  // Kubernetes takes the owner from one pod after the other, so the answer may be too early.
+  look_at_ = now + options_.slow_retry;
+  if (!answer.status.ok() || answer.job_is_there) return;
+  orphaned_ = true;
+  for (const auto& [uid, facts] : std::exchange(unowned_, {})) Note(facts, now);
 }
 
 void PodBook::OnDelete(Pod* pod, const InFlight& call, const absl::Status& status, TimePoint now) {

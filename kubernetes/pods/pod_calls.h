@@ -14,7 +14,14 @@
 namespace muster::kubernetes {
 
 struct PodCall {
-  enum class Kind { kCreate, kGet, kDelete, kResize };
+  enum class Kind {
+    kCreate,
+    kGet,
+    kDelete,
+    kResize,
+    /// Is the Job of the run there?
+    kLookForJob,
+  };
   /// Of the answer; no two calls have the same.
   uint64_t id = 0;
   Kind kind = Kind::kCreate;
@@ -28,6 +35,7 @@ struct PodCall {
   /// Of kResize.
   std::string container;
   Resources limits;
+  Resources requests;
 };
 
 struct PodAnswer {
@@ -36,6 +44,8 @@ struct PodAnswer {
   /// The pod that a kCreate or a kGet was answered with. A pod of this run was seen (PodBook::Seen)
   /// before this, unless it was gone by then.
   std::optional<PodFacts> pod;
+  /// What a kLookForJob was answered with.
+  bool job_is_there = true;
 };
 
 }  // namespace muster::kubernetes

@@ -33,11 +33,14 @@ uint32_t StartOf(const Json& pod) {
   return error == std::errc() && end == text.data() + text.size() ? start : 0;
 }
 
-bool IsOrphan(const Json& pod) {
-  const std::string run = LabelOf(pod, kRunLabel);
-  return !run.empty() &&
-         std::ranges::none_of(ElementsAt(pod, {"metadata", "ownerReferences"}),
-                              [&](const Json& owner) { return TextAt(owner, {"uid"}) == run; });
+/// A null if it has none.
+const Json& NodeContainerOf(const Json& pod) {
+  static const Json absent;
+  const Json& containers = ElementsAt(pod, {"spec", "containers"});
+  for (const Json& container : containers) {
+    if (TextAt(container, {"name"}) == kNodeContainer) return container;
+  }
+  return containers.empty() ? absent : containers.front();
 }
 
 /// What the node says of the container; a null if it says nothing yet.
@@ -112,20 +115,24 @@ NodeExited ReadExit(const Json& end, const PodState& state, const PodFacts& fact
 
 }  // namespace
 
+bool IsOwnedBy(const Json& pod, std::string_view uid) {
+  return std::ranges::any_of(ElementsAt(pod, {"metadata", "ownerReferences"}),
+                             [&](const Json& owner) { return TextAt(owner, {"uid"}) == uid; });
+}
+
 PodFacts ReadPodFacts(const Json& pod) {
-  const PodState state = ReadPodState(pod);
+  const Json& container = NodeContainerOf(pod);
+  const PodState state = ReadPodState(pod, TextAt(container, {"name"}));
   PodFacts facts{.name = state.name,
                  .uid = state.uid,
                  .job = LabelOf(pod, kJobLabel),
                  .run = LabelOf(pod, kRunLabel),
                  .node = LabelOf(pod, kNodeLabel),
-                 .start = StartOf(pod),
-                 .orphaned = IsOrphan(pod)};
-  const Json& containers = ElementsAt(pod, {"spec", "containers"});
-  if (!containers.empty()) {
-    facts.container = TextAt(containers.front(), {"name"});
-    facts.limits = ReadResources(ValueAt(containers.front(), {"resources", "limits"}));
-  }
+                 .start = StartOf(pod)};
+  facts.owned = !facts.run.empty() && IsOwnedBy(pod, facts.run);
+  facts.container = TextAt(container, {"name"});
+  facts.limits = ReadResources(ValueAt(container, {"resources", "limits"}));
+  facts.requests = ReadResources(ValueAt(container, {"resources", "requests"}));
   const Json& status = StatusOf(pod, facts.container);
   const Json& present = ValueAt(status, {"resources", "limits"});
   if (present.is_object()) facts.present_limits = ReadResources(present);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "host/messages.h"
@@ -15,6 +16,8 @@ namespace muster::kubernetes {
 
 /// The pid that is told of a process in a pod: of `muster node`, in the pod's own numbering.
 inline constexpr uint64_t kPodProcess = 1;
+/// Muster's container in each of its pods. An admission webhook may put others before it.
+inline constexpr char kNodeContainer[] = "muster";
 
 struct PodFacts {
   enum class Stage {
@@ -30,9 +33,10 @@ struct PodFacts {
   std::string run;
   std::string node;
   uint32_t start = 0;
-  /// It has the label of a run, but belongs to no Job of it: that was deleted without its pods.
-  bool orphaned = false;
-  /// Its first container, which is the node; others do not count.
+  /// The Job with the UID `run` owns it.
+  bool owned = false;
+  /// The container that is the node: the one called kNodeContainer, or the first if none is. Others
+  /// do not count.
   std::string container;
 
   Stage stage = Stage::kWaiting;
@@ -52,6 +56,8 @@ struct PodFacts {
   std::string resize_text;
   /// That it has, or will have: a machine may put off a change.
   Resources limits;
+  /// What it asks the scheduler for.
+  Resources requests;
   /// That its container has now; none: the status does not say.
   std::optional<Resources> present_limits;
   /// When its container ended.
@@ -61,6 +67,9 @@ struct PodFacts {
 };
 
 PodFacts ReadPodFacts(const nlohmann::json& pod);
+
+/// Whether one of its owners has this UID.
+bool IsOwnedBy(const nlohmann::json& pod, std::string_view uid);
 
 /// Adds what was known `before` of the same pod: its last states may lack conditions, or what its
 /// container has.

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "kubernetes/model/api_error.h"
+#include "kubernetes/pods/former_pods.h"
 #include "kubernetes/pods/pod_log.h"
 
 namespace muster::kubernetes {
@@ -81,7 +82,7 @@ void PodHost::OnChanges(const WatchCache::Changes& changes, const WatchCache::Ob
     std::vector<PodFacts> pods;
     for (const ObjectChange& change : changes) pods.push_back(ReadPodFacts(*change.object));
     found_ = book_.Find(pods, now);
-    return changed_.SignalAll();
+    return Follow();
   }
   for (const ObjectChange& change : changes) {
     const PodFacts facts = ReadPodFacts(*change.object);
@@ -113,13 +114,25 @@ absl::StatusOr<nlohmann::json> PodHost::Ask(const PodCall& call, const std::stop
     case PodCall::Kind::kDelete:
       return client_->Delete(PlaceOf(call.name), {.uid = call.uid, .grace = call.grace}, stop);
     case PodCall::Kind::kResize:
+    case PodCall::Kind::kLookForJob:
       break;
   }
   return client_->Patch(PlaceOf(call.name, "resize"), PatchKind::kStrategicMerge,
-                        ResizePatch(call.uid, call.container, call.limits), stop);
+                        ResizePatch(call.uid, call.container, call.limits, call.requests), stop);
+}
+
+void PodHost::LookForJob(const PodCall& call, const std::stop_token& stop) {
+  const absl::StatusOr<ObjectList> pods =
+      client_->List(Resource::kPods, options_.run.ns, PodsOfAllRuns(options_.run), stop);
+  if (stop.stop_requested()) return;  // the host ends
+  const PodAnswer answer{.id = call.id,
+                         .status = pods.status(),
+                         .job_is_there = !pods.ok() || IsJobThere(options_.run, pods->items)};
+  Change([&](PodBook* book, TimePoint now) { book->Answered(answer, now); });
 }
 
 void PodHost::Carry(const PodCall& call, const std::stop_token& stop) {
+  if (call.kind == PodCall::Kind::kLookForJob) return LookForJob(call, stop);
   absl::StatusOr<nlohmann::json> pod = Ask(call, stop);
   if (stop.stop_requested()) return;  // the host ends
   PodAnswer answer{.id = call.id, .status = pod.status()};

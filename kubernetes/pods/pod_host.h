@@ -92,6 +92,7 @@ class PodHost final : public NodeHost {
   void OnChanges(const WatchCache::Changes& changes, const WatchCache::Objects& objects);
   // On a call's own thread.
   void Carry(const PodCall& call, const std::stop_token& stop);
+  void LookForJob(const PodCall& call, const std::stop_token& stop);
   absl::StatusOr<nlohmann::json> Ask(const PodCall& call, const std::stop_token& stop);
   void AskUsage(const std::stop_token& stop);
   void CountRequests(TimePoint now) MUSTER_REQUIRES(mutex_);

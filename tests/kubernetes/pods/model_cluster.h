@@ -36,6 +36,8 @@ class ModelCluster {
   bool quota_used_up = false;
   /// And so: the pods that are not on a list of rights.
   bool forbidden = false;
+  /// False: it was deleted without its pods.
+  bool job_is_there = true;
   /// Resizes are answered with 200, but the machine can never do them.
   bool infeasible = false;
 

@@ -103,12 +103,24 @@ TEST(PodBodyTest, TemplatesThatAreNone) {
 
 TEST(PodBodyTest, SelectionAndResize) {
   EXPECT_EQ(PodsOf(kRun).labels, "muster/job=flights,muster/run=uid-of-job");
-  const Json patch = ResizePatch("u1", "muster", {.cpus = 2, .memory_bytes = 100});
+  const Resources limits{.cpus = 2, .memory_bytes = 100};
+  const Json patch = ResizePatch("u1", "muster", limits, RequestsFor(limits, {1, 10}, {4, 40}));
   EXPECT_EQ(patch["metadata"]["uid"], "u1");
   const Json& container = patch["spec"]["containers"][0];
   EXPECT_EQ(container["name"], "muster");
   EXPECT_EQ(ReadResources(container["resources"]["limits"]), (Resources{2, 100}));
-  EXPECT_EQ(container["resources"]["requests"], container["resources"]["limits"]);
+  EXPECT_EQ(ReadResources(container["resources"]["requests"]), (Resources{0.5, 25}));
+}
+
+TEST(PodBodyTest, TheJobIsThereAsLongAsItOwnsItsOwnPod) {
+  const Json owner = Json::array({{{"kind", "Job"}, {"uid", kRun.run}}});
+  Json job_pod = {{"metadata", {{"labels", {{"muster/job", "flights"}}}}}};
+  Json node = {{"metadata",
+                {{"labels", {{"muster/job", "flights"}, {"muster/node", "worker-0"}}},
+                 {"ownerReferences", owner}}}};
+  EXPECT_FALSE(IsJobThere(kRun, {job_pod, node})) << "a node's pod may be patched later";
+  job_pod["metadata"]["ownerReferences"] = owner;
+  EXPECT_TRUE(IsJobThere(kRun, {node, job_pod}));
 }
 
 }  // namespace

@@ -154,6 +154,23 @@ TEST_F(PodBookTest, LimitsChangeInPlace) {
   EXPECT_EQ(host_.carried, carried) << "it has them";
 }
 
+// Else the API server refuses it, because the class of the pod would change, or it asks the
+// scheduler for more than the job file does.
+TEST_F(PodBookTest, ARequestKeepsItsShareInPlace) {
+  StartRunning();
+  cluster_.Change(kPod, [](Json* pod) {
+    (*pod)["spec"]["containers"][0]["resources"] = {
+        {"requests", {{"cpu", "1"}, {"memory", "256Mi"}}}, {"limits", {{"memory", "1Gi"}}}};
+  });
+  host_.Settle();
+  EXPECT_THAT(book().SetLimits("worker-0", {.memory_bytes = 2ull << 30}, host_.now),
+              testing::IsOk());
+  host_.Settle();
+  EXPECT_EQ(cluster_.pods().at(kPod)["spec"]["containers"][0]["resources"],
+            Json({{"requests", {{"cpu", "1"}, {"memory", "536870912"}}},
+                  {"limits", {{"memory", "2147483648"}}}}));
+}
+
 TEST_F(PodBookTest, LimitsThatTheMachineCanNeverGive) {
   StartRunning();
   cluster_.infeasible = true;

@@ -17,7 +17,6 @@ using ::testing::IsEmpty;
 using testing::kNext;
 using testing::kPod;
 using testing::PodBookTest;
-using testing::ScriptedBook;
 using ::testing::SizeIs;
 using testing::Texts;
 
@@ -47,18 +46,6 @@ TEST_F(PodBookTest, AStartAnEndAndTheNextStart) {
   EXPECT_TRUE(IsThere(kNext));
   ASSERT_THAT(book().PodsOfNode("worker-0"), SizeIs(1));
   EXPECT_EQ(book().PodsOfNode("worker-0").front().name, kNext);
-}
-
-TEST_F(PodBookTest, AJobThatIsDeletedWithoutItsPodsLeavesOrphans) {
-  StartRunning();
-  EXPECT_FALSE(book().orphaned());
-  cluster_.Change(kPod, [](nlohmann::json* pod) { (*pod)["metadata"].erase("ownerReferences"); });
-  host_.Settle();
-  EXPECT_TRUE(book().orphaned());
-  EXPECT_TRUE(IsThere(kPod)) << "it may hand over first";
-  ScriptedBook next(&cluster_);
-  next.Find();
-  EXPECT_TRUE(next.book().orphaned()) << "seen by another scaler";
 }
 
 // Creating.
@@ -128,9 +115,13 @@ TEST_F(PodBookTest, TheNameIsAStrangers) {
 }
 
 TEST_F(PodBookTest, AnEarlierRunsPodIsHeldByAFinalizer) {
-  cluster_.Create(
-      {{"metadata",
-        {{"name", kPod}, {"labels", {{"muster/job", "flights"}, {"muster/run", "run-0"}}}}}});
+  cluster_.Create({{"metadata",
+                    {{"name", kPod},
+                     {"labels",
+                      {{"muster/job", "flights"},
+                       {"muster/run", "run-0"},
+                       {"muster/node", "worker-0"},
+                       {"muster/start", "1"}}}}}});
   cluster_.Hold(kPod);
   Start();
   EXPECT_TRUE(cluster_.pods().at(kPod)["metadata"].contains("deletionTimestamp"));
@@ -253,6 +244,18 @@ TEST_F(PodBookTest, AStopHasItsGraceAndAKillTheShortest) {
   cluster_.Remove(kPod);
   host_.Settle();
   EXPECT_THAT(Told(), ElementsAre("exit worker-0 SIGTERM"));
+}
+
+TEST_F(PodBookTest, AKillOvertakesAnEndThatIsOnItsWay) {
+  StartRunning();
+  book().Stop("worker-0", seconds(60), host_.now);
+  ASSERT_THAT(host_.calls(), SizeIs(1));
+  EXPECT_EQ(host_.calls().front().grace, seconds(60));
+  book().Kill("worker-0", host_.now);
+  host_.CarryNext();  // the API server takes the long one
+  ASSERT_THAT(host_.calls(), SizeIs(1)) << "and then the short one";
+  EXPECT_EQ(host_.calls().front().kind, PodCall::Kind::kDelete);
+  EXPECT_EQ(host_.calls().front().grace, seconds(1));
 }
 
 TEST_F(PodBookTest, ADeletionThatFailsIsTriedAgain) {

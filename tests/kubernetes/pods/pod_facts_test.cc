@@ -45,16 +45,16 @@ TEST(PodFactsTest, Labels) {
   EXPECT_EQ(ReadPodFacts(nlohmann::json()).start, 0u);
 }
 
-TEST(PodFactsTest, APodIsOrphanedWithoutTheJobOfItsRun) {
+TEST(PodFactsTest, TheJobOfItsRunOwnsAPod) {
   nlohmann::json pod = Recorded("running");
-  EXPECT_TRUE(ReadPodFacts(pod).orphaned);
+  EXPECT_FALSE(ReadPodFacts(pod).owned);
   pod["metadata"]["ownerReferences"] = {{{"kind", "Job"}, {"uid", "run-0"}}};
-  EXPECT_TRUE(ReadPodFacts(pod).orphaned);
+  EXPECT_FALSE(ReadPodFacts(pod).owned);
   pod["metadata"]["ownerReferences"].push_back({{"kind", "Job"}, {"uid", "run-1"}});
-  EXPECT_FALSE(ReadPodFacts(pod).orphaned);
+  EXPECT_TRUE(ReadPodFacts(pod).owned);
   pod["metadata"].erase("ownerReferences");
   pod["metadata"]["labels"].erase("muster/run");
-  EXPECT_FALSE(ReadPodFacts(pod).orphaned) << "of no run";
+  EXPECT_FALSE(ReadPodFacts(pod).owned) << "of no run";
 }
 
 TEST(PodFactsTest, WhatIsWaitedFor) {
@@ -200,6 +200,34 @@ TEST(PodFactsTest, ASidecarDoesNotKeepANodeAlive) {
   pod["status"]["phase"] = "Running";
   EXPECT_EQ(ReadPodFacts(pod).stage, Stage::kEnded);
   EXPECT_EQ(ReadPodFacts(pod).exit.exit.code, 3);
+}
+
+// An admission webhook may put its own container first.
+TEST(PodFactsTest, TheNodeIsTheContainerOfMusterWhereverItStands) {
+  const auto status = [](const char* name, const char* state, int code) -> nlohmann::json {
+    nlohmann::json of = {{"name", name}};
+    of["state"][state] = {{"exitCode", code}};
+    return of;
+  };
+  nlohmann::json pod = {
+      {"metadata", {{"name", "p"}}},
+      {"spec",
+       {{"containers",
+         nlohmann::json::array(
+             {{{"name", "proxy"}, {"resources", {{"limits", {{"memory", "1"}}}}}},
+              {{"name", "muster"}, {"resources", {{"limits", {{"memory", "7"}}}}}}})}}},
+      {"status",
+       {{"phase", "Running"},
+        {"containerStatuses", nlohmann::json::array({status("proxy", "running", 0),
+                                                     status("muster", "terminated", 3)})}}}};
+  PodFacts facts = ReadPodFacts(pod);
+  EXPECT_EQ(facts.container, "muster");
+  EXPECT_EQ(facts.limits.memory_bytes, 7u);
+  EXPECT_EQ(facts.stage, Stage::kEnded);
+  EXPECT_EQ(facts.exit.exit, (ExitStatus{.signal = 0, .code = 3}));
+  pod["status"]["containerStatuses"] =
+      nlohmann::json::array({status("proxy", "terminated", 0), status("muster", "running", 0)});
+  EXPECT_EQ(ReadPodFacts(pod).stage, Stage::kRunning) << "its sidecar's end is not its own";
 }
 
 TEST(PodFactsTest, Resize) {

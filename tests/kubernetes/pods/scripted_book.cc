@@ -37,9 +37,11 @@ PodAnswer Carry(const PodCall& call, ModelCluster* cluster) {
                               kubernetes::DeleteBody({.uid = call.uid, .grace = call.grace}));
       break;
     case PodCall::Kind::kResize:
-      reply = cluster->Resize(call.name,
-                              kubernetes::ResizePatch(call.uid, call.container, call.limits));
+      reply = cluster->Resize(
+          call.name, kubernetes::ResizePatch(call.uid, call.container, call.limits, call.requests));
       break;
+    case PodCall::Kind::kLookForJob:
+      return {.id = call.id, .job_is_there = cluster->job_is_there};
   }
   PodAnswer answer{.id = call.id, .status = StatusOf(reply)};
   const bool has_pod = call.kind == PodCall::Kind::kCreate || call.kind == PodCall::Kind::kGet;
@@ -60,7 +62,7 @@ void ScriptedBook::CarryNext(bool answer_is_lost) {
   PodAnswer answer = Carry(call, cluster_);
   if (answer_is_lost) {
     answer = {.id = call.id, .status = kubernetes::ConnectionError("the connection broke")};
-  } else if (answer.status.ok()) {
+  } else if (answer.status.ok() && !call.name.empty()) {
     // As the watcher does it: an answer counts before the watch tells of it.
     const auto pod = cluster_->Get(call.name);
     if (pod.code == 200 && kubernetes::ReadPodFacts(pod.body).run == TestRun().run) {
