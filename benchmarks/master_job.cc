@@ -17,7 +17,7 @@ class BenchSource final : public DatasetSource {
 
   absl::Status CheckSettings() const override { return absl::OkStatus(); }
   absl::StatusOr<SourcePreview> Preview() const override { return SourcePreview(); }
-  absl::Status Look(const ProgressFn&) override { return absl::OkStatus(); }
+  absl::Status Look(const LookOptions&) override { return absl::OkStatus(); }
   absl::Status Keep() override { return absl::OkStatus(); }
   absl::Status OpenKept() override { return absl::OkStatus(); }
   const ShardLayout& layout() const override { return layout_; }

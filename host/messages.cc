@@ -58,13 +58,18 @@ std::string MemoryKillText(const NodeExited& event) {
       BytesText(event.memory_peak_bytes));
 }
 
-std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
+/// Why it ended, as far as is known, and what to do.
+static std::string Cause(const NodeExited& event) {
+  if (!event.killed_for.empty()) return "it was killed, because " + event.killed_for;
   const std::string memory = MemoryKillText(event);
+  return memory.empty() ? Explain(event.exit) : memory + "; give it more memory, or less work";
+}
+
+std::string CrashLoopReason(const NodeExited& event, uint32_t exits) {
   return fmt::format(
       "{} ended {} times without progress in between, the last time with {}: {}.{}{}\n  The whole "
       "log: muster logs {}. When it is fixed, run the job again: it continues where it stopped.",
-      event.node, exits, ToString(event.exit),
-      memory.empty() ? Explain(event.exit) : memory + "; give it more memory, or less work",
+      event.node, exits, ToString(event.exit), Cause(event),
       event.last_words.empty() ? "" : "\n  Its last lines:", Indented(event.last_words),
       event.node);
 }
@@ -91,6 +96,7 @@ std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay
                        FirstLine(event.last_words), when);
   }
   std::string why = DisruptionText(event.disruption, event.disruption_text);
+  if (why.empty()) why = event.killed_for;
   if (why.empty()) why = MemoryKillText(event);
   return fmt::format("{} ended ({}{}); restarting it{}", event.node, ToString(event.exit),
                      why.empty() ? "" : ": " + why, when);

@@ -59,6 +59,7 @@ struct NodeExited {
   MemoryKill memory_kill = MemoryKill::kNone;
   uint64_t memory_peak_bytes = 0;   // of this life; 0: not known
   uint64_t memory_limit_bytes = 0;  // when it ended; 0: none, or not known
+  std::string killed_for;           // why the one who tells this killed it; empty: it did not
   /// It never ran, because the machine temporarily lacked something (disk, memory, descriptors,
   /// processes). It is no failure of the node.
   bool not_started = false;

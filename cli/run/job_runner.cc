@@ -56,7 +56,8 @@ JobRunner::JobRunner(Options options, const Clock* clock)
   life_write_ = life[1];
   beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   end_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  MUSTER_CHECK_MSG(beat_fd_ >= 0 && end_fd_ >= 0,
+  master_beat_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  MUSTER_CHECK_MSG(beat_fd_ >= 0 && end_fd_ >= 0 && master_beat_fd_ >= 0,
                    "cannot create an eventfd; is the limit of open files reached?");
 }
 
@@ -65,6 +66,7 @@ JobRunner::~JobRunner() {
   ::close(life_read_);
   ::close(beat_fd_);
   ::close(end_fd_);
+  ::close(master_beat_fd_);
 }
 
 SummaryInput JobRunner::Run() {
@@ -123,6 +125,9 @@ void JobRunner::Wait() {
 void JobRunner::ReadBeats() {
   uint64_t beats = 0;
   if (::read(beat_fd_, &beats, sizeof(beats)) == sizeof(beats)) events_.push_back(ScalerBeat{});
+  if (::read(master_beat_fd_, &beats, sizeof(beats)) == sizeof(beats)) {
+    events_.push_back(MasterBeat{});
+  }
 }
 
 void JobRunner::ReadSignals() {
@@ -198,6 +203,10 @@ void JobRunner::Do(const StartNode& effect) {
                                                                   .end_fd = end_fd_});
     command.command.insert(command.command.end(), flags.begin(), flags.end());
     command.inherited_fds = {life_read_, options_.lock_fd, beat_fd_, end_fd_};
+  }
+  if (effect.role == NodeRole::kMaster) {
+    command.command.insert(command.command.end(), {"--beat-fd", std::to_string(master_beat_fd_)});
+    command.inherited_fds = {master_beat_fd_};
   }
   const absl::Status status = launcher_.Start(command, {.start = effect.start});
   if (!status.ok()) events_.push_back(NotBegun(effect.node, status));

@@ -86,8 +86,9 @@ class JobRunner {
   /// A pipe. Nodes live while its writing end is open; only this process has that end.
   int life_read_ = -1;
   int life_write_ = -1;
-  /// An eventfd that every scaler increments.
+  /// Eventfds that every scaler, and every master that reads its data, increments.
   int beat_fd_ = -1;
+  int master_beat_fd_ = -1;
   /// An eventfd. Once it is not 0, the scaler ends workers and servers.
   int end_fd_ = -1;
   NodeLauncher launcher_;

@@ -50,6 +50,11 @@ int ExitCodeOf(const absl::Status& status) {
   }
 }
 
+absl::Status NotPassed(int fd) {
+  return absl::InvalidArgumentError(
+      fmt::format("descriptor {} is not open: only `muster run` can pass it", fd));
+}
+
 /// Of --tls.
 std::optional<CredentialFiles> FilesIn(const std::string& directory, Role role) {
   if (directory.empty()) return std::nullopt;
@@ -144,6 +149,14 @@ int MasterCommand(const MasterCommandOptions& options) {
   absl::StatusOr<PlantedBugs> bugs = ParsePlantedBug(options.planted_bug);
   if (!bugs.ok()) return ExitCodeOf(bugs.status());
   master.planted_bugs = *bugs;
+  if (options.beat_fd >= 0) {
+    if (::fcntl(options.beat_fd, F_SETFD, FD_CLOEXEC) != 0)
+      return ExitCodeOf(NotPassed(options.beat_fd));
+    master.alive = [fd = options.beat_fd] {
+      const uint64_t one = 1;
+      [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof(one));
+    };
+  }
   const absl::Status ended = RunMaster(master);
   const int code = ExitCodeOf(ended);
   return absl::IsCancelled(ended) ? kTakenOverExit : code;
@@ -175,8 +188,7 @@ int ScalerCommand(const ScalerCommandOptions& options) {
   InitLogging("scaler", LogLevel::kInfo);
   for (int fd : {options.life_fd, options.held_fd, options.beat_fd, options.end_fd}) {
     if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      return ExitCodeOf(absl::InvalidArgumentError(
-          fmt::format("descriptor {} is not open: only `muster run` can pass it", fd)));
+      return ExitCodeOf(NotPassed(fd));
     }
   }
   absl::StatusOr<LoadedJob> job =

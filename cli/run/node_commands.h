@@ -23,6 +23,7 @@ struct MasterCommandOptions {
   std::string cluster_namespace;  // as RunPlan
   std::string started_by;         // a random id of the `muster run`; "" = not known
   bool take_over = false;         // from a master that may still run
+  int beat_fd = -1;               // of `muster run`, which counts signs of life there; -1: none
   std::string planted_bug;        // for tests: breaks one rule of the protocol
 };
 int MasterCommand(const MasterCommandOptions& options);

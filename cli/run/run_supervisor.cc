@@ -95,8 +95,10 @@ bool RunSupervisor::KeptAlive(const Child& child) const {
   }
 }
 
-void RunSupervisor::On(const NodeExited& event) {
-  Child& child = ChildOf(event.node);
+void RunSupervisor::On(const NodeExited& exited) {
+  Child& child = ChildOf(exited.node);
+  NodeExited event = exited;
+  event.killed_for = child.killed_for;
   MUSTER_CHECK_MSG(Running(child), event.node);
   Emit(ExitReport(event, child.role, AllStarts(child)));
   child.exited_at = now_;
@@ -233,6 +235,10 @@ void RunSupervisor::On(const ScalerBeat&) {
   scaler_.heard = true;
 }
 
+void RunSupervisor::On(const MasterBeat&) {
+  if (Running(master_)) master_.last_heard = now_;
+}
+
 void RunSupervisor::EnterDraining() {
   stage_ = Stage::kDraining;
   // Longer than the master's two phases, leases and snapshots. To stop the servers earlier would
@@ -244,21 +250,24 @@ void RunSupervisor::EnterDraining() {
 void RunSupervisor::WatchSilence() {
   if (stage_ >= Stage::kStopping) return;
   const auto watch = [this](Child* child, std::chrono::milliseconds silence_max,
-                            std::chrono::milliseconds start_max, std::string_view what) {
+                            std::chrono::milliseconds start_max, std::string_view what,
+                            std::string_view unheard) {
     if (!Running(*child)) return;
     const std::chrono::milliseconds patience = child->heard ? silence_max : start_max;
     if (now_ - child->last_heard < patience) return;
-    Kill(child, fmt::format("{} for {}", what, InSeconds(patience)));
+    Kill(child, fmt::format("{}{} for {}", what, child->heard ? "" : unheard, InSeconds(patience)));
   };
   // Killed before the next one starts, because a paused master still holds the journal's lock, and
   // a paused scaler would act beside its successor.
-  watch(&master_, options_.master_silence_max, options_.master_start_max, "it did not answer");
-  watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still");
+  watch(&master_, options_.master_silence_max, options_.master_start_max, "it did not answer",
+        ", and read none of its data,");
+  watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still", "");
 }
 
 void RunSupervisor::Kill(Child* child, std::string why) {
   if (std::exchange(child->told_to_end, true)) return;
   Emit(Note{fmt::format("killing {}: {}", ToString(child->role), why)});
+  child->killed_for = why;
   Emit(KillNode{std::string(ToString(child->role)), std::move(why)});
 }
 
@@ -385,6 +394,7 @@ void RunSupervisor::StartDue() {
     child->progress_at_start = progress_;
     child->heard = false;
     child->told_to_end = false;
+    child->killed_for.clear();
     Emit(StartNode{std::string(ToString(child->role)), child->role, child->starts});
   }
 }

@@ -29,7 +29,7 @@ struct RunSupervisorOptions {
   std::chrono::milliseconds drain_slack{10'000};
   /// A master that has answered before and is silent for this long is killed and restarted.
   std::chrono::milliseconds master_silence_max{10'000};
-  /// As above for a master that has not answered yet: it may have much to index.
+  /// As above for a master that has not answered yet. While it reads its data, it beats.
   std::chrono::milliseconds master_start_max{300'000};
   /// As above for a scaler, which gives a sign ten times a second; and for one that has given none
   /// yet.
@@ -55,11 +55,12 @@ struct MasterRefused {
   TimePoint asked_at;
 };
 struct ScalerBeat {};   // the scaler gave a sign of life
+struct MasterBeat {};   // a master that does not answer yet has read some of its data
 struct DrainWanted {};  // the first Ctrl-C, or SIGTERM; the second is StopWanted
 /// This process must go, but the run continues elsewhere: workers and servers live on.
 struct LeaveWanted {};
 using RunEvent = std::variant<NodeStarted, NodeExited, MasterAnswered, MasterRefused, ScalerBeat,
-                              DrainWanted, LeaveWanted, StopWanted, Tick>;
+                              MasterBeat, DrainWanted, LeaveWanted, StopWanted, Tick>;
 
 // Effects of its own.
 struct AskDrain {};
@@ -133,6 +134,7 @@ class RunSupervisor {
     uint64_t progress_at_start = 0;
     bool heard = false;        // in this life
     bool told_to_end = false;  // by us, in this life
+    std::string killed_for;    // by us, in this life; empty: it was not killed
   };
 
   void On(const NodeStarted& event);
@@ -140,6 +142,7 @@ class RunSupervisor {
   void On(const MasterAnswered& event);
   void On(const MasterRefused& event);
   void On(const ScalerBeat&);
+  void On(const MasterBeat&);
   void On(const DrainWanted&);
   void On(const LeaveWanted&);
   void On(const StopWanted&);

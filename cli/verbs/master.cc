@@ -27,6 +27,7 @@ void AddMaster(CLI::App* app, Chosen* chosen, Command<MasterCommandOptions> comm
                    "A random id of the process that starts this master, and starts it again");
   verb->add_flag("--take-over", options->take_over,
                  "Take the job from a master that may still run, because its machine is lost");
+  verb->add_option("--beat-fd", options->beat_fd)->group("");
   AddPlantedBug(verb, &options->planted_bug);
   verb->footer("Example:\n  muster master --job job.yaml --listen 127.0.0.1:20123 --run-id one");
   Choose(verb, chosen, options, std::move(command));

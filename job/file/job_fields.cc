@@ -65,7 +65,9 @@ void AddDatasets(std::vector<Field>* fields) {
              {"train", "evaluate"}));
   fields->push_back(Default(
       Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Lines(&LinesSpec::files),
-           "Glob patterns of files whose lines have at most 16 MiB. Their content may not "
+           "Glob patterns of files of plain text whose lines have at most 16 MiB. A UTF-8 "
+           "byte-order "
+           "mark at a file's beginning is dropped. Their content may not "
            "change. You may move the files if their order stays the same."),
       "required without `kafka`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,

@@ -119,7 +119,7 @@ absl::Status RunMaster(const MasterOptions& options) {
   MUSTER_RETURN_IF_ERROR(CheckJobId("--job-id", options.job_id));
   MUSTER_RETURN_IF_ERROR(EpochEndOptionsOf(job).status());
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<SourceCatalog> catalog,
-                          SourceCatalog::Open(job, ShowProgress));
+                          SourceCatalog::Open(job, ShowProgress, options.alive));
   // Not earlier, because indexing may take long, and a kill during it costs nothing.
   StopSignals signals;
   const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint(),

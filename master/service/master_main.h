@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct MasterOptions {
   std::string token_file;
   /// Where, and by whom, the master is started, and whether it may take the job from another one.
   JournalOwner journal_owner{};
+  /// Called whenever some of the data was read before the master answers; by any thread.
+  std::function<void()> alive = {};
   /// The master's certificate; without one, its port is plain text.
   std::optional<CredentialFiles> tls;
 };

@@ -29,6 +29,16 @@ struct SourceProgress {
 };
 using ProgressFn = std::function<void(const SourceProgress&)>;
 
+/// What a look at a source may do, and whom it tells. All functions may be empty.
+struct LookOptions {
+  ProgressFn progress = {};
+  /// Called whenever something was done, by any thread: a look that takes hours lives.
+  std::function<void()> alive = {};
+  /// Finished parts of the work may be written beside what Keep writes, so that a look that is cut
+  /// off, and made again, goes on there.
+  bool keeps_parts = false;
+};
+
 /// The description of a dataset for users before its job runs. A value.
 struct SourcePreview {
   std::string name;  // of the dataset
@@ -54,9 +64,9 @@ class DatasetSource {
   /// A quick look for people; it may estimate. The error names the dataset.
   virtual absl::StatusOr<SourcePreview> Preview() const = 0;
 
-  /// Finds the data and checks that they are those with which the job began. Writes nothing.
-  /// `progress` may be empty.
-  virtual absl::Status Look(const ProgressFn& progress) = 0;
+  /// Finds the data and checks that they are those with which the job began. Writes nothing but
+  /// finished parts, if it may.
+  virtual absl::Status Look(const LookOptions& options) = 0;
   /// Writes what Look has found, so that later looks compare with it. The source is open then.
   virtual absl::Status Keep() = 0;
   /// Opens it from the files of Keep, without a look at the data, which may be gone. kNotFound and

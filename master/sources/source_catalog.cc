@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/check.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -27,13 +29,13 @@ Sources MakeSources(const JobSpec& job) {
 }
 
 /// The sources of a job that Open may keep.
-absl::StatusOr<Sources> LookAtSources(const JobSpec& job, const ProgressFn& progress) {
+absl::StatusOr<Sources> LookAtSources(const JobSpec& job, const LookOptions& look) {
   Sources sources = MakeSources(job);
   for (size_t i = 0; i < sources.size(); ++i) {
     MUSTER_RETURN_IF_ERROR(Named(job, i, sources[i]->CheckSettings()));
   }
   for (size_t i = 0; i < sources.size(); ++i) {
-    MUSTER_RETURN_IF_ERROR(Named(job, i, sources[i]->Look(progress)));
+    MUSTER_RETURN_IF_ERROR(Named(job, i, sources[i]->Look(look)));
   }
   return sources;
 }
@@ -41,9 +43,11 @@ absl::StatusOr<Sources> LookAtSources(const JobSpec& job, const ProgressFn& prog
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::Open(const JobSpec& job,
-                                                                   const ProgressFn& progress) {
+                                                                   const ProgressFn& progress,
+                                                                   std::function<void()> alive) {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(job.state_directory + "/index"));
-  MUSTER_ASSIGN_OR_RETURN(Sources sources, LookAtSources(job, progress));
+  MUSTER_ASSIGN_OR_RETURN(Sources sources,
+                          LookAtSources(job, {progress, std::move(alive), /*keeps_parts=*/true}));
   for (size_t i = 0; i < sources.size(); ++i) {
     MUSTER_RETURN_IF_ERROR(Named(job, i, sources[i]->Keep()));
   }
@@ -59,7 +63,7 @@ absl::StatusOr<std::unique_ptr<SourceCatalog>> SourceCatalog::OpenKept(const Job
 }
 
 absl::Status SourceCatalog::Check(const JobSpec& job, const ProgressFn& progress) {
-  return LookAtSources(job, progress).status();
+  return LookAtSources(job, {.progress = progress}).status();
 }
 
 absl::StatusOr<std::vector<SourcePreview>> SourceCatalog::Preview(const JobSpec& job) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,9 +20,11 @@ class SourceCatalog {
  public:
   /// Checks the settings of every dataset, looks at every one, and keeps what was found. Nothing is
   /// written unless all are good: a job with a mistake in one dataset is fixed and run again
-  /// without a new state directory. Errors name dataset, part and what to do.
+  /// without a new state directory. Only finished parts of the work are (LookOptions). Errors name
+  /// dataset, part and what to do.
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> Open(const JobSpec& job,
-                                                             const ProgressFn& progress);
+                                                             const ProgressFn& progress,
+                                                             std::function<void()> alive = {});
   /// Opens the sources from what was kept, without the data, which need not exist any more. Writes
   /// nothing. kNotFound and kDataLoss name what is missing or damaged.
   static absl::StatusOr<std::unique_ptr<SourceCatalog>> OpenKept(const JobSpec& job);

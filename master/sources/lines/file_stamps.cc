@@ -42,9 +42,10 @@ absl::StatusOr<FileStamp> StampFile(const std::string& path) {
 }  // namespace
 
 std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>& paths,
-                                                  uint32_t threads) {
+                                                  uint32_t threads, const AliveFn& alive) {
   std::vector<absl::StatusOr<FileStamp>> stamps(paths.size(), absl::UnknownError("not seen"));
-  ForEachInParallel(paths.size(), threads, [&](size_t i) { stamps[i] = StampFile(paths[i]); });
+  ForEachInParallel(
+      paths.size(), threads, [&](size_t i) { stamps[i] = StampFile(paths[i]); }, alive);
   return stamps;
 }
 

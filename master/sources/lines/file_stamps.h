@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "master/sources/lines/parallel.h"
 
 namespace muster {
 
@@ -22,7 +23,7 @@ struct FileStamp {
 
 /// Looks at the files, in parallel, in order; an error names its file.
 std::vector<absl::StatusOr<FileStamp>> StampFiles(const std::vector<std::string>& paths,
-                                                  uint32_t threads);
+                                                  uint32_t threads, const AliveFn& alive = {});
 
 /// The stamps of a dataset's files when their pins were last found correct, stored beside its
 /// index. A restart then reads the pins only of files that differ. Written completely or not at

@@ -44,6 +44,7 @@ class IndexRun {
         const auto length = std::min<uint64_t>(options_.chunk_bytes, bytes - begin);
         tasks_.push_back({source, begin, static_cast<uint32_t>(length)});
       }
+      if (options_.alive) options_.alive();
     }
     return absl::OkStatus();
   }
@@ -72,7 +73,7 @@ class IndexRun {
   }
 
   absl::StatusOr<std::vector<SourceIndex>> Finish() {
-    const auto pins = PinFiles(paths_, options_.threads);
+    const auto pins = PinFiles(paths_, options_.threads, options_.alive);
     std::vector<SourceIndex> result;
     for (uint32_t source = 0; source < paths_.size(); ++source) {
       MUSTER_RETURN_IF_ERROR(pins[source].status());
@@ -117,6 +118,7 @@ class IndexRun {
         ticket = next_++;
       }
       auto scan = ScanTask(tasks_[ticket], &buffer);
+      if (options_.alive) options_.alive();
       MutexLock lock(&mutex_);
       scanned_.emplace(ticket, std::move(scan));
       Merge();
@@ -164,9 +166,9 @@ absl::StatusOr<std::vector<SourceIndex>> IndexFiles(const std::vector<std::strin
 }
 
 std::vector<absl::StatusOr<SourcePin>> PinFiles(const std::vector<std::string>& paths,
-                                                uint32_t threads) {
+                                                uint32_t threads, const AliveFn& alive) {
   std::vector<absl::StatusOr<SourcePin>> pins(paths.size(), absl::UnknownError("not pinned"));
-  ForEachInParallel(paths.size(), threads, [&](size_t i) { pins[i] = PinFile(paths[i]); });
+  ForEachInParallel(paths.size(), threads, [&](size_t i) { pins[i] = PinFile(paths[i]); }, alive);
   return pins;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "master/sources/lines/parallel.h"
 #include "sharding/lines/line_index.h"
 #include "sharding/lines/source_pin.h"
 
@@ -30,6 +31,7 @@ struct IndexOptions {
   /// 0: one per processor.
   uint32_t threads = 0;
   uint32_t chunk_bytes = uint32_t{4} << 20;  // at most kScanChunkBytesMax
+  AliveFn alive = {};
 };
 
 /// Scans the files once, in parallel over files and over chunks of one file, and pins them. Memory
@@ -42,6 +44,6 @@ absl::StatusOr<std::vector<SourceIndex>> IndexFiles(const std::vector<std::strin
 
 /// The pins of the files, in order, made in parallel.
 std::vector<absl::StatusOr<SourcePin>> PinFiles(const std::vector<std::string>& paths,
-                                                uint32_t threads);
+                                                uint32_t threads, const AliveFn& alive = {});
 
 }  // namespace muster

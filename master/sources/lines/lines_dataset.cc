@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -10,11 +13,18 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "master/sources/lines/file_reader.h"
+#include "master/sources/lines/finished_sources.h"
 #include "master/sources/lines/glob.h"
+#include "master/sources/lines/parallel.h"
 #include "master/sources/lines/pinned_files.h"
+#include "sharding/lines/file_start.h"
 
 namespace muster {
 namespace {
+
+/// So often at most, what is finished is written.
+constexpr uint64_t kPartsMax = 64;
 
 IndexParameters ParametersOf(const DatasetSpec& dataset, const LinesSpec& lines) {
   return {.minibatch_size = dataset.minibatch_size,
@@ -33,20 +43,37 @@ absl::Status CheckNotEmpty(const LinesSpec& lines, const std::vector<SourceIndex
       lines.header ? " (with header: true, the first line of a file is not a record)" : ""));
 }
 
+absl::Status CheckStart(const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
+  std::array<char, kFileStartBytes> beginning;
+  MUSTER_ASSIGN_OR_RETURN(const size_t bytes, file.ReadAt(0, beginning));
+  return CheckFileStart(path, std::string_view(beginning.data(), bytes));
+}
+
+/// A file that cannot be read, or is no text, is found before hours are spent on others.
+absl::Status CheckReadable(const std::vector<std::string>& files, const AliveFn& alive) {
+  std::vector<absl::Status> opened(files.size());
+  ForEachInParallel(files.size(), 0, [&](size_t i) { opened[i] = CheckStart(files[i]); }, alive);
+  for (const absl::Status& status : opened) MUSTER_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-LinesDataset::LinesDataset(const JobSpec& job, DatasetId dataset)
+LinesDataset::LinesDataset(const JobSpec& job, DatasetId dataset, uint64_t part_bytes)
     : dataset_(job.datasets[dataset.value()]),
       lines_(std::get<LinesSpec>(dataset_.source)),
       index_path_(fmt::format("{}/index/{}.idx", job.state_directory, dataset_.name)),
-      seen_path_(fmt::format("{}/index/{}.seen", job.state_directory, dataset_.name)) {}
+      seen_path_(fmt::format("{}/index/{}.seen", job.state_directory, dataset_.name)),
+      part_bytes_(part_bytes) {}
 
-absl::Status LinesDataset::Look(const ProgressFn& progress) {
+absl::Status LinesDataset::Look(const LookOptions& look) {
   MUSTER_ASSIGN_OR_RETURN(files_, ExpandGlobs(lines_.files));
   auto index = IndexFile::Open(index_path_);
   if (index.ok()) {
     MUSTER_RETURN_IF_ERROR(CheckParameters(ParametersOf(dataset_, lines_), *index));
-    MUSTER_ASSIGN_OR_RETURN(PinnedCheck checked, CheckPinnedFiles(files_, *index, seen_path_));
+    MUSTER_ASSIGN_OR_RETURN(PinnedCheck checked,
+                            CheckPinnedFiles(files_, *index, seen_path_, look.alive));
     stamps_ = std::move(checked.stamps);
     news_ = checked.news;
     index_ = *std::move(index);
@@ -55,20 +82,67 @@ absl::Status LinesDataset::Look(const ProgressFn& progress) {
   const bool damaged = index.status().code() == absl::StatusCode::kDataLoss;
   if (!damaged && index.status().code() != absl::StatusCode::kNotFound) return index.status();
   if (damaged) Log(LogLevel::kWarning, "{}; indexing again", Message(index.status()));
-  return Scan(progress);
+  return Scan(look);
 }
 
-absl::Status LinesDataset::Scan(const ProgressFn& progress) {
+LinesDataset::Group LinesDataset::GroupFrom(size_t first,
+                                            const std::map<std::string, SourceIndex>& finished,
+                                            uint64_t bytes_max) const {
+  constexpr size_t kFilesMax = 4'096;
+  Group group{.first = first, .last = first};
+  while (group.last < files_.size() && group.bytes < bytes_max && group.last - first < kFilesMax &&
+         !finished.contains(files_[group.last])) {
+    group.bytes += stamps_[group.last++].bytes;
+  }
+  return group;
+}
+
+absl::Status LinesDataset::Scan(const LookOptions& look) {
+  MUSTER_ASSIGN_OR_RETURN(stamps_, LookAt(files_, look.alive));
+  MUSTER_RETURN_IF_ERROR(CheckReadable(files_, look.alive));
+  news_ = true;
+  scanned_.clear();
+  std::map<std::string, SourceIndex> finished =
+      ReadFinished(index_path_, ParametersOf(dataset_, lines_), files_, stamps_);
+  uint64_t bytes_total = 0;
+  for (const FileStamp& stamp : stamps_) bytes_total += stamp.bytes;
+  const uint64_t bytes_max = std::max(part_bytes_, bytes_total / kPartsMax);
+  uint64_t bytes_done = 0;
+  uint64_t unwritten = 0;
   const IndexOptions options{
       .header = lines_.header ? HeaderLine::kPresent : HeaderLine::kNone,
-      .records_per_shard = dataset_.minibatch_size * dataset_.minibatches_per_shard};
+      .records_per_shard = dataset_.minibatch_size * dataset_.minibatches_per_shard,
+      .alive = look.alive};
   const auto report = [&](const IndexProgress& at) {
-    if (progress) progress({dataset_.name, at.bytes_done, at.bytes_total});
+    if (look.progress) look.progress({dataset_.name, bytes_done + at.bytes_done, bytes_total});
   };
-  MUSTER_ASSIGN_OR_RETURN(stamps_, LookAt(files_));
-  news_ = true;
-  MUSTER_ASSIGN_OR_RETURN(scanned_, IndexFiles(files_, options, report));
+  while (scanned_.size() < files_.size()) {
+    const size_t first = scanned_.size();
+    if (const auto found = finished.find(files_[first]); found != finished.end()) {
+      bytes_done += stamps_[first].bytes;
+      scanned_.push_back(found->second);
+      continue;
+    }
+    const Group group = GroupFrom(first, finished, bytes_max);
+    const std::vector<std::string> files(files_.begin() + static_cast<std::ptrdiff_t>(group.first),
+                                         files_.begin() + static_cast<std::ptrdiff_t>(group.last));
+    MUSTER_ASSIGN_OR_RETURN(std::vector<SourceIndex> scanned, IndexFiles(files, options, report));
+    std::ranges::move(scanned, std::back_inserter(scanned_));
+    bytes_done += group.bytes;
+    unwritten += group.bytes;
+    if (look.keeps_parts && unwritten >= bytes_max) {
+      unwritten = 0;
+      KeepScanned();
+    }
+  }
   return CheckNotEmpty(lines_, scanned_);
+}
+
+void LinesDataset::KeepScanned() const {
+  const std::span<const FileStamp> stamps(stamps_.data(), scanned_.size());
+  const absl::Status written =
+      WriteFinished(index_path_, ParametersOf(dataset_, lines_), scanned_, stamps);
+  if (!written.ok()) Log(LogLevel::kWarning, "{}; indexing continues", Message(written));
 }
 
 absl::Status LinesDataset::Keep() {
@@ -76,6 +150,7 @@ absl::Status LinesDataset::Keep() {
     const IndexParameters parameters = ParametersOf(dataset_, lines_);
     MUSTER_RETURN_IF_ERROR(IndexFile::Write(index_path_, parameters, scanned_));
     scanned_ = {};
+    RemoveFinished(index_path_);
     MUSTER_ASSIGN_OR_RETURN(index_, IndexFile::Open(index_path_));
   }
   Assemble();

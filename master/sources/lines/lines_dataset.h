@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ namespace muster {
 /// minibatch size), kAborted (a file changes right now).
 class LinesDataset final : public DatasetSource {
  public:
+  /// After so many bytes a scan writes what it has finished, and after each 64th of all.
+  static constexpr uint64_t kPartBytes = 64 << 20;
   /// Requires a dataset with a LinesSpec.
-  LinesDataset(const JobSpec& job, DatasetId dataset);
+  LinesDataset(const JobSpec& job, DatasetId dataset, uint64_t part_bytes = kPartBytes);
 
   absl::Status CheckSettings() const override { return absl::OkStatus(); }
   /// Expands the globs, and estimates records from the beginnings of the files.
@@ -31,9 +34,9 @@ class LinesDataset final : public DatasetSource {
   /// Expands the globs. If there is an index, checks that the files are still the pinned ones (by
   /// the
   /// stamps, and by the pins of files whose stamps differ), and maps the index. Otherwise the files
-  /// are read to the end. A damaged index is made again (the Fingerprint then shows if the data are
-  /// still the same).
-  absl::Status Look(const ProgressFn& progress) override;
+  /// are read to the end, but those that a scan has finished that was cut off. A damaged index is
+  /// made again (the Fingerprint then shows if the data are still the same).
+  absl::Status Look(const LookOptions& look) override;
   absl::Status Keep() override;
   absl::Status OpenKept() override;
 
@@ -43,13 +46,24 @@ class LinesDataset final : public DatasetSource {
   void Locate(uint32_t part, uint64_t number, ShardWork* work) const override;
 
  private:
-  absl::Status Scan(const ProgressFn& progress);
+  absl::Status Scan(const LookOptions& look);
+  /// The numbers of the files that are scanned next, [first, last); `finished` are not.
+  struct Group {
+    size_t first = 0;
+    size_t last = 0;
+    uint64_t bytes = 0;
+  };
+  Group GroupFrom(size_t first, const std::map<std::string, SourceIndex>& finished,
+                  uint64_t bytes_max) const;
+  /// Writes `scanned_`, the first of all files.
+  void KeepScanned() const;
   /// With `files_` and `index_`: it is open.
   void Assemble();
 
   const DatasetSpec dataset_;
   const LinesSpec lines_;
   const std::string index_path_, seen_path_;
+  const uint64_t part_bytes_;
   /// In the order of the layout's parts.
   std::vector<std::string> files_;
   std::optional<IndexFile> index_;

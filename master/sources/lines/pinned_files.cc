@@ -100,9 +100,10 @@ absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index)
       now.minibatches_per_shard, now.has_header, kWhatToDo));
 }
 
-absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files) {
+absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files,
+                                              const AliveFn& alive) {
   std::vector<FileStamp> stamps;
-  for (const absl::StatusOr<FileStamp>& stamp : StampFiles(files, 0)) {
+  for (const absl::StatusOr<FileStamp>& stamp : StampFiles(files, 0, alive)) {
     MUSTER_RETURN_IF_ERROR(stamp.status());
     stamps.push_back(*stamp);
   }
@@ -110,11 +111,12 @@ absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& fi
 }
 
 absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& files,
-                                             const IndexFile& index, const std::string& seen_path) {
+                                             const IndexFile& index, const std::string& seen_path,
+                                             const AliveFn& alive) {
   MUSTER_RETURN_IF_ERROR(CheckFileList(files, index));
   const std::vector<FileStamp> seen = ReadFileStamps(seen_path, files.size());
   PinnedCheck checked;
-  MUSTER_ASSIGN_OR_RETURN(checked.stamps, LookAt(files));
+  MUSTER_ASSIGN_OR_RETURN(checked.stamps, LookAt(files, alive));
   std::vector<size_t> differ;
   std::vector<std::string> paths;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -122,7 +124,7 @@ absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& fil
     differ.push_back(i);
     paths.push_back(files[i]);
   }
-  const auto pins = PinFiles(paths, 0);
+  const auto pins = PinFiles(paths, 0, alive);
   for (size_t i = 0; i < differ.size(); ++i) {
     MUSTER_RETURN_IF_ERROR(pins[i].status());
     MUSTER_RETURN_IF_ERROR(CheckPin(paths[i], *pins[i], index.sources()[differ[i]].pin));

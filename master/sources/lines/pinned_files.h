@@ -16,7 +16,8 @@ namespace muster {
 absl::Status CheckParameters(const IndexParameters& now, const IndexFile& index);
 
 /// StampFiles; returns the first error.
-absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files);
+absl::StatusOr<std::vector<FileStamp>> LookAt(const std::vector<std::string>& files,
+                                              const AliveFn& alive = {});
 
 struct PinnedCheck {
   /// The stamps before the pins were read; the files count as seen with these stamps from now on.
@@ -27,6 +28,7 @@ struct PinnedCheck {
 /// Checks that `files` are the indexed files, in number and contents. Reads the pins of those whose
 /// stamps have changed since they were last seen (ReadFileStamps of `seen_path`).
 absl::StatusOr<PinnedCheck> CheckPinnedFiles(const std::vector<std::string>& files,
-                                             const IndexFile& index, const std::string& seen_path);
+                                             const IndexFile& index, const std::string& seen_path,
+                                             const AliveFn& alive = {});
 
 }  // namespace muster

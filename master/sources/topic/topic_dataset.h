@@ -22,7 +22,7 @@ class TopicDataset final : public DatasetSource {
   absl::Status CheckSettings() const override;
   absl::StatusOr<SourcePreview> Preview() const override;
   /// There is nothing to keep, because the topic is queried while the job runs.
-  absl::Status Look(const ProgressFn&) override { return absl::OkStatus(); }
+  absl::Status Look(const LookOptions&) override { return absl::OkStatus(); }
   absl::Status Keep() override { return absl::OkStatus(); }
   absl::Status OpenKept() override { return absl::OkStatus(); }
 

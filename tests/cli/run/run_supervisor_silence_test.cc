@@ -9,8 +9,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
@@ -80,6 +82,40 @@ TEST_F(RunSupervisorTest, AMasterThatRefusesToAnswerIsThere) {
     Step(MasterRefused{before});
   }
   EXPECT_THAT(Did(), ElementsAre("kill master"));
+}
+
+TEST_F(RunSupervisorTest, AMasterThatReadsItsDataLives) {
+  Begin();
+  Step(Tick{});
+  Did();
+  for (int minute = 0; minute < 60; ++minute) {
+    After(seconds(60));
+    Step(MasterBeat{});
+  }
+  EXPECT_THAT(Did(), IsEmpty());
+  After(options_.master_start_max);
+  EXPECT_THAT(Did(), ElementsAre("kill master")) << "it reads no longer";
+  EXPECT_THAT(notes_, Contains(HasSubstr("it did not answer, and read none of its data, for 300")));
+}
+
+TEST_F(RunSupervisorTest, AMasterThatHasAnsweredMustGoOnToAnswer) {
+  RunToTraining();
+  After(options_.master_silence_max);
+  EXPECT_THAT(Did(), ElementsAre("kill master"));
+}
+
+TEST_F(RunSupervisorTest, TheReasonOfACrashLoopIsThatOfTheKills) {
+  Begin();
+  Step(Tick{});
+  for (uint32_t i = 0; i < options_.restarts.crash_loop_exits; ++i) {
+    After(options_.master_start_max);
+    Exit("master", kKilled);
+    After(seconds(31));
+  }
+  ASSERT_TRUE(supervisor_->outcome().has_value());
+  EXPECT_THAT(supervisor_->outcome()->reason,
+              AllOf(HasSubstr("it was killed, because it did not answer"),
+                    Not(HasSubstr("memory runs out"))));
 }
 
 TEST_F(RunSupervisorTest, ItsOwnPauseIsNobodysSilence) {

@@ -2,9 +2,13 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
@@ -22,17 +26,18 @@ using ::muster::testing::kTrain;
 using ::muster::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class LinesDatasetTest : public testing::LinesJobTest {
  protected:
   absl::StatusOr<std::unique_ptr<LinesDataset>> Open(DatasetId id = kTrain) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(job_.state_directory + "/index"));
     auto dataset = std::make_unique<LinesDataset>(job_, id);
-    MUSTER_RETURN_IF_ERROR(dataset->Look(nullptr));
+    MUSTER_RETURN_IF_ERROR(dataset->Look({}));
     MUSTER_RETURN_IF_ERROR(dataset->Keep());
     return dataset;
   }
-  absl::Status Check() { return LinesDataset(job_, kTrain).Look(nullptr); }
+  absl::Status Check() { return LinesDataset(job_, kTrain).Look({}); }
 };
 
 // Journals of jobs that are in progress have these: another value, and none of them can be resumed.
@@ -182,6 +187,85 @@ TEST_F(LinesDatasetTest, AMillionShardsAreMapped) {
   second->Locate(0, 999'999, &work);
   EXPECT_EQ(work.byte_begin, 1'999'998u);
   EXPECT_EQ(work.byte_end, 2'000'000u);
+}
+
+TEST_F(LinesDatasetTest, AFileThatIsNoTextIsRefusedBeforeAnythingIsRead) {
+  Write("train-2.csv", "\x1f\x8b\x08 packed");
+  EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("train-2.csv"), HasSubstr("gzip"))));
+  Write("train-2.csv", "\xff\xfeh\n");
+  EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("UTF-16")));
+  Write("train-2.csv", "\xef\xbb\xbf" + Lines("header\n", 7, "b"));
+  EXPECT_THAT(Check(), IsOk());
+}
+
+class CutOffScanTest : public LinesDatasetTest {
+ protected:
+  /// A scan that writes after each file what it has finished.
+  absl::Status Scan(bool keeps_parts = true) {
+    const absl::Status made = MakeDirectories(job_.state_directory + "/index");
+    if (!made.ok()) return made;
+    dataset_.emplace(job_, kTrain, /*part_bytes=*/1);
+    done_.clear();
+    return dataset_->Look({.progress =
+                               [this](const SourceProgress& at) {
+                                 done_.push_back(at.bytes_done);
+                                 total_ = at.bytes_total;
+                               },
+                           .alive = [this] { ++alive_; },
+                           .keeps_parts = keeps_parts});
+  }
+  void BreakLast() { Write("train-2.csv", std::string((16 << 20) + 1, 'x')); }
+  void RepairLast() { Write("train-2.csv", Lines("header\n", 7, "b")); }
+  size_t Files() {
+    return static_cast<size_t>(
+        std::distance(std::filesystem::directory_iterator(job_.state_directory + "/index"), {}));
+  }
+
+  std::optional<LinesDataset> dataset_;
+  std::vector<uint64_t> done_;
+  uint64_t total_ = 0;
+  std::atomic<int> alive_{0};
+};
+
+TEST_F(CutOffScanTest, GoesOnBehindTheFilesThatItHasFinished) {
+  ASSERT_THAT(Scan(), IsOk());
+  EXPECT_THAT(done_, ::testing::Contains(total_));
+  const size_t scans = done_.size();
+  BreakLast();
+  ASSERT_THAT(Scan(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("train-2.csv")));
+  RepairLast();
+  ASSERT_THAT(Scan(), IsOk());
+  EXPECT_LT(done_.size(), scans) << "the others are not read again";
+  EXPECT_THAT(done_, ::testing::Each(::testing::Gt(total_ / 2)));
+  ASSERT_THAT(dataset_->Keep(), IsOk());
+  EXPECT_EQ(dataset_->Fingerprint(), "93fa97d0773f684e") << "as if it had been read at once";
+  EXPECT_EQ(Files(), 2u) << "the index and the stamps";
+}
+
+TEST_F(CutOffScanTest, AFileThatChangedMeanwhileIsReadAgain) {
+  BreakLast();
+  ASSERT_THAT(Scan(), Not(IsOk()));
+  Write("train-0.csv", Lines("header\n", 20, "z"));
+  RepairLast();
+  ASSERT_THAT(Scan(), IsOk());
+  ASSERT_THAT(dataset_->Keep(), IsOk());
+  EXPECT_NE(dataset_->Fingerprint(), "93fa97d0773f684e");
+}
+
+TEST_F(CutOffScanTest, ACheckWritesNothing) {
+  BreakLast();
+  ASSERT_THAT(Scan(/*keeps_parts=*/false), Not(IsOk()));
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(CutOffScanTest, TellsThatItLives) {
+  ASSERT_THAT(Scan(), IsOk());
+  EXPECT_GE(alive_, 12) << "each file was looked at, opened, read and pinned";
+  ASSERT_THAT(dataset_->Keep(), IsOk());
+  alive_ = 0;
+  ASSERT_THAT(Scan(), IsOk());
+  EXPECT_GE(alive_, 3) << "each file was looked at";
 }
 
 }  // namespace
