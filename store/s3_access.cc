@@ -23,9 +23,10 @@ bool SameFile(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-/// Its own code, because kNotFound would say that an object is missing.
+/// Its own code, because kNotFound would say that an object is missing. It may pass when somebody
+/// writes the file anew.
 absl::Status Unreadable(const absl::Status& status) {
-  return absl::FailedPreconditionError(
+  return absl::PermissionDeniedError(
       fmt::format("the credentials file cannot be used: {}", Message(status)));
 }
 

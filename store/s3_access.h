@@ -21,7 +21,8 @@ absl::StatusOr<S3Options> CompleteOptions(S3Options options);
 class CredentialsSource {
  public:
   explicit CredentialsSource(std::string file) : file_(std::move(file)) {}
-  /// kFailedPrecondition: there are none. Errors name the file and never show its contents.
+  /// kFailedPrecondition: there are none in the environment. kPermissionDenied: the file cannot be
+  /// used. Errors name the file and never show its contents.
   absl::StatusOr<S3Credentials> Get();
 
  private:

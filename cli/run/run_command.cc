@@ -119,9 +119,13 @@ RunSupervisorOptions ToSupervisorOptions(const JobSpec& job, const StartsBefore&
 
 /// Takes the state directory for the run.
 absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDirectory& state,
-                                             bool in_cluster) {
+                                             const RunPlan& plan, bool in_cluster) {
   MUSTER_RETURN_IF_ERROR(state.Create());
-  MUSTER_RETURN_IF_ERROR(MakeSnapshotsWritable(job.spec));
+  const absl::Status writable = MakeSnapshotsWritable(job.spec);
+  // A run that goes on has used the place before: what has changed since may change back, and until
+  // then the servers' errors are the reason in `muster status`.
+  if (!writable.ok() && (!in_cluster || StartsOf(state, plan.run_id).master == 0)) return writable;
+  if (!writable.ok()) PrintNote(fmt::format("the run goes on: {}", Message(writable)));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock,
                           in_cluster ? StateLock::AcquireOrPass(state, kLockPatience, PrintNote)
                                      : StateLock::Acquire(state));
@@ -345,7 +349,7 @@ int RunCommand(const RunOptions& options) {
   }
   at_once.reset();
   const StateDirectory state(job->spec.state_directory);
-  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state, options.in_cluster);
+  const absl::StatusOr<StateLock> lock = TakeStateDirectory(*job, state, *plan, options.in_cluster);
   if (!lock.ok()) return Refuse(options, lock.status());
   const int signal_fd = BlockSignals();
   absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };

@@ -322,6 +322,17 @@ void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
   }
 }
 
+/// Work that is not committed is lost with the next failure of a server, so it is told like a wait.
+void AddSnapshotTrouble(const MasterCore& core, TimePoint now, JobStatus* to) {
+  const Node* longest = nullptr;
+  for (const auto& [name, node] : core.nodes().nodes()) {
+    if (!node.snapshots.active()) continue;
+    if (longest == nullptr || node.snapshots.since() < longest->snapshots.since()) longest = &node;
+  }
+  if (longest == nullptr || !to->reason.empty() || IsTerminal(core.state())) return;
+  to->reason = ValidUtf8(longest->snapshots.Text(longest->record.name, now));
+}
+
 }  // namespace
 
 StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTime at) {
@@ -331,6 +342,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.state = core.state();
   status.reason = core.reason();
   AddRestoreTrouble(core, &status);
+  AddSnapshotTrouble(core, at.now, &status);
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
     status.datasets.push_back(DatasetOf(core, DatasetId(i), at));
   }

@@ -67,7 +67,7 @@ class MasterServerImpl final : public MasterServer {
         snapshots_.get(), {journal_->job_id(), options_.job.name, options_.job.state_directory},
         named);
     // After a restart, the run has claimed it already, and training does not need the snapshots.
-    if (new_run || !absl::IsUnavailable(claimed)) MUSTER_RETURN_IF_ERROR(claimed);
+    if (new_run || !IsOnlyUnseen(claimed)) MUSTER_RETURN_IF_ERROR(claimed);
     if (new_run) {
       deletions_->Sweep([store = snapshots_.get(), named, incarnation, attempt] {
         return OrphanSnapshots(store, named, MasterIncarnation(incarnation), attempt);

@@ -93,6 +93,10 @@ absl::Status CheckSnapshotDirectory(ObjectStore* store, const SnapshotOwner& own
       store->place(), Describe(owner), files.size(), files.front()));
 }
 
+bool IsOnlyUnseen(const absl::Status& claimed) {
+  return absl::IsUnavailable(claimed) || absl::IsPermissionDenied(claimed);
+}
+
 absl::Status ClaimSnapshotDirectory(ObjectStore* store, const SnapshotOwner& owner,
                                     const std::set<std::string>& named) {
   MUSTER_RETURN_IF_ERROR(CheckSnapshotDirectory(store, owner, named));

@@ -26,7 +26,12 @@ struct SnapshotOwner {
 absl::Status CheckSnapshotDirectory(ObjectStore* store, const SnapshotOwner& owner,
                                     const std::set<std::string>& named);
 
-/// As above; then creates the marker if it is missing. If two jobs come
+/// After a restart, the run has claimed the place already. Whether the error of a new look says
+/// only that nobody can look now: the store is away, the credentials have expired, the clock is
+/// off.
+bool IsOnlyUnseen(const absl::Status& claimed);
+
+/// As CheckSnapshotDirectory; then creates the marker if it is missing. If two jobs come
 /// at the same time, one gets it. In the job's state directory, a full disk is no error: training
 /// there waits for space anyway, and the next start makes the marker.
 absl::Status ClaimSnapshotDirectory(ObjectStore* store, const SnapshotOwner& owner,

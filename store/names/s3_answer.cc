@@ -55,7 +55,7 @@ constexpr std::array kMeanings = {
     Meaning{"ExpiredToken", absl::StatusCode::kPermissionDenied,
             "the session token has expired. Write a new one into the credentials file"},
     Meaning{"InvalidToken", absl::StatusCode::kPermissionDenied, "the session token is wrong"},
-    Meaning{"RequestTimeTooSkewed", absl::StatusCode::kFailedPrecondition,
+    Meaning{"RequestTimeTooSkewed", absl::StatusCode::kPermissionDenied,
             "the clock of this machine differs too much from that of the service. Set it"},
     Meaning{"PermanentRedirect", absl::StatusCode::kFailedPrecondition,
             "the bucket is in another region or at another endpoint. Set spec.snapshots.s3.region"},

@@ -138,7 +138,8 @@ class S3Test(unittest.TestCase):
             self.assertIn("has objects already", again.stderr)
 
     def test_service_away(self):
-        """The service is away while the job trains, and a server and the master die meanwhile: the job waits, says so, and loses nothing."""
+        """The service is away while the job trains, and a server and the master die meanwhile: the job waits, says so, and loses nothing.
+        Then the credentials have expired, and the master dies."""
         with S3Job(self.proxy, seed=22, records=4000) as job:
             job.begin(22)
             run = job.start("--no-progress")
@@ -152,6 +153,13 @@ class S3Test(unittest.TestCase):
             self.assertIn(self.proxy.endpoint, reason, job.last_words())
             self.proxy.faults = []
             self.proxy.start()
+            committed = job.wait_progress(run, 0.3, committed)
+            self.proxy.faults = [{"kind": "403", "code": "ExpiredToken", "times": 1 << 30}]
+            job.kill_one(run, "master")
+            while "session token has expired" not in reason and run.poll() is None:
+                reason = (job.status() or {"reason": ""})["reason"]
+            self.assertRegex(reason, "nothing was committed for 0:[1-9][0-9], because ps-", job.last_words())
+            self.proxy.faults = []
             job.hurry()
             job.wait_progress(run, 0.5, committed)
             job.wait(run, 0)

@@ -62,7 +62,7 @@ TEST_F(S3AccessTest, AFileIsReadAgainWhenItChanges) {
   const testing::TempDir folder;
   const std::string path = folder.File("credentials");
   CredentialsSource source(path);
-  EXPECT_THAT(source.Get(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
+  EXPECT_THAT(source.Get(), StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr(path)));
   const auto write = [&](const std::string& secret) {
     ASSERT_THAT(WriteFileAtomically(
                     path, "aws_access_key_id = k\naws_secret_access_key = " + secret + "\n"),
@@ -73,7 +73,7 @@ TEST_F(S3AccessTest, AFileIsReadAgainWhenItChanges) {
   write("two");
   EXPECT_EQ(source.Get()->secret_key, "two");
   ASSERT_THAT(WriteFileAtomically(path, "hunter2"), IsOk());
-  EXPECT_THAT(source.Get(), StatusIs(absl::StatusCode::kFailedPrecondition,
+  EXPECT_THAT(source.Get(), StatusIs(absl::StatusCode::kPermissionDenied,
                                      AllOf(HasSubstr(path), Not(HasSubstr("hunter2")))));
 }
 

@@ -234,7 +234,7 @@ TEST_F(S3StoreTest, ErrorsSayWhatToDo) {
   constexpr auto kWrong = absl::StatusCode::kFailedPrecondition;
   for (const auto& [status, code, meaning, words] :
        {std::tuple("403", "AccessDenied", kDenied, "do not have the right"),
-        std::tuple("403", "RequestTimeTooSkewed", kWrong, "clock of this machine"),
+        std::tuple("403", "RequestTimeTooSkewed", kDenied, "clock of this machine"),
         std::tuple("403", "ExpiredToken", kDenied, "session token has expired"),
         std::tuple("400", "AuthorizationHeaderMalformed", kWrong, "region is wrong"),
         std::tuple("301", "PermanentRedirect", kWrong, "another region")}) {
@@ -259,7 +259,7 @@ TEST_F(S3StoreTest, ACredentialsFileIsReadAgainWhenItChanges) {
   place_.options.credentials_file = folder.File("credentials");
   store_ = Open();
   EXPECT_THAT(store_->CheckWritable(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("credentials")));
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("credentials")));
   const auto write = [&](const std::string& secret) {
     ASSERT_THAT(WriteFileAtomically(place_.options.credentials_file,
                                     "[default]\naws_access_key_id = test-key\n"

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "master/core/durable_state.h"
 #include "master/core/servers/restore_trouble.h"
+#include "master/core/servers/snapshot_trouble.h"
 #include "master/core/workers/lease_table.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_place.h"
@@ -57,8 +58,7 @@ struct Node {
   RestoreTrouble restore;  // servers
   /// Servers: workers that cannot connect to this incarnation, and why.
   std::map<std::string, std::string> unreachable_from;
-  /// When this server (any of its processes) last reported failing snapshots; none: they work.
-  std::optional<TimePoint> snapshots_failed_at;
+  SnapshotTrouble snapshots;  // servers
 };
 
 /// True if a process of the node is known that was started after `start`.

@@ -189,18 +189,14 @@ void Servers::TakeErrors(const ServerExchangeRequest& request, Node* node, StepT
 
 void Servers::TakeSnapshotError(const ServerExchangeRequest& request, Node* node, StepTime at) {
   const CoreOptions& options = books_->options;
-  if (!request.snapshot_error.empty()) {
-    if (!std::exchange(node->snapshots_failed_at, at.now).has_value()) {
-      books_->Say(
-          at, "snapshot-error", node->record.name,
-          fmt::format("{}; no shard is COMMITTED until this is fixed", request.snapshot_error));
-    }
-  } else if (node->snapshots_failed_at.has_value() &&
-             at.now - *node->snapshots_failed_at >=
-                 options.snapshot_interval + options.snapshot_timeout) {
-    // On a nearly full disk, small snapshots work and large ones fail. So the problem is over only
-    // after every partition has had its turn.
-    node->snapshots_failed_at.reset();
+  const SnapshotTrouble::Change change =
+      node->snapshots.Take({request.snapshot_error, books_->ledger.commit_seq()}, at.now,
+                           options.snapshot_interval + options.snapshot_timeout);
+  if (change == SnapshotTrouble::Change::kBegan) {
+    books_->Say(
+        at, "snapshot-error", node->record.name,
+        fmt::format("{}; no shard is COMMITTED until this is fixed", request.snapshot_error));
+  } else if (change == SnapshotTrouble::Change::kOver) {
     books_->Say(at, "snapshots-work-again", node->record.name, "");
   }
 }

@@ -219,6 +219,19 @@ TEST_F(SnapshotsTest, FilesThatNoManifestNamesAreGoneWhenItHasStopped) {
   EXPECT_TRUE(Exists("second.sst"));
 }
 
+TEST_F(SnapshotsTest, AFullDiskIsTheReasonWhyNothingIsCommitted) {
+  EXPECT_EQ(Status().reason(), "");
+  beat_.set_snapshot_error("cannot write p0: No space left on device");
+  Beat();
+  clock_.Advance(std::chrono::seconds(9));
+  EXPECT_EQ(Status().reason(), "") << "it may pass";
+  clock_.Advance(std::chrono::seconds(121));
+  Beat();
+  EXPECT_EQ(Status().reason(),
+            "nothing was committed for 2:10, because ps-0 cannot write its snapshots: cannot write "
+            "p0: No space left on device");
+}
+
 TEST_F(SnapshotsTest, FilesOfAManifestThatIsReadStay) {
   Snapshot("first.sst");
   v1::GetManifestResponse manifest;

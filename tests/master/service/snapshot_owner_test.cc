@@ -32,6 +32,13 @@ class SnapshotOwnerTest : public ::testing::Test {
   const SnapshotOwner trains_{"id-2", "trains", "/jobs/trains"};
 };
 
+TEST_F(SnapshotOwnerTest, WhatMayBeOtherwiseLaterIsNoRefusal) {
+  EXPECT_TRUE(IsOnlyUnseen(absl::UnavailableError("away")));
+  EXPECT_TRUE(IsOnlyUnseen(absl::PermissionDeniedError("the session token has expired")));
+  EXPECT_FALSE(IsOnlyUnseen(absl::FailedPreconditionError("another job's")));
+  EXPECT_FALSE(IsOnlyUnseen(absl::OkStatus()));
+}
+
 TEST_F(SnapshotOwnerTest, TheFirstJobHasItAndTheSecondIsRefused) {
   EXPECT_THAT(CheckSnapshotDirectory(store_.get(), trains_, {}), IsOk());
   EXPECT_FALSE(std::filesystem::exists(directory_)) << "a check creates nothing";
