@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +50,13 @@ absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted) {
   limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
   // Without the permission to raise it, the limit stays as it is.
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+bool IsOfOurUser(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == ::geteuid();
 }
 
 }  // namespace muster

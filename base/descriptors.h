@@ -38,4 +38,8 @@ void CloseOthers(std::vector<int> kept);
 /// Whether the descriptor is closed by an exec. One that is not open is passed over.
 void SetCloseOnExec(int fd, bool on);
 
+/// True if a process of our own user is at the other end of this UNIX socket. Another user may have
+/// made a socket at a path that we use, or may reach one of ours.
+bool IsOfOurUser(int socket);
+
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/descriptors.h"
 #include "base/status.h"
 #include "collectives/internal/dialer.h"
 #include "collectives/internal/streams.h"
@@ -138,7 +139,7 @@ void Dialer::OnConnected() {
   const bool same_machine = local.protocol().family() == AF_UNIX;
   // A connection to a port without a listener can connect to itself (simultaneous open).
   if (!same_machine && !error && local == remote) return NextAddress("nothing listens there");
-  if (same_machine && !net::IsOfOurUser(socket_.native_handle())) {
+  if (same_machine && !IsOfOurUser(socket_.native_handle())) {
     return NextAddress("a process of another user listens there");
   }
   checked_ = !same_machine && !options_.tls;

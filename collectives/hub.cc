@@ -34,14 +34,14 @@ absl::StatusOr<std::vector<std::string>> Hub::Start() {
     MUSTER_ASSIGN_OR_RETURN(std::string address,
                             net::ListenUnix(options_.unix_path, &unix_acceptor_));
     addresses.push_back(std::move(address));
-    Accept(&unix_acceptor_, false);
+    Accept(&unix_acceptor_, &unix_pause_, false);
   }
   if (!options_.host.empty()) {
     MUSTER_ASSIGN_OR_RETURN(
         std::string address,
         net::ListenTcp({options_.host, options_.advertise, options_.ports}, &tcp_acceptor_));
     addresses.push_back(std::move(address));
-    Accept(&tcp_acceptor_, static_cast<bool>(options_.tls_server));
+    Accept(&tcp_acceptor_, &tcp_pause_, static_cast<bool>(options_.tls_server));
   }
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "group");
@@ -63,7 +63,8 @@ void Hub::CloseAll() {
   error_code ignored;
   unix_acceptor_.close(ignored);
   tcp_acceptor_.close(ignored);
-  pause_.cancel();
+  unix_pause_.cancel();
+  tcp_pause_.cancel();
   MUSTER_CHECK_MSG(hosts_.empty(), "a reducer outlived its listener");
   for (const auto& guest : std::exchange(greeting_, {})) guest->Close();
   for (const auto& [unused, guest] : std::exchange(waiting_, {})) guest->Close();
@@ -88,16 +89,16 @@ void Hub::RunAndWait(std::function<void()> task) {
 }
 
 template <typename Acceptor>
-void Hub::Accept(Acceptor* acceptor, bool encrypted) {
-  acceptor->async_accept([this, acceptor, encrypted](const error_code& error, auto socket) {
+void Hub::Accept(Acceptor* acceptor, asio::steady_timer* pause, bool encrypted) {
+  acceptor->async_accept([this, acceptor, pause, encrypted](const error_code& error, auto socket) {
     if (closed_) return;
     if (!error) {
       Admit(std::move(socket), encrypted);
-      return Accept(acceptor, encrypted);
+      return Accept(acceptor, pause, encrypted);
     }
-    pause_.expires_after(kAcceptPause);
-    pause_.async_wait([this, acceptor, encrypted](const error_code& /*due*/) {
-      if (!closed_) Accept(acceptor, encrypted);
+    pause->expires_after(kAcceptPause);
+    pause->async_wait([this, acceptor, pause, encrypted](const error_code& /*due*/) {
+      if (!closed_) Accept(acceptor, pause, encrypted);
     });
   });
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/descriptors.h"
 #include "base/status.h"
 
 namespace muster::net {
@@ -38,19 +39,13 @@ std::optional<asio::generic::stream_protocol::endpoint> UnixEndpoint(std::string
   return stream_protocol::endpoint(path);
 }
 
-bool IsOfOurUser(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == ::geteuid();
-}
-
 absl::StatusOr<std::string> ListenUnix(const std::string& path,
                                        stream_protocol::acceptor* acceptor) {
   const std::string address = std::string(kUnix) + path;
   ::unlink(path.c_str());
   error_code error;
   acceptor->open(stream_protocol(), error);
+  if (!error) SetCloseOnExec(acceptor->native_handle(), true);
   if (!error) acceptor->bind(stream_protocol::endpoint(path), error);
   if (error) return ListenError(address, error);
   // No peer can connect before listen(), so none can connect before the mode is set.
@@ -72,6 +67,7 @@ absl::StatusOr<std::string> ListenTcp(const TcpPlace& place, tcp::acceptor* acce
   for (uint32_t port = place.ports.first; port <= place.ports.last; ++port) {
     const tcp::endpoint endpoint(host, static_cast<uint16_t>(port));
     acceptor->open(endpoint.protocol(), error);
+    if (!error) SetCloseOnExec(acceptor->native_handle(), true);
     if (!error && fixed) acceptor->set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor->bind(endpoint, error);
     if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);

@@ -25,10 +25,6 @@ bool IsUnixAddress(std::string_view address);
 std::optional<boost::asio::generic::stream_protocol::endpoint> UnixEndpoint(
     std::string_view address);
 
-/// True if a process of our own user listens at the other end of this UNIX socket. Another user may
-/// have made a socket at a path that a server has on its own machine.
-bool IsOfOurUser(int socket);
-
 /// Binds and listens at `path`, of at most kUnixPathMax bytes, and returns the address "unix:/path"
 /// (mode 0600; an old socket there is replaced). Errors name the address.
 absl::StatusOr<std::string> ListenUnix(const std::string& path,

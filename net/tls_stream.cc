@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptors.h"
 #include "net/tls_engine.h"
 
 namespace muster::net {
@@ -62,6 +63,7 @@ struct TlsStream::State : std::enable_shared_from_this<State> {
         step_bytes(step) {
     error_code ignored;
     socket.non_blocking(true, ignored);
+    SetCloseOnExec(socket.native_handle(), true);
   }
 
   void BeginRead(Reading kind, Handler done);

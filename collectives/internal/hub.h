@@ -58,7 +58,7 @@ class Hub {
 
  private:
   template <typename Acceptor>
-  void Accept(Acceptor* acceptor, bool encrypted);
+  void Accept(Acceptor* acceptor, boost::asio::steady_timer* pause, bool encrypted);
   void Admit(net::Socket socket, bool encrypted);
   void OnHello(const std::shared_ptr<Guest>& guest, const Hello& hello);
   void OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt);
@@ -72,7 +72,9 @@ class Hub {
       boost::asio::make_work_guard(io_)};
   boost::asio::local::stream_protocol::acceptor unix_acceptor_{io_};
   boost::asio::ip::tcp::acceptor tcp_acceptor_{io_};
-  boost::asio::steady_timer pause_{io_};
+  // Each acceptor pauses by itself: to set a timer anew ends the wait of the other at once.
+  boost::asio::steady_timer unix_pause_{io_};
+  boost::asio::steady_timer tcp_pause_{io_};
   bool unix_bound_ = false;
   bool closed_ = false;
   AttemptNumber newest_;  // of all that were registered

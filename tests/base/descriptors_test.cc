@@ -2,12 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
+
+#include "tests/support/temp_dir.h"
 
 namespace muster {
 namespace {
@@ -58,6 +63,28 @@ TEST(DescriptorsTest, CloseOnExecIsSwitched) {
   SetCloseOnExec(fd.get(), false);
   EXPECT_EQ(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
   SetCloseOnExec(-1, true);
+}
+
+TEST(DescriptorsTest, ASocketOfAnotherUserIsNotTheServers) {
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const OwnedFd here(pair[0]), there(pair[1]);
+  EXPECT_TRUE(IsOfOurUser(here.get()));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can listen as another user";
+  const testing::TempDir folder;
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = folder.path() + "/lane";
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  const OwnedFd listener(::socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(::bind(listener.get(), generic, sizeof(address)), 0);
+  ASSERT_EQ(::seteuid(65'534), 0);
+  const int listens = ::listen(listener.get(), 1);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(listens, 0);
+  const OwnedFd client(::socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(::connect(client.get(), generic, sizeof(address)), 0);
+  EXPECT_FALSE(IsOfOurUser(client.get()));
 }
 
 }  // namespace

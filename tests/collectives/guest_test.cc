@@ -21,5 +21,16 @@ TEST_F(GuestTest, StrangersAreDropped) {
   EXPECT_EQ(group_.suspects(1).size(), 0u);
 }
 
+TEST(SilentGuestTest, ItsPlaceIsFreeAfterTheTimeToGreet) {
+  testing::Group group(1, [](uint32_t, ListenerOptions* options) {
+    options->hello_timeout = std::chrono::milliseconds(20);
+    options->strangers_max = 1;
+  });
+  FakeMember silent = FakeMember::ConnectTo(group.members()[0].addresses[0]);
+  FrameHeader header;
+  std::string payload;
+  EXPECT_FALSE(silent.Receive(&header, &payload)) << "closed by the other end";
+}
+
 }  // namespace
 }  // namespace muster::collectives

@@ -48,5 +48,36 @@ TEST_F(HubTest, AGuestOfASkippedAttemptIsRefused) {
   EXPECT_THAT(DecodeHelloReplyMessage(payload)->refused, HasSubstr("has left attempt 6"));
 }
 
+class NoState : public StateProvider {
+ public:
+  absl::StatusOr<LentBytes> Stripe(StateLabel /*label*/, uint32_t /*stripe*/) override {
+    return absl::NotFoundError("no stripe");
+  }
+  absl::StatusOr<LentBytes> KeptSum(LineageNumber /*lineage*/, StepNumber /*step*/,
+                                    uint32_t /*bucket*/) override {
+    return absl::NotFoundError("no sum");
+  }
+};
+
+TEST(HubStrangersTest, LearnersThatAreServedCountToo) {
+  NoState provider;
+  testing::Group group(1, [&](uint32_t, ListenerOptions* options) {
+    options->strangers_max = 2;
+    options->provider = &provider;
+  });
+  const std::string& address = group.members()[0].addresses[0];
+  const Hello hello{
+      .job_id = "id-1", .worker = "learner", .to_worker = "worker-0", .to_incarnation = 100};
+  FakeMember first = FakeMember::ConnectTo(address), second = FakeMember::ConnectTo(address);
+  for (FakeMember* learner : {&first, &second}) {
+    EXPECT_THAT(learner->SayHello(hello).refused, IsEmpty());
+  }
+  FakeMember third = FakeMember::ConnectTo(address);
+  third.Send({.kind = FrameKind::kHello}, EncodeMessage(hello));
+  FrameHeader header;
+  std::string payload;
+  EXPECT_FALSE(third.Receive(&header, &payload)) << "it is dropped, and tries again";
+}
+
 }  // namespace
 }  // namespace muster::collectives

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/address.h"
+#include "base/descriptors.h"
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
@@ -88,7 +89,7 @@ void LaneConnection::OnConnected() {
     if (!error && local == remote) return Close("nothing listens there");
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
     DetectVanishedPeer(socket_.native_handle());
-  } else if (!net::IsOfOurUser(socket_.native_handle())) {
+  } else if (!IsOfOurUser(socket_.native_handle())) {
     sharing_->tcp_only.insert(target_.lane);
     socket_.close(error);
     last_error_ = "a process of another user listens at the server's path";
