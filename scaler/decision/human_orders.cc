@@ -226,6 +226,11 @@ absl::StatusOr<const NodeView*> HumanJudge::Find(const std::string& name) const 
                     "it: do that there. `muster drain {}` drains it",
                     name, joined->second, name));
   }
+  if (view_.nodes.empty()) {
+    return absl::NotFoundError(fmt::format(
+        "there is no node '{}': the scaler runs none now. `muster status` shows the job's state",
+        name));
+  }
   std::vector<std::string> names;
   for (const NodeView& node : view_.nodes) names.push_back(node.name);
   constexpr size_t kNamed = 20;

@@ -207,6 +207,8 @@ class NodeKeeper {
 
   // Of an exit that the master has heard of.
   bool KeptAlive(const KeeperNode& node) const;
+  /// The nodes end though the job may not be over.
+  bool ToldToStop() const;
   /// True if a worker ended in the way of one that saw the job's end, or was told to leave.
   static bool EndedWell(const KeeperNode& node, const Reporting& gone);
   /// True if a worker with EndedWell() was really told so, as the master knows. None: its next

@@ -233,7 +233,13 @@ void NodeKeeper::Stop(const KeeperNode& node, Running* life, std::chrono::millis
 void NodeKeeper::Advance(KeeperNode* node, Reporting* gone) {
   if (!gone->heard_at.has_value()) return;
   if (!KeptAlive(*node)) {
-    node->state = Finished{};
+    // The job may go on after a stop. A successor with this plan then starts the node again.
+    const bool comes_back = ToldToStop() && !node->leaving();
+    if (comes_back) {
+      node->state = Waiting{};
+    } else {
+      node->state = Finished{};
+    }
   } else {
     const std::optional<bool> asked = WasAskedToLeave(*node, *gone);
     if (!asked.has_value()) return;
@@ -253,6 +259,10 @@ void NodeKeeper::Advance(KeeperNode* node, Reporting* gone) {
 bool NodeKeeper::KeptAlive(const KeeperNode& node) const {
   if (stage_ == Stage::kDraining) return node.role != NodeRole::kWorker;
   return TakesOrders() && !node.leaving();
+}
+
+bool NodeKeeper::ToldToStop() const {
+  return stage_ == Stage::kStopping && pending_.state == KeeperOutcome::State::kStopped;
 }
 
 bool NodeKeeper::EndedWell(const KeeperNode& node, const Reporting& gone) {

@@ -47,6 +47,13 @@ TEST_F(HumanOrdersTest, ARestart) {
   EXPECT_EQ(quiet.event.because, "a person gave this order");
 }
 
+TEST_F(HumanOrdersTest, WithoutNodesNoneIsNamed) {
+  job_.view.nodes.clear();
+  EXPECT_THAT(Ask(RestartNode{.node = "ps-0"}),
+              StatusIs(StatusCode::kNotFound,
+                       HasSubstr("there is no node 'ps-0': the scaler runs none now")));
+}
+
 TEST_F(HumanOrdersTest, RefusedRestarts) {
   EXPECT_THAT(Ask(RestartNode{.node = "worker-9"}),
               StatusIs(StatusCode::kNotFound,

@@ -409,6 +409,9 @@ TEST_F(NodeKeeperTest, ToldToStopEndsEverything) {
   for (const char* node : {"ps-0", "worker-0", "worker-1"}) Exit(node, kKilled);
   ASSERT_TRUE(keeper_->outcome().has_value());
   EXPECT_EQ(keeper_->outcome()->state, KeeperOutcome::State::kStopped);
+  for (const auto& [name, node] : keeper_->plan().nodes) {
+    EXPECT_EQ(node.state, NodePlan::State::kIdle) << name << ": a successor starts it again";
+  }
 }
 
 TEST_F(NodeKeeperTest, ItsOwnPauseIsNobodysSilence) {
