@@ -10,6 +10,7 @@
 #include "cli/show/output.h"
 #include "job/file/load_job.h"
 #include "proto/fields/generated.h"
+#include "proto/fields/json.h"
 #include "proto/messages/group_state.h"
 #include "ps/export/export.h"
 #include "ps/export/group_export.h"
@@ -149,8 +150,7 @@ absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& ste
 
 void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables) {
   if (format == OutputFormat::kJson) {
-    PrintData(nlohmann::json{{"output_directory", output_directory}, {"tables", tables}}.dump(2) +
-              "\n");
+    PrintData(JsonText({{"output_directory", output_directory}, {"tables", tables}}, 2) + "\n");
     return;
   }
   PrintData(fmt::format("{} written to {}\n", CountText(tables, "table"), output_directory));

@@ -12,6 +12,7 @@
 #include "cli/show/fit.h"
 #include "cli/state/job_source.h"
 #include "cli/state/running_jobs.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -76,7 +77,7 @@ int ListCommand(const ListOptions& options) {
   const RunningJobs running = FindRunningJobs();
   std::vector<ListedJob> jobs;
   for (const StateDirectory& state : running.states) jobs.push_back(Ask(state));
-  PrintData(options.output == OutputFormat::kJson ? ListToJson(jobs).dump(2) + "\n"
+  PrintData(options.output == OutputFormat::kJson ? JsonText(ListToJson(jobs), 2) + "\n"
                                                   : ListText(jobs));
   if (running.hidden > 0) {
     PrintNote(fmt::format("{} of other users cannot be looked at",

@@ -14,6 +14,7 @@
 #include "cli/show/moment.h"
 #include "cli/show/output.h"
 #include "host/processes/log_reader.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -58,9 +59,8 @@ class LogPrinter {
 
  private:
   void PrintLine(const std::string& line) const {
-    PrintData(form_ == LineForm::kWithNode
-                  ? fmt::format("[{}] {}\n", node_, line)
-                  : nlohmann::json{{"node", node_}, {"line", ValidUtf8(line)}}.dump() + "\n");
+    PrintData(form_ == LineForm::kWithNode ? fmt::format("[{}] {}\n", node_, line)
+                                           : JsonText({{"node", node_}, {"line", line}}) + "\n");
   }
 
   std::string node_;

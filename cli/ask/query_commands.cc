@@ -23,7 +23,7 @@ namespace muster {
 namespace {
 
 void PrintJson(const nlohmann::json& json) {
-  PrintData(json.dump(2) + "\n");
+  PrintData(JsonText(json, 2) + "\n");
 }
 
 /// A scaler that does not answer must not hold up what the master has said.

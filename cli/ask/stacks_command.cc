@@ -12,6 +12,7 @@
 #include "cli/state/job_source.h"
 #include "cli/state/state_directory.h"
 #include "host/processes/node_stacks.h"
+#include "proto/fields/json.h"
 #include "proto/status/joined_node.h"
 
 namespace muster {
@@ -68,7 +69,7 @@ int StacksCommand(const StacksOptions& options) {
                                      {"pids", found->second},
                                      {"complete", status.ok()},
                                      {"lines", std::move(lines)}};
-    PrintData(document.dump(2) + "\n");
+    PrintData(JsonText(document, 2) + "\n");
   }
   if (refused) {
     PrintNote(

@@ -18,6 +18,7 @@
 #include "cli/show/output.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/labels.h"
+#include "proto/fields/json.h"
 
 namespace muster::cluster {
 namespace {
@@ -57,7 +58,7 @@ class LinePrinter {
  private:
   void PrintOne(const std::string& node, const std::string& line) MUSTER_REQUIRES(mutex_) {
     if (output_ == OutputFormat::kJson) {
-      PrintData(json{{"node", node}, {"line", ValidUtf8(line)}}.dump() + "\n");
+      PrintData(JsonText({{"node", node}, {"line", line}}) + "\n");
     } else {
       PrintData(with_node_ ? fmt::format("[{}] {}\n", node, line) : line + "\n");
     }

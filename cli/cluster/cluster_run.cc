@@ -21,6 +21,7 @@
 #include "kubernetes/manifests/objects.h"
 #include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
+#include "proto/fields/json.h"
 
 namespace muster::cluster {
 namespace {
@@ -87,7 +88,7 @@ std::vector<nlohmann::json> ObjectsFor(const RunOptions& options,
 int PrintPlan(const RunOptions& options, const Prepared& prepared, const JobLook& look) {
   const std::vector<nlohmann::json> objects = ObjectsFor(options, prepared.job);
   if (options.output == OutputFormat::kJson) {
-    PrintData(nlohmann::json{{"objects", objects}}.dump(2) + "\n");
+    PrintData(JsonText({{"objects", objects}}, 2) + "\n");
     return kExitSucceeded;
   }
   std::vector<std::string> names;

@@ -17,6 +17,7 @@
 #include "job/in_cluster.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/labels.h"
+#include "proto/fields/json.h"
 
 namespace muster::cluster {
 namespace {
@@ -111,7 +112,7 @@ int ListOnCluster(const ClusterTarget& target, OutputFormat output) {
       (*cluster)->client().List(Resource::kPods, (*cluster)->ns(), selection);
   if (!pods.ok()) return PrintError(Message(pods.status()), kExitUnreachable);
   const std::vector<ListedClusterJob> rows = JobsOf(jobs->items, pods->items);
-  PrintData(output == OutputFormat::kJson ? ListToJson(rows).dump(2) + "\n"
+  PrintData(output == OutputFormat::kJson ? JsonText(ListToJson(rows), 2) + "\n"
                                           : ListText(rows, (*cluster)->Where()));
   return kExitSucceeded;
 }
@@ -136,7 +137,7 @@ int WaitForEndOnCluster(const steer::WaitOptions& options) {
     }
     if (look.ok() && look->stage == JobStage::kEnded) {
       PrintData(options.query.output == OutputFormat::kJson
-                    ? json{{"reached", options.awaited}, {"state", look->outcome}}.dump() + "\n"
+                    ? JsonText({{"reached", options.awaited}, {"state", look->outcome}}) + "\n"
                     : fmt::format("{} {}\n", place->job, Describe(*look)));
       return ExitCodeOf(*look);
     }

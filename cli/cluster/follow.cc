@@ -13,6 +13,7 @@
 #include "cli/run/node_counts.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
+#include "proto/fields/json.h"
 #include "proto/messages/node_role.h"
 
 namespace muster::cluster {
@@ -175,7 +176,7 @@ int Follower::Finish(const JobLook& look) {
     summary.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
   }
   if (options_.output == OutputFormat::kJson) {
-    PrintData(SummaryToJson(summary).dump(2) + "\n");
+    PrintData(JsonText(SummaryToJson(summary), 2) + "\n");
     return ExitCodeOf(look);
   }
   // The run's own summary knows more than we saw.

@@ -7,6 +7,7 @@
 #include "cli/show/shell_word.h"
 #include "job/in_cluster.h"
 #include "kubernetes/manifests/yaml_text.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 std::string ListOf(const std::vector<json>& objects) {
   const json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}};
-  return list.dump(2) + "\n";
+  return JsonText(list, 2) + "\n";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "cli/state/job_source.h"
 #include "cli/state/stored_job.h"
 #include "job/file/load_job.h"
+#include "proto/fields/json.h"
 #include "scaler/history/job_history.h"
 
 namespace muster::metrics {
@@ -51,7 +52,7 @@ int CompareCommand(const CompareOptions& options) {
     if (!job.ok()) return PrintError(Annotate(job.status(), given));
     jobs.push_back(*std::move(job));
   }
-  PrintData(options.output == OutputFormat::kJson ? ComparisonToJson(jobs).dump(2) + "\n"
+  PrintData(options.output == OutputFormat::kJson ? JsonText(ComparisonToJson(jobs), 2) + "\n"
                                                   : ComparisonText(jobs));
   return kExitSucceeded;
 }

@@ -16,6 +16,7 @@
 #include "cli/metrics/points.h"
 #include "cli/run/run_checks.h"
 #include "cli/show/output.h"
+#include "proto/fields/json.h"
 #include "scaler/history/history_reader.h"
 
 namespace muster::metrics {
@@ -58,10 +59,7 @@ std::string WriterOf(const StateDirectory& state, const std::string& name) {
 
 void Print(const TensorboardOptions& options, uint64_t added) {
   if (options.query.output == OutputFormat::kJson) {
-    PrintData(
-        nlohmann::json{{"log_directory", ValidUtf8(options.log_directory)}, {"points_added", added}}
-            .dump() +
-        "\n");
+    PrintData(JsonText({{"log_directory", options.log_directory}, {"points_added", added}}) + "\n");
   } else {
     PrintData(fmt::format("{} added to {}\n", CountText(added, "point"), options.log_directory));
   }

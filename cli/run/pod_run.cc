@@ -22,6 +22,7 @@
 #include "job/in_cluster.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/pod_state.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -154,7 +155,7 @@ std::string TerminationMessage(const PodEnd& end) {
   // JSON may need six bytes for one of the text, so the text gives way until it fits.
   for (size_t bytes = kTerminationMax;; bytes -= kReasonStep) {
     json["reason"] = end.reason.substr(0, bytes);
-    std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    std::string text = JsonText(json) + "\n";
     if (text.size() <= kTerminationMax || bytes == 0) return text;
   }
 }

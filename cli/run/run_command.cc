@@ -33,6 +33,7 @@
 #include "job/file/load_job.h"
 #include "job/in_cluster.h"
 #include "master/service/epoch_end_options.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -295,11 +296,12 @@ int Finish(const RunOptions& options, const StateDirectory& state, const Summary
   absl::Status written = MUSTER_FAILPOINT_STATUS("summary.before-write");
   const bool taken_over = outcome.state == State::kTakenOver;
   if (written.ok() && !taken_over) {
-    written = WriteFileAtomically(state.summary(), json.dump(2) + "\n");
+    written = WriteFileAtomically(state.summary(), JsonText(json, 2) + "\n");
   }
   MUSTER_FAILPOINT("summary.after-write");
   if (!written.ok()) PrintError(Message(written), kExitFailed);
-  PrintData(options.output == OutputFormat::kJson ? json.dump(2) + "\n" : SummaryText(summary));
+  PrintData(options.output == OutputFormat::kJson ? JsonText(json, 2) + "\n"
+                                                  : SummaryText(summary));
   return code;
 }
 

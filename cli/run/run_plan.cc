@@ -20,6 +20,7 @@
 #include "cli/run/scaler_settings.h"
 #include "cli/state/state_directory.h"
 #include "job/security.h"
+#include "proto/fields/json.h"
 #include "security/credentials.h"
 #include "store/names/place.h"
 
@@ -434,7 +435,7 @@ std::string PlanToJson(const RunPlan& plan) {
   for (uint32_t i = 0; i < plan.job.worker.replicas; ++i) {
     json["nodes"].push_back(NodeToJson(plan, fmt::format("worker-{}", i), NodeRole::kWorker));
   }
-  return json.dump(2) + "\n";
+  return JsonText(json, 2) + "\n";
 }
 
 }  // namespace muster

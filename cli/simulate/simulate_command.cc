@@ -16,6 +16,7 @@
 #include "job/file/load_job.h"
 #include "job/file/scalars.h"
 #include "job/thresholds.h"
+#include "proto/fields/json.h"
 #include "scaler/history/history_reader.h"
 
 namespace muster::simulate {
@@ -45,7 +46,7 @@ void KeepOnly(const std::vector<std::string>& policies, Simulation* simulation) 
 void Show(Simulation simulation, TimeShown times, const SimulateOptions& options) {
   KeepOnly(options.policies, &simulation);
   PrintData(options.output == OutputFormat::kJson
-                ? SimulationToJson(simulation, times).dump() + "\n"
+                ? JsonText(SimulationToJson(simulation, times)) + "\n"
                 : SimulationText(simulation, times));
 }
 

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/token_file.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -110,7 +111,7 @@ absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {
                                {"run_id", value.run_id}, {"job", value.job.name},
                                {"job_id", value.job.id}, {"certificates", value.certificates}};
   MUSTER_FAILPOINT_OR_RETURN("endpoint.before-write");
-  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(endpoint(), json.dump() + "\n"));
+  MUSTER_RETURN_IF_ERROR(WriteFileAtomically(endpoint(), JsonText(json) + "\n"));
   MUSTER_FAILPOINT_OR_RETURN("endpoint.after-write");
   return absl::OkStatus();
 }
@@ -158,7 +159,7 @@ absl::Status StateDirectory::WriteRestAddress(const RestAddress& address) const 
                                {"host", address.host},
                                {"advertise", address.advertise},
                                {"certificates", address.certificates}};
-  return WriteFileAtomically(rest_address(), json.dump() + "\n");
+  return WriteFileAtomically(rest_address(), JsonText(json) + "\n");
 }
 
 void StateDirectory::RemoveRestAddress() const {

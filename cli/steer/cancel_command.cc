@@ -15,6 +15,7 @@
 #include "cli/state/job_source.h"
 #include "cli/steer/patience.h"
 #include "cli/steer/scaler_call.h"
+#include "proto/fields/json.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 #include "scaler/model/model_json.h"
@@ -158,7 +159,7 @@ int CancelCommand(const CancelOptions& options) {
   if (options.query.output == OutputFormat::kJson) {
     nlohmann::json json = {{"cancel", "asked"}};
     if (event->has_value()) json["event"] = (*event)->id;
-    PrintData(json.dump(2) + "\n");
+    PrintData(JsonText(json, 2) + "\n");
   } else {
     PrintData(fmt::format("cancelled; what is committed stays{}\n",
                           event->has_value() ? fmt::format(" (event #{})", (*event)->id) : ""));

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/state/scaler_link.h"
+#include "proto/fields/json.h"
 
 namespace muster::steer {
 namespace {
@@ -38,9 +39,8 @@ int DashboardCommand(const DashboardOptions& options) {
   const absl::Status serves = FindScaler(options.query.target).status();
   if (!serves.ok()) return PrintError(Message(serves), kExitUnreachable);
   const std::string address = DashboardAddress(*state, AddressFor::kTerminal);
-  PrintData(options.query.output == OutputFormat::kText
-                ? address + "\n"
-                : nlohmann::json{{"address", address}}.dump() + "\n");
+  PrintData(options.query.output == OutputFormat::kText ? address + "\n"
+                                                        : JsonText({{"address", address}}) + "\n");
   if (!options.open) return kExitSucceeded;
   const absl::StatusOr<std::string> page = WriteRedirect(*state, address);
   if (!page.ok()) return PrintError(page.status());

@@ -11,6 +11,7 @@
 #include "cli/steer/event_text.h"
 #include "cli/steer/scaler_call.h"
 #include "cli/steer/timeline.h"
+#include "proto/fields/json.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/model/model_json.h"
 
@@ -172,7 +173,7 @@ int ExplainCommand(const ExplainOptions& options) {
   const absl::StatusOr<scaler::rest::Explanation> explanation =
       stored ? scaler::ReadExplanation(state->scaler(), *id) : client->Explain(*id);
   if (!explanation.ok()) return PrintRefusal(explanation.status());
-  PrintData(options.query.output == OutputFormat::kJson ? ToJson(*explanation).dump(2) + "\n"
+  PrintData(options.query.output == OutputFormat::kJson ? JsonText(ToJson(*explanation), 2) + "\n"
                                                         : ExplanationText(*explanation));
   return kExitSucceeded;
 }

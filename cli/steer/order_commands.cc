@@ -15,6 +15,7 @@
 #include "cli/state/scaler_link.h"
 #include "cli/steer/event_text.h"
 #include "cli/steer/scaler_call.h"
+#include "proto/fields/json.h"
 #include "proto/messages/node_state.h"
 #include "scaler/model/model_json.h"
 
@@ -28,7 +29,7 @@ using scaler::rest::RestClient;
 constexpr size_t kShardsPerOrder = 1'000;
 
 void PrintJsonData(const nlohmann::json& json) {
-  PrintData(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  PrintData(JsonText(json, 2) + "\n");
 }
 
 /// " (event #12)" if the scaler did it.

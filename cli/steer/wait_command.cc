@@ -16,6 +16,7 @@
 #include "cli/state/job_source.h"
 #include "cli/state/stored_job.h"
 #include "cli/steer/patience.h"
+#include "proto/fields/json.h"
 #include "proto/messages/node_state.h"
 
 namespace muster::steer {
@@ -51,10 +52,9 @@ std::string_view StateWord(const JobLook& look) {
 int Print(const WaitOptions& options, const Awaited& awaited, const JobLook& look) {
   const uint64_t committed = look.status ? look.status->progress.records_committed : 0;
   if (options.query.output == OutputFormat::kJson) {
-    PrintData(nlohmann::json{{"reached", options.awaited},
-                             {"state", StateWord(look)},
-                             {"records_committed", committed}}
-                  .dump() +
+    PrintData(JsonText({{"reached", options.awaited},
+                        {"state", StateWord(look)},
+                        {"records_committed", committed}}) +
               "\n");
   } else {
     PrintData(fmt::format("{} reached; state: {}, {} committed\n", options.awaited, StateWord(look),

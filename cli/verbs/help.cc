@@ -10,6 +10,7 @@
 #include "cli/show/output.h"
 #include "cli/verbs/verb_options.h"
 #include "cli/verbs/verbs.h"
+#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -46,7 +47,7 @@ int Help(const CLI::App& app, const HelpOptions& options) {
 
 int Version(OutputFormat output) {
   PrintData(output == OutputFormat::kText ? fmt::format("muster {}\n", kVersion)
-                                          : nlohmann::json{{"version", kVersion}}.dump() + "\n");
+                                          : JsonText({{"version", kVersion}}) + "\n");
   return kExitSucceeded;
 }
 

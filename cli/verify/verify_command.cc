@@ -18,6 +18,7 @@
 #include "cli/verify/storm.h"
 #include "cli/verify/verify_job.h"
 #include "host/processes/spawn.h"
+#include "proto/fields/json.h"
 
 namespace muster::verify {
 namespace {
@@ -184,7 +185,7 @@ int VerifyCommand(const VerifyOptions& options) {
     job->Keep();
     report.directory = job->folder();
   }
-  PrintData(options.output == OutputFormat::kJson ? ReportToJson(report).dump() + "\n"
+  PrintData(options.output == OutputFormat::kJson ? JsonText(ReportToJson(report)) + "\n"
                                                   : ReportText(report));
   return exit_code;
 }

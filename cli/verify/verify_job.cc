@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "proto/fields/json.h"
 
 namespace muster::verify {
 namespace {
@@ -170,7 +171,7 @@ std::string VerifyJob::JobFileText() const {
                      fmt::arg("shard", kMinibatchesPerShard),
                      fmt::arg("batch", kGroupMinibatchSize * kMinibatchesPerStep),
                      fmt::arg("lease", kLease.count()), fmt::arg("servers", options_.servers),
-                     fmt::arg("workers", options_.workers), fmt::arg("command", command.dump()));
+                     fmt::arg("workers", options_.workers), fmt::arg("command", JsonText(command)));
 }
 
 void VerifyJob::SlowDown(uint32_t doublings) {

@@ -325,7 +325,7 @@ absl::StatusOr<std::string> PodFragment(const YamlNode& node, FragmentPods pods)
     MUSTER_RETURN_IF_ERROR(key.text == "spec" ? CheckSpec({&value, key.text}, pods)
                                               : CheckMetadata({&value, key.text}));
   }
-  return fragment.dump();
+  return fragment.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace muster::job_file

@@ -60,10 +60,13 @@ json BindingOf(const JobSpec& spec, const ManifestOptions& options, const InClus
   return binding;
 }
 
+std::string PodText(const JobSpec& spec, const ManifestOptions& options) {
+  return PodTemplatesOf(spec, options).dump(2, ' ', false, json::error_handler_t::replace);
+}
+
 json ConfigMapOf(const JobSpec& spec, const ManifestOptions& options, const InClusterNames& names) {
   json map = Object("v1", "ConfigMap", names.muster, spec, options);
-  map["data"] = {{"job.yaml", options.job_file},
-                 {"pods.json", PodTemplatesOf(spec, options).dump(2) + "\n"}};
+  map["data"] = {{"job.yaml", options.job_file}, {"pods.json", PodText(spec, options) + "\n"}};
   return map;
 }
 
@@ -202,7 +205,7 @@ absl::StatusOr<ManifestJob> ReadManifestJob(std::string_view text, const std::st
   if (errors.empty()) {
     // The API server takes a little more than 1 MiB for a whole object.
     constexpr size_t kConfigBytesMax = 1'000'000;
-    const size_t bytes = text.size() + PodTemplatesOf(spec, options).dump(2).size();
+    const size_t bytes = text.size() + PodText(spec, options).size();
     if (bytes > kConfigBytesMax) {
       errors.push_back(fmt::format(
           "the job file and the templates of its pods have {} bytes; a ConfigMap holds {}", bytes,

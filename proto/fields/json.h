@@ -24,6 +24,12 @@
 /// links nlohmann_json. Pure.
 namespace muster {
 
+/// The text of a document: one line, or with `indent` blanks a level. Names of files may hold bytes
+/// that are not UTF-8, which JSON cannot express: each becomes U+FFFD.
+inline std::string JsonText(const nlohmann::json& document, int indent = -1) {
+  return document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// A document.
 class JsonFields {
  public:

@@ -41,7 +41,7 @@ TEST_F(LogsCommandTest, ALogAsJsonIsAnObjectALine) {
   EXPECT_EQ(Logs({.nodes = {"ps-0"}}, OutputFormat::kJson), kExitSucceeded);
   EXPECT_EQ(out_,
             "{\"line\":\"one \\\"quoted\\\"\",\"node\":\"ps-0\"}\n"
-            "{\"line\":\"two ?\",\"node\":\"ps-0\"}\n"
+            "{\"line\":\"two \xEF\xBF\xBD\",\"node\":\"ps-0\"}\n"
             "{\"line\":\"three\",\"node\":\"ps-0\"}\n");
 }
 

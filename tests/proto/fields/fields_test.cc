@@ -9,6 +9,7 @@
 
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
+#include "proto/fields/json.h"
 #include "tests/support/status_matchers.h"
 
 // Cases that no generated class covers: bytes that only other programs write, and refused input.
@@ -176,6 +177,11 @@ TEST(FieldsTest, BytesThatEndTooEarlyAreRefused) {
       << "a group";
   MUSTER_ASSERT_OK_AND_ASSIGN(const Outer none, Decode<Outer>(""));
   EXPECT_THAT(none.inner, IsEmpty());
+}
+
+TEST(JsonTextTest, BytesThatAreNoUtf8AreReplaced) {
+  EXPECT_EQ(JsonText({{"file", "caf\xe9.txt"}}), "{\"file\":\"caf\xef\xbf\xbd.txt\"}");
+  EXPECT_EQ(JsonText({{"a", 1}}, 2), "{\n  \"a\": 1\n}");
 }
 
 }  // namespace
