@@ -27,12 +27,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const MasterTarget& t
   // answer. If there is no master, the connection is refused at once.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Channels share nothing, so the back-off of one caller does not slow down another.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   QuietGrpc();
-  DetectVanishedServer(&arguments);
+  InsideJob(&arguments);
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   if (target.tls.has_value()) {
     MUSTER_ASSIGN_OR_RETURN(

@@ -38,11 +38,12 @@ void QuietGrpc() {
   }();
 }
 
-void DetectVanishedServer(grpc::ChannelArguments* arguments) {
+void InsideJob(grpc::ChannelArguments* arguments) {
   arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
   arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
   arguments->SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments->SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments->SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, kResolveEveryMs);
 }
 

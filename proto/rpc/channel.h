@@ -14,11 +14,12 @@ std::string ChannelTarget(const std::string& address);
 /// it in our words. GRPC_VERBOSITY brings its own words back. Thread-safe.
 void QuietGrpc();
 
-/// A client notices within about 10 s that its server is gone without a word, and connects again;
-/// idle connections stay alive in firewalls.
-void DetectVanishedServer(grpc::ChannelArguments* arguments);
+/// For every connection inside a job. A client notices within about 10 s that its server is gone
+/// without a word, and connects again; idle connections stay alive in firewalls. A proxy of the
+/// environment (http_proxy, https_proxy, grpc_proxy) is not used: it knows no way to the job.
+void InsideJob(grpc::ChannelArguments* arguments);
 /// The reverse: a server closes the connection of a client that is gone, and allows the pings of
-/// DetectVanishedServer().
+/// InsideJob().
 void DetectVanishedClients(grpc::ServerBuilder* builder);
 
 }  // namespace muster

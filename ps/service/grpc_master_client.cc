@@ -30,7 +30,7 @@ grpc::ChannelArguments ChannelArguments() {
   // answer.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
-  DetectVanishedServer(&arguments);
+  InsideJob(&arguments);
   return arguments;
 }
 
