@@ -15,6 +15,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/token_file.h"
 #include "cli/join/join_runner.h"
 #include "cli/run/run_command.h"
 #include "cli/run/run_plan.h"
@@ -88,6 +89,7 @@ class Join {
   std::string trainer_;        // absolute
   std::string certificates_;   // absolute; empty: plain text
   std::string certified_job_;  // the job of the certificates
+  std::string joiner_;         // of the state directory
   std::optional<StateLock> lock_;
   std::string reason_;
 };
@@ -153,6 +155,7 @@ v1::JoinNodeRequest Join::Request() const {
   v1::JoinNodeRequest request;
   request.set_role(options_.role);
   request.set_host(host_name_);
+  request.set_joiner(joiner_);
   const bool worker = options_.role == ToString(NodeRole::kWorker);
   request.set_name(options_.name.empty() && worker ? NameOfWorker(host_name_) : options_.name);
   return request;
@@ -173,8 +176,10 @@ absl::StatusOr<v1::JoinNodeResponse> Join::AskForPlace() {
     if (!std::exchange(said, true)) {
       Log(LogLevel::kWarning,
           "waiting for the master. Does the job run, is {} the address of its master, and does a "
-          "firewall let this machine reach it? {}",
-          options_.master_address, Message(place.status()));
+          "firewall let this machine reach it?{} {}",
+          options_.master_address,
+          certificates_.empty() ? " If the job has TLS, it also needs --tls." : "",
+          Message(place.status()));
     }
     if (clock_.Now() - began > std::chrono::seconds(options_.patience_s)) return place;
     if (SignalWithin(kAskAgain)) return absl::CancelledError("stopped by a signal");
@@ -270,10 +275,9 @@ absl::StatusOr<JoinRunner::End> Join::RunPlace(const v1::JoinNodeResponse& place
                      .clock = &clock_,
                      .signal_fd = signal_fd_,
                      .patience = std::chrono::seconds(options_.patience_s),
-                     .ask_run = [&]() -> std::optional<std::string> {
-                       const auto now = asks->JoinNode(Request());
-                       if (!now.ok()) return std::nullopt;
-                       return now->run_id();
+                     .ask_run = [&]() -> absl::StatusOr<std::string> {
+                       MUSTER_ASSIGN_OR_RETURN(const auto now, asks->JoinNode(Request()));
+                       return now.run_id();
                      }});
   const JoinRunner::End end = runner.Run();
   reason_ = runner.reason();
@@ -290,6 +294,9 @@ int Join::Run() {
   absl::StatusOr<StateLock> lock = StateLock::Acquire(state_);
   if (!lock.ok()) return PrintError(Message(lock.status()), kExitUsage);
   lock_.emplace(*std::move(lock));
+  absl::StatusOr<std::string> joiner = LoadOrMakeToken(state_.run() + "/joiner");
+  if (!joiner.ok()) return PrintError(Message(joiner.status()), kExitUsage);
+  joiner_ = *std::move(joiner);
   while (true) {
     const auto place = AskForPlace();
     if (absl::IsCancelled(place.status())) return kExitSucceeded;

@@ -64,6 +64,8 @@ void JoinRunner::Wait() {
   }
   ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
   for (HostReport& report : parts_.host->TakeReports()) {
+    // Its end may be due to another one with its name: the master is asked before it starts again.
+    if (std::holds_alternative<NodeExited>(report)) incarnation_.reset();
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
   ReadSignals();
@@ -101,8 +103,9 @@ void JoinRunner::Hear(const MasterLink::Answer& answer) {
   if (incarnation_ != incarnation) {
     // Another process of the master, perhaps of another run. A process of an older run must end,
     // because the new run takes it for dead.
-    const std::optional<std::string> run = parts_.ask_run();
-    if (!run.has_value()) return;  // the next answer asks again
+    const absl::StatusOr<std::string> run = parts_.ask_run();
+    if (absl::IsFailedPrecondition(run.status())) return GiveUp(std::string(Message(run.status())));
+    if (!run.ok()) return;  // the next answer asks again
     incarnation_ = incarnation;
     if (*run != parts_.place.run_id && !because_.has_value()) {
       Log(LogLevel::kInfo, "the job was run again; {} starts again", parts_.place.node);
@@ -133,10 +136,14 @@ void JoinRunner::Do(const scaler::DumpNode& effect) {
 }
 
 void JoinRunner::Do(const AskCancel& effect) {
+  GiveUp(effect.reason);
+}
+
+void JoinRunner::GiveUp(std::string reason) {
   // The job may continue with others, so only this place is given up.
   if (because_.has_value()) return;
   because_ = End::kCrashed;
-  reason_ = effect.reason;
+  reason_ = std::move(reason);
   events_.push_back(StopWanted{});
 }
 

@@ -43,8 +43,9 @@ class JoinRunner {
     const Clock* clock = nullptr;  // the same
     int signal_fd = -1;            // signals to end
     std::chrono::seconds patience{600};
-    /// Asks the master for the present run; none: it cannot be asked now.
-    std::function<std::optional<std::string>()> ask_run;
+    /// Asks the master for the present run. kUnavailable: it cannot be asked now;
+    /// kFailedPrecondition: another `muster join` has taken the place.
+    std::function<absl::StatusOr<std::string>()> ask_run;
   };
   explicit JoinRunner(Parts parts);
 
@@ -57,6 +58,7 @@ class JoinRunner {
   void ReadSignals();
   void Hear(const MasterLink::Answer& answer);
   void Carry(const scaler::KeeperEvent& event);
+  void GiveUp(std::string reason);
   /// The end, if this step has brought it.
   std::optional<End> Ended() const;
 

@@ -72,7 +72,8 @@ absl::StatusOr<NodeReport> ParseReport(const v1::ReportNodeRequest& request) {
 absl::StatusOr<JoinWish> ParseJoin(const v1::JoinNodeRequest& request) {
   JoinWish wish{.role = NodeRole::kWorker,
                 .name = request.name(),
-                .host = ValidUtf8(request.host(), kHostBytesMax)};
+                .host = ValidUtf8(request.host(), kHostBytesMax),
+                .joiner = request.joiner().substr(0, kHostBytesMax)};
   if (!wish.name.empty()) MUSTER_RETURN_IF_ERROR(CheckNodeName("name", wish.name));
   if (!FromWord(request.role(), &wish.role)) {
     return absl::InvalidArgumentError(
@@ -196,8 +197,10 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     if (!wish.ok()) return Answer(call, wish.status());
     return Run(
         call,
-        [wish = *std::move(wish)](MasterCore& core, StepTime) -> absl::StatusOr<JoinFacts> {
-          MUSTER_ASSIGN_OR_RETURN(Joining joining, JudgeJoin(wish, core.nodes(), core.options()));
+        [this, wish = *std::move(wish)](MasterCore& core,
+                                        StepTime at) -> absl::StatusOr<JoinFacts> {
+          MUSTER_ASSIGN_OR_RETURN(Joining joining,
+                                  joiners_.Join(wish, core.nodes(), core.options(), at.now));
           return JoinFacts{std::move(joining), core.options().run_id};
         },
         [this, response](const JoinFacts& facts) { FillJoin(facts, context_, response); });
@@ -274,6 +277,7 @@ class AdminRpc final : public v1::AdminService::CallbackService {
     return RunOnOwner(call, context_, std::move(step), std::move(fill)...);
   }
   const RpcContext context_;
+  Joiners joiners_;  // of the thread that owns the core
 };
 
 }  // namespace

@@ -42,7 +42,36 @@ absl::StatusOr<std::string> NameOfWorker(const std::string& wanted) {
                   wanted));
 }
 
+/// From the answer until the node is told to run. A restart of the node may take as long.
+constexpr std::chrono::seconds kBegins{10};
+
+bool Lives(const NodeTable& nodes, const std::string& name) {
+  const auto found = nodes.nodes().find(name);
+  if (found == nodes.nodes().end()) return false;
+  const NodeState state = found->second.record.state;
+  return state == NodeState::kRunning || state == NodeState::kStarting;
+}
+
 }  // namespace
+
+absl::StatusOr<Joining> Joiners::Join(const JoinWish& wish, const NodeTable& nodes,
+                                      const CoreOptions& options, TimePoint now) {
+  MUSTER_ASSIGN_OR_RETURN(Joining joining, JudgeJoin(wish, nodes, options));
+  if (wish.joiner.empty()) return joining;
+  // Names of the past are not kept.
+  std::erase_if(holders_, [&](const auto& entry) {
+    return now - entry.second.asked >= kBegins && !Lives(nodes, entry.first);
+  });
+  const auto [holder, added] = holders_.try_emplace(joining.name, Holder{wish.joiner, now});
+  if (!added && holder->second.joiner != wish.joiner) {
+    return absl::FailedPreconditionError(
+        fmt::format("another `muster join` has the name {} already, on this machine or on one with "
+                    "the same host name; choose another name (--name)",
+                    joining.name));
+  }
+  holder->second.asked = now;
+  return joining;
+}
 
 absl::StatusOr<Joining> JudgeJoin(const JoinWish& wish, const NodeTable& nodes,
                                   const CoreOptions& options) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "master/core/core_options.h"
 #include "master/core/nodes/node_table.h"
 
@@ -13,6 +15,8 @@ struct JoinWish {
   NodeRole role = NodeRole::kWorker;
   std::string name;  // empty: the only one that there is
   std::string host;  // of the machine
+  /// Of the caller's state directory: random, and the same at every call. Empty: unknown.
+  std::string joiner = {};
 };
 struct Joining {
   std::string name;
@@ -24,5 +28,23 @@ struct Joining {
 /// node of another machine has it. Pure; changes nothing.
 absl::StatusOr<Joining> JudgeJoin(const JoinWish& wish, const NodeTable& nodes,
                                   const CoreOptions& options);
+
+/// Who has asked for which name. Two machines may have one host name, and two `muster join` may run
+/// on one machine: without this, their processes would replace each other for ever. It is not
+/// durable: after a restart of the master, every `muster join` asks again. Pure.
+class Joiners {
+ public:
+  /// JudgeJoin(), and kFailedPrecondition while another joiner has the name: its node lives, or it
+  /// asked so short a time ago that the node may not have begun.
+  absl::StatusOr<Joining> Join(const JoinWish& wish, const NodeTable& nodes,
+                               const CoreOptions& options, TimePoint now);
+
+ private:
+  struct Holder {
+    std::string joiner;
+    TimePoint asked;
+  };
+  std::map<std::string, Holder> holders_;
+};
 
 }  // namespace muster

@@ -47,7 +47,7 @@ class JoinRunnerTest : public ::testing::Test {
   FakeHost host_;
   JoinPlace place_;
   std::chrono::seconds patience_{600};
-  std::optional<std::string> run_ = "run-1";
+  absl::StatusOr<std::string> run_ = "run-1";
   std::string reason_;
 };
 
@@ -79,6 +79,18 @@ TEST_F(JoinRunnerTest, AnotherRunEndsTheNode) {
   run_ = "run-2";
   EXPECT_EQ(Run(), End::kNewRun);
   EXPECT_FALSE(Runs());
+}
+
+TEST_F(JoinRunnerTest, WhoseNameAnotherHasTakenEnds) {
+  host_.on_turn = [&] {
+    if (!Runs()) return;
+    // As a process that the other one's has replaced.
+    run_ = absl::FailedPreconditionError("another `muster join` has the name far already");
+    Exit(1);
+  };
+  place_.keeper.restarts.crash_loop_exits = 1'000'000;
+  EXPECT_EQ(Run(), End::kCrashed);
+  EXPECT_THAT(reason_, ::testing::HasSubstr("another `muster join`"));
 }
 
 TEST_F(JoinRunnerTest, AMasterThatIsAwayForTooLongEndsTheNode) {

@@ -80,5 +80,42 @@ TEST_F(JoiningTest, StartNumbersGoOn) {
   EXPECT_EQ(same.first_start, StartNumber(5));
 }
 
+class JoinersTest : public JoiningTest {
+ protected:
+  absl::StatusOr<Joining> Join(const std::string& name, const std::string& joiner) {
+    return joiners_.Join({.role = NodeRole::kWorker, .name = name, .host = "b", .joiner = joiner},
+                         NodeTable(nodes_, 100), options_, now_);
+  }
+  Joiners joiners_;
+  TimePoint now_;
+};
+
+TEST_F(JoinersTest, TheSecondOfOneNameIsRefused) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Joining first, Join("far", "one"));
+  const auto refused = StatusIs(StatusCode::kFailedPrecondition,
+                                HasSubstr("another `muster join` has the name far"));
+  EXPECT_THAT(Join("far", "two"), refused) << "the first node may not have begun";
+  EXPECT_THAT(Join("near", "two").status(), testing::IsOk());
+  Add("far", NodeState::kRunning, "b");
+  now_ += std::chrono::hours(1);
+  EXPECT_THAT(Join("far", "two"), refused) << "two machines with one host name";
+  MUSTER_ASSERT_OK_AND_ASSIGN(const Joining again, Join("far", "one"));
+  EXPECT_EQ(again.first_start, StartNumber(5)) << "the same, started again";
+}
+
+TEST_F(JoinersTest, TheNameOfADeadNodeIsFree) {
+  ASSERT_THAT(Join("far", "one").status(), testing::IsOk());
+  Add("far", NodeState::kLost, "b");
+  now_ += std::chrono::hours(1);
+  EXPECT_THAT(Join("far", "two").status(), testing::IsOk());
+  EXPECT_THAT(Join("far", "one").status(),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("has the name far")));
+}
+
+TEST_F(JoinersTest, AnOlderReleaseIsNotChecked) {
+  ASSERT_THAT(Join("far", "one").status(), testing::IsOk());
+  EXPECT_THAT(Join("far", "").status(), testing::IsOk());
+}
+
 }  // namespace
 }  // namespace muster
