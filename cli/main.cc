@@ -1,6 +1,7 @@
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
+#include <set>
 #include <string>
 
 #include "base/failpoint.h"
@@ -10,16 +11,21 @@
 #include "cli/run/run_command.h"
 #include "cli/show/output.h"
 #include "cli/verbs/verbs.h"
+#include "host/processes/spawn.h"
 #include "host/processes/supervise.h"
 
 namespace muster {
 namespace {
+
+/// They write the state directory. What other verbs write is for the user to share.
+const std::set<std::string> kPrivateVerbs = {"join", "master", "ps", "run", "scaler", "supervise"};
 
 int Main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   // `muster node` is process 1 of its pod: the kernel drops signals that it does not handle, and
   // its supervision reads those that wait.
   if (verb == "run" || verb == "verify" || verb == "node") HoldSignals();
+  if (kPrivateVerbs.contains(verb)) KeepFilesPrivate();
   // Not a verb for people: the supervising process of each node. The option parser does not see it,
   // because it would read the node's own arguments.
   if (verb == "supervise") {

@@ -172,10 +172,19 @@ ProgressFn ShowReading() {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
+bool IsIgnored(int signal) {
+  struct sigaction action{};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// Without those that were ignored when the command began (`nohup`, the background of a script):
+/// a signal that is neither blocked nor handled stays ignored.
 sigset_t StopSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int signal : kStopSignals) ::sigaddset(&signals, signal);
+  for (const int signal : kStopSignals) {
+    if (!IsIgnored(signal)) ::sigaddset(&signals, signal);
+  }
   return signals;
 }
 
@@ -187,9 +196,7 @@ class EndsAtOnce {
   explicit EndsAtOnce(int code) {
     code_ = code;
     for (const int signal : kStopSignals) {
-      struct sigaction former{};
-      ::sigaction(signal, nullptr, &former);
-      if (former.sa_handler != SIG_IGN) ::signal(signal, End);
+      if (!IsIgnored(signal)) ::signal(signal, End);
     }
     const sigset_t signals = StopSignals();
     ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);

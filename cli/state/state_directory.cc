@@ -94,9 +94,18 @@ absl::Status CouldWrite(const std::string& folder, std::string_view field) {
   return absl::OkStatus();
 }
 
+bool StateDirectory::HoldsNothingElse() const {
+  std::error_code error;
+  const bool ours = std::filesystem::exists(lock(), error);
+  return ours || std::filesystem::is_empty(path_, error);
+}
+
 absl::Status StateDirectory::Create() const {
   for (const std::string& folder : {path_, run(), logs()}) {
+    const bool existed = ::access(folder.c_str(), F_OK) == 0;
     MUSTER_RETURN_IF_ERROR(MakeWritable(folder, "spec.stateDirectory"));
+    // One of an earlier release, too. A folder that holds the user's own files stays as it is.
+    if (!existed || folder != path_ || HoldsNothingElse()) ::chmod(folder.c_str(), 0700);
   }
   return absl::OkStatus();
 }

@@ -67,7 +67,9 @@ class StateDirectory {
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
-  /// Creates the folders and proves that they can be written. The error says which cannot and why.
+  /// Creates the folders and proves that they can be written. Their owner alone may use them (mode
+  /// 0700); only a folder that was there and holds other files keeps its mode. The error says which
+  /// cannot be written and why.
   absl::Status Create() const;
 
   /// Makes the job's token, if it is not there.
@@ -87,6 +89,7 @@ class StateDirectory {
   absl::StatusOr<RestAddress> ReadRestAddress() const;
 
  private:
+  bool HoldsNothingElse() const;
   std::string endpoint() const { return run() + "/endpoint.json"; }
   std::string rest_address() const { return run() + "/rest.json"; }
   std::string path_;

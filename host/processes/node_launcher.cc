@@ -10,15 +10,29 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "host/processes/log_reader.h"
 
 namespace muster {
 namespace {
+
+/// In the environment of everything that a run starts.
+constexpr std::string_view kMarkName = "MUSTER_STARTED_BY=";
+
+/// Who has no sockets begins a run. Who has them continues one, below it or beside it.
+std::string MarkOf(bool begins) {
+  const std::string_view name = kMarkName.substr(0, kMarkName.size() - 1);
+  const char* const given = begins ? nullptr : std::getenv(std::string(name).c_str());
+  if (given != nullptr) return fmt::format("{}{}", kMarkName, given);
+  // The time, too, because a pid comes again.
+  return fmt::format("{}{}.{}", kMarkName, ::getpid(), SystemClock().Wall().count());
+}
 
 /// A killed process ends within milliseconds.
 constexpr int kDeathMs = 10'000;
@@ -45,6 +59,7 @@ bool Reap(pid_t pid, int flags) {
 NodeLauncher::NodeLauncher(Options options, std::optional<NodeSockets> sockets)
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
+      mark_(MarkOf(/*begins=*/!sockets_.has_value())),
       wake_(::epoll_create1(EPOLL_CLOEXEC)) {
   MUSTER_CHECK_MSG(wake_.get() >= 0, "cannot create an epoll; is the limit of open files reached?");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -56,7 +71,7 @@ NodeLauncher::~NodeLauncher() {
   for (auto& [name, node] : nodes_) node.connection = OwnedFd();
   options_.spare_supervisors = false;
   for (const auto& [name, node] : nodes_) Bury(node);
-  KillDescendants({});
+  KillDescendants({.mark = mark_});
 }
 
 std::string NodeLauncher::LogPath(const std::string& node) const {
@@ -145,8 +160,10 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, const Life& life) {
   inherited.insert(inherited.end(), life.cgroup_fds.begin(), life.cgroup_fds.end());
   std::map<std::string, std::string> environment = command.environment;
   if (life.start > 0) environment["MUSTER_START"] = std::to_string(life.start);
-  const absl::StatusOr<pid_t> pid =
-      Spawn(ImageOf(options_.program), arguments, SupervisorEnvironment(environment), inherited);
+  std::vector<std::string> entries = SupervisorEnvironment(environment);
+  std::erase_if(entries, [](const std::string& entry) { return entry.starts_with(kMarkName); });
+  entries.push_back(mark_);
+  const absl::StatusOr<pid_t> pid = Spawn(ImageOf(options_.program), arguments, entries, inherited);
   if (!pid.ok()) {
     if (sockets_.has_value()) sockets_->Remove(command.name, life.start);
     return Annotate(pid.status(), command.name);
@@ -318,7 +335,8 @@ NodeExited NodeLauncher::ExitOf(const std::string& node, const SuperviseReport& 
 
 Spared NodeLauncher::OwnChildren(pid_t but) const {
   Spared spared{.pids = leaving_,
-                .supervisors = sockets_.has_value() || options_.spare_supervisors};
+                .supervisors = sockets_.has_value() || options_.spare_supervisors,
+                .mark = mark_};
   for (const auto& [name, node] : nodes_) {
     if (node.child > 0 && node.child != but) spared.pids.push_back(node.child);
   }

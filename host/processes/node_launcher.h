@@ -153,7 +153,8 @@ class NodeLauncher {
 
   Options options_;
   const std::optional<NodeSockets> sockets_;
-  const OwnedFd wake_;  // an epoll descriptor of all connections
+  const std::string mark_;  // Spared::mark
+  const OwnedFd wake_;      // an epoll descriptor of all connections
   std::map<std::string, Node> nodes_;
   std::vector<pid_t> leaving_;  // released children that have not ended
 };

@@ -54,21 +54,36 @@ void KillIfStill(pid_t pid, pid_t parent) {
   ::close(fd);
 }
 
+/// False if the environment cannot be read, or the process has ended.
+bool WasStartedWith(pid_t pid, const std::string& entry) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+  const OwnedFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::string text(1, '\0');
+  char buffer[1 << 14];
+  for (ssize_t got; fd.get() >= 0 && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return text.find('\0' + entry + '\0') != std::string::npos;
+}
+
 /// Decides if a process is spared; called once for each.
 class SparedSet {
  public:
   explicit SparedSet(const Spared& spared) : spared_(spared) {}
   bool Contains(pid_t pid) {
     if (std::find(spared_.pids.begin(), spared_.pids.end(), pid) != spared_.pids.end()) return true;
-    if (!spared_.supervisors) return false;
-    const auto [known, added] = supervisors_.try_emplace(pid, false);
-    if (added) known->second = IsSupervisor(pid);
+    const auto [known, added] = others_.try_emplace(pid, false);
+    if (added) {
+      known->second = (spared_.supervisors && IsSupervisor(pid)) ||
+                      (!spared_.mark.empty() && !WasStartedWith(pid, spared_.mark));
+    }
     return known->second;
   }
 
  private:
   const Spared& spared_;
-  std::map<pid_t, bool> supervisors_;
+  std::map<pid_t, bool> others_;
 };
 
 /// The program that a process runs; "" if it cannot be read.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -29,6 +30,10 @@ struct Spared {
   /// Every `muster supervise` with --life-fd: its node does not end with the process that started
   /// it.
   bool supervisors = false;
+  /// An entry of the environment, "NAME=value", that every process of this run was started with.
+  /// Processes without it are spared: a shell that became this process by `exec` may have started
+  /// them, or somebody in the container whose process 1 this is. "" = none are spared for this.
+  std::string mark;
 };
 
 /// The pids of all living descendants of the calling process that are not spared, from one scan of

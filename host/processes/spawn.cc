@@ -2,6 +2,7 @@
 
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +14,9 @@
 
 namespace muster {
 namespace {
+
+constexpr char kUmaskName[] = "MUSTER_USERS_UMASK";
+constexpr mode_t kPrivate = 0077;
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -65,6 +69,19 @@ void TakeAddedEnvironment() {
     ::unsetenv(name.c_str());
     ::setenv(name.c_str() + kAddedPrefix.size(), entry.c_str() + equals + 1, /*replace=*/1);
   }
+}
+
+void KeepFilesPrivate() {
+  const mode_t former = ::umask(kPrivate);
+  // A process above may have noted it already: then ours is not the user's.
+  ::setenv(kUmaskName, fmt::format("{:o}", former).c_str(), /*replace=*/0);
+}
+
+void TakeUsersUmask() {
+  const char* const noted = std::getenv(kUmaskName);
+  if (noted == nullptr) return;
+  ::umask(static_cast<mode_t>(std::strtoul(noted, nullptr, 8) & 0777));
+  ::unsetenv(kUmaskName);
 }
 
 absl::StatusOr<pid_t> Spawn(const std::string& program, const std::vector<std::string>& arguments,

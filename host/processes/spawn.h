@@ -43,6 +43,13 @@ std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::
 /// names, in place of what this process has under them.
 void TakeAddedEnvironment();
 
+/// From now on, this process makes files and folders that their owner alone may use, whatever the
+/// user's umask is. It notes the user's umask in the environment. Requires: one thread.
+void KeepFilesPrivate();
+
+/// In the forked child that becomes the command: the umask that the user had.
+void TakeUsersUmask();
+
 /// Starts `program` with `arguments` (the first is its own name). Of this process's descriptors
 /// that are closed on exec, `inherited_fds` alone are passed on, those that are not negative. By
 /// posix_spawn rather than fork: the caller may have threads (gRPC's), and fork handlers of

@@ -22,6 +22,7 @@
 #include "host/exit_status.h"
 #include "host/messages.h"
 #include "host/processes/cgroup.h"
+#include "host/processes/exec_command.h"
 #include "host/processes/log_file.h"
 #include "host/processes/process_tree.h"
 #include "host/processes/spawn.h"
@@ -42,55 +43,6 @@ sigset_t WatchedSignals() {
   for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, kParentDiedSignal})
     ::sigaddset(&set, signal);
   return set;
-}
-
-/// Why the command does not run, from the forked child to its parent.
-struct ExecError {
-  enum What : int { kGroup, kFolder, kCommand };
-  int number = 0;  // errno
-  What what = kCommand;
-};
-
-/// Runs in the forked child: never returns. `error_fd` takes an ExecError when it cannot run.
-[[noreturn]] void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd,
-                              pid_t supervisor) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Some systems let only ancestors trace a process, but here a child of the supervising process
-  // reads the stacks.
-  ::prctl(PR_SET_PTRACER, supervisor);
-  if (::getppid() != supervisor) ::_exit(137);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
-  TakeAddedEnvironment();
-  for (const int fd : options.pass_fds) SetCloseOnExec(fd, false);
-  if (log_fd >= 0) {
-    ::dup2(log_fd, STDOUT_FILENO);
-    ::dup2(log_fd, STDERR_FILENO);
-  }
-  std::vector<char*> argv;
-  for (const std::string& argument : options.command) {
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  }
-  argv.push_back(nullptr);
-  const auto& groups = options.cgroup_fds;
-  const ExecError outside{.number = JoinCgroup(groups.data(), groups.size()),
-                          .what = ExecError::kGroup};
-  [[maybe_unused]] ssize_t ignored = 0;
-  // The command can run all the same: the parent then checks its memory instead.
-  if (outside.number != 0) ignored = ::write(error_fd, &outside, sizeof(outside));
-  ExecError failed;
-  if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {
-    failed = {.number = errno, .what = ExecError::kFolder};
-  }
-  if (failed.number == 0) {
-    ::execvp(ImageOf(options.command.front()).c_str(), argv.data());
-    failed = {.number = errno, .what = ExecError::kCommand};
-  }
-  ignored = ::write(error_fd, &failed, sizeof(failed));
-  ::_exit(failed.number == ENOENT ? 127 : 126);
 }
 
 /// One supervised command. Single-threaded.
@@ -151,19 +103,6 @@ class Supervision {
   std::optional<StackDump> dump_;
   TimePoint dump_until_;
 };
-
-absl::Status ToStatus(const ExecError& error, const SuperviseOptions& options) {
-  switch (error.what) {
-    case ExecError::kGroup:
-      return ErrnoStatus(error.number, "cannot enter the control group");
-    case ExecError::kFolder:
-      return ErrnoStatus(error.number,
-                         fmt::format("cannot change to {}", options.working_directory));
-    case ExecError::kCommand:
-      break;
-  }
-  return ErrnoStatus(error.number, fmt::format("cannot execute {}", options.command.front()));
-}
 
 /// Closes all descriptors except the named ones, and sets close-on-exec on those.
 void TakeDescriptors(const SuperviseOptions& options) {
@@ -310,6 +249,11 @@ void Supervision::AcceptControllers() {
   while (true) {
     const int fd = ::accept4(options_.listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
+    if (!IsOfOurUser(fd)) {
+      WriteLog(fmt::format("{}a connection of another user was refused\n", kLogAside));
+      ::close(fd);
+      continue;
+    }
     // The former controller is dead, or about to die.
     if (controller_fd_ >= 0) ::close(controller_fd_);
     controller_fd_ = fd;

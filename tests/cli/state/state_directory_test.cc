@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +141,37 @@ TEST(StateLockTest, TheLockOfALostMachineIsPassedOver) {
   EXPECT_THAT(StateLock::AcquireOrPass(state, std::chrono::milliseconds(40), tell), IsOk());
   ASSERT_EQ(told.size(), 1u);
   EXPECT_THAT(told.front(), HasSubstr("without the lock"));
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info{};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
+
+TEST(StateDirectoryTest, ItsOwnerAloneMayUseIt) {
+  TempDir folder;
+  const mode_t former = ::umask(0);
+  const StateDirectory fresh(folder.File("fresh"));
+  ASSERT_THAT(fresh.Create(), IsOk());
+  for (const std::string& path : {fresh.path(), fresh.run(), fresh.logs()}) {
+    EXPECT_EQ(ModeOf(path), 0700u) << path;
+  }
+  // That of an earlier release is recognised by its lock.
+  const StateDirectory old(folder.File("old"));
+  ASSERT_THAT(MakeDirectories(old.run()), IsOk());
+  ASSERT_THAT(WriteFileAtomically(old.lock(), ""), IsOk());
+  ASSERT_THAT(old.Create(), IsOk());
+  EXPECT_EQ(ModeOf(old.path()), 0700u);
+  EXPECT_EQ(ModeOf(old.run()), 0700u);
+  // The user's own folder is not closed to those with whom it is shared.
+  const StateDirectory shared(folder.File("shared"));
+  ASSERT_THAT(MakeDirectories(shared.path()), IsOk());
+  ASSERT_THAT(WriteFileAtomically(shared.path() + "/data.txt", "1"), IsOk());
+  ASSERT_THAT(shared.Create(), IsOk());
+  EXPECT_EQ(ModeOf(shared.path()), 0777u);
+  EXPECT_EQ(ModeOf(shared.run()), 0700u);
+  ::umask(former);
 }
 
 }  // namespace

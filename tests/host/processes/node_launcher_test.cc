@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,6 +271,43 @@ TEST_F(NodeLauncherTest, NodesGetNoDescriptorsButTheirOwn) {
   const std::string of_supervisor = fmt::format("/proc/{}/fd/", Supervisors().at(0));
   EXPECT_NE(::access((of_supervisor + std::to_string(leaked.get())).c_str(), F_OK), 0);
   EXPECT_EQ(::access((of_supervisor + std::to_string(named.get())).c_str(), F_OK), 0);
+}
+
+TEST_F(NodeLauncherTest, ASecondStopDoesNotMoveTheKillLater) {
+  Succeed();
+  Start(Family());
+  Next<NodeStarted>();
+  const std::vector<HeldProcess> family = FamilyProcesses();
+  launcher_->Stop("node", milliseconds(10));
+  launcher_->Stop("node", std::chrono::hours(1));
+  ExpectExit({.signal = SIGKILL});
+}
+
+TEST_F(NodeLauncherTest, AConnectionOfAnotherUserIsNoController) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(NextPid());
+  // As a folder that everybody may use would let it.
+  for (const std::string& path : {folder_.path(), folder_.File("nodes")}) {
+    ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  }
+  ASSERT_EQ(::chmod(folder_.File("nodes/node.1.sock").c_str(), 0777), 0);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  ASSERT_EQ(::seteuid(65'534), 0);
+  const absl::StatusOr<int> foreign = sockets.Connect("node", 1);
+  ASSERT_EQ(::seteuid(0), 0);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const int fd, foreign);
+  const OwnedFd owned(fd);
+  const SuperviseCommand kill{.kind = SuperviseCommand::kKill};
+  ::send(fd, &kill, sizeof(kill), MSG_NOSIGNAL);
+  pollfd closed = {fd, POLLIN, 0};
+  ASSERT_EQ(::poll(&closed, 1, 20'000), 1);
+  SuperviseReport report;
+  EXPECT_LE(::recv(fd, &report, sizeof(report), MSG_DONTWAIT), 0) << "it is told nothing";
+  EXPECT_TRUE(node.Lives());
+  launcher_->Stop("node", seconds(60));
+  ExpectExit({.signal = SIGTERM});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,22 @@ TEST_F(ProcessLauncherTest, EnvironmentIsNotTheSupervisors) {
   EXPECT_EQ(Next<NodeExited>(&launcher).exit.code, 1);  // grep's: nothing is found
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
   EXPECT_THAT(log, HasSubstr("own:yes\n"));
+}
+
+// What a run writes is private; what a trainer writes is as its user wants it.
+TEST_F(ProcessLauncherTest, ACommandHasTheUsersUmask) {
+  const mode_t former = ::umask(027);
+  KeepFilesPrivate();
+  EXPECT_EQ(::umask(0077), 0077u);
+  KeepFilesPrivate();  // as a process below does
+  NodeLauncher launcher = MakeLauncher();
+  ASSERT_THAT(launcher.Start(Shell("echo umask:$(umask) noted:$MUSTER_USERS_UMASK.")), IsOk());
+  Next<NodeStarted>(&launcher);
+  Next<NodeExited>(&launcher);
+  ::umask(former);
+  ::unsetenv("MUSTER_USERS_UMASK");
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string log, ReadFile(launcher.LogPath("node"), 10'000));
+  EXPECT_THAT(log, HasSubstr("umask:0027 noted:.\n"));
 }
 
 TEST_F(ProcessLauncherTest, CommandThatIsMissingOrNotExecutable) {
@@ -314,6 +331,34 @@ TEST_F(ScalerLauncherTest, DestructionLeavesNothing) {
   const std::vector<Process> family = ReadPids(4, &*launcher_);
   launcher_.reset();
   for (const Process& process : family) EXPECT_FALSE(process.Lives());
+}
+
+TEST_F(ScalerLauncherTest, ChildrenThatWereThereBeforeAreSpared) {
+  // A shell that becomes `muster run` by exec has started it. Its own child is an orphan later.
+  const pid_t shell = ::fork();
+  if (shell == 0) {
+    ::execlp("sh", "sh", "-c", "sleep 1000 & echo $! > \"$0\"", folder_.File("other").c_str(),
+             nullptr);
+    ::_exit(127);
+  }
+  ASSERT_GT(shell, 0);
+  std::vector<Process> orphan = testing::ReadPids(folder_.File("other"), 1);
+  ASSERT_EQ(orphan.size(), 1u);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    while (true) ::pause();
+  }
+  const Process child(other);
+  StartScaler();
+  const std::vector<Process> family = ReadPids(4, &*launcher_);
+  launcher_->Sweep();
+  launcher_->Sweep();
+  launcher_.reset();
+  for (const Process& process : family) EXPECT_FALSE(process.Lives());
+  EXPECT_TRUE(orphan[0].Lives());
+  EXPECT_TRUE(child.Lives());
+  for (const pid_t pid : {orphan[0].pid(), other}) ::kill(pid, SIGKILL);
+  KillDescendants({});
 }
 
 }  // namespace

@@ -81,5 +81,31 @@ TEST_F(TreeUsageTest, AWatchKnowsSharedPages) {
   EXPECT_GE(watch.peak_bytes(), 64 * kMebibyte);
 }
 
+TEST_F(TreeUsageTest, AnOrphanThatEndedCounts) {
+  // The orphan becomes our child, as it becomes one of `supervise`, and we wait for it.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const TreeUsage before = ReadTreeUsage(::getpid());
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    if (::fork() == 0) {
+      rusage usage{};
+      do {
+        ::getrusage(RUSAGE_SELF, &usage);
+      } while (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec < 200'000);
+    }
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(parent, nullptr, 0), parent);
+  pid_t orphan = -1;
+  for (const pid_t pid : ProcessesBelow(::getpid())) {
+    const std::optional<ProcessStat> stat = ReadStat(pid);
+    if (pid != child_ && stat.has_value() && stat->parent == ::getpid()) orphan = pid;
+  }
+  ASSERT_GT(orphan, 0);
+  ASSERT_EQ(::waitpid(orphan, nullptr, 0), orphan);
+  EXPECT_GE(ReadTreeUsage(::getpid()).cpu - before.cpu, std::chrono::milliseconds(190));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 }  // namespace
 }  // namespace muster
