@@ -48,6 +48,10 @@ absl::StatusOr<uint32_t> GroupTensors::AddBucket(std::string_view name, uint64_t
 absl::Status GroupTensors::AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                                     std::span<std::byte> memory) {
   MUSTER_RETURN_IF_ERROR(Check(name, elements));
+  if (memory.data() == nullptr && !memory.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("group tensor \"{}\": its memory is a null pointer", name));
+  }
   Add({std::string(name), dtype, elements, false, 0, ""});
   memory_.push_back(memory);
   return absl::OkStatus();

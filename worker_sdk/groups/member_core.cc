@@ -172,6 +172,13 @@ void MemberCore::OnApplied() {
   Settle();
 }
 
+void MemberCore::OnApplyFailed() {
+  MUSTER_CHECK(inside_ == Inside::kApplying);
+  inside_ = Inside::kNothing;
+  LoseState();
+  Settle();
+}
+
 // ---- sums ----
 
 std::optional<GroupRing> MemberCore::WantedRing() const {

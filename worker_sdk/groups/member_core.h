@@ -130,6 +130,8 @@ class MemberCore {
   void OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal);
   /// The step of the last kApply or kReplay is in the state.
   void OnApplied();
+  /// The trainer broke it off, so the memory holds no state: it is copied anew.
+  void OnApplyFailed();
 
   // ---- sums ----
 

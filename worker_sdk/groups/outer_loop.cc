@@ -12,6 +12,11 @@ void Copy(std::span<const float> from, std::span<float> to) {
 
 }  // namespace
 
+std::string OuterLoop::OptionsText() const {
+  return fmt::format("{}, {} fragments, mixing {}, members {}", TextOf(options_.optimizer),
+                     options_.fragments, options_.mixing, options_.members);
+}
+
 void OuterLoop::AddWeights(std::string_view name, std::span<float> working) {
   weights_.push_back({.name = std::string(name), .working = working});
 }
@@ -43,6 +48,10 @@ absl::Status OuterLoop::Close() {
       if (piece.working.empty()) {
         return absl::InvalidArgumentError(
             fmt::format("the weights \"{}\" have no elements; leave them out", piece.name));
+      }
+      if (piece.working.data() == nullptr) {
+        return absl::InvalidArgumentError(
+            fmt::format("the weights \"{}\" are a null pointer", piece.name));
       }
       piece.shared.assign(piece.working.begin(), piece.working.end());
     }

@@ -46,6 +46,8 @@ class OuterLoop {
   static constexpr uint32_t kFragmentsMax = 1024;
 
   explicit OuterLoop(const Options& options) : options_(options) {}
+  /// Everything that must be the same in all members: "Nesterov with rate 0.7, momentum 0.9, ...".
+  std::string OptionsText() const;
 
   // ---- registering ----
 

@@ -36,6 +36,20 @@ absl::Status CheckOptimizer(const OuterOptimizer& optimizer) {
                      "above 0, and at most 1");
 }
 
+std::string TextOf(const OuterOptimizer& optimizer) {
+  switch (optimizer.kind) {
+    case OuterOptimizer::Kind::kSgd:
+      return fmt::format("SGD with rate {}", optimizer.learning_rate);
+    case OuterOptimizer::Kind::kNesterov:
+      return fmt::format("Nesterov with rate {}, momentum {}", optimizer.learning_rate,
+                         optimizer.momentum);
+    case OuterOptimizer::Kind::kAdam:
+      break;
+  }
+  return fmt::format("Adam with rate {}, beta1 {}, beta2 {}, epsilon {}", optimizer.learning_rate,
+                     optimizer.momentum, optimizer.beta2, optimizer.epsilon);
+}
+
 uint32_t MomentsOf(OuterOptimizer::Kind kind) {
   switch (kind) {
     case OuterOptimizer::Kind::kSgd:

@@ -22,6 +22,8 @@ struct OuterOptimizer {
 
 /// kInvalidArgument: a number that the optimizer cannot use; the text names it and its bounds.
 absl::Status CheckOptimizer(const OuterOptimizer& optimizer);
+/// "Nesterov with rate 0.7, momentum 0.9": the same for equal optimizers only.
+std::string TextOf(const OuterOptimizer& optimizer);
 /// How many arrays of the size of the weights it keeps: 0 to 2.
 uint32_t MomentsOf(OuterOptimizer::Kind kind);
 

@@ -243,6 +243,10 @@ absl::Status GroupImpl::AllocateBuckets() {
 
 std::unique_ptr<GroupStepImpl> GroupImpl::NextStep() {
   if (session_ == nullptr) return nullptr;
+  if (in_apply_) {
+    ProgramError("Group::NextStep inside of what is given to Commit");
+    return nullptr;
+  }
   if (listener_ == nullptr) {
     const absl::Status begun = Begin();
     if (!begun.ok()) {
@@ -450,6 +454,13 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
     sums->facts.records = read.ok() ? read->records->records.size() : 0;
   }
   return sums;
+}
+
+void GroupImpl::ApplyFailed() {
+  std::fprintf(stderr,
+               "muster: apply has thrown: this member copies the state anew from the others\n");
+  Change change(this);
+  core_->OnApplyFailed();
 }
 
 void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {

@@ -113,6 +113,9 @@ class GroupImpl final : private collectives::StateProvider {
   std::shared_ptr<SummedStep> SumsOf(const sdk::TrainerTask& task);
   /// The step of a kApply or kReplay is in the state.
   void Applied(const std::shared_ptr<SummedStep>& sums);
+  /// `apply` has thrown: the state is half changed, and is copied anew.
+  void ApplyFailed();
+  void EnterApply(bool enter) { in_apply_ = enter; }
   /// A call that can never work: group and session fail with it.
   void ProgramError(std::string message);
   /// This process cannot go on, for a reason that the next one may not have.
@@ -283,6 +286,7 @@ class GroupImpl final : private collectives::StateProvider {
 
   // Of the trainer's thread.
   std::optional<sdk::TrainerTask> put_back_;
+  bool in_apply_ = false;
   sdk::StepRunNumber metrics_run_ = 0;
   ShardMetrics metrics_;
   TimePoint minibatch_began_{};

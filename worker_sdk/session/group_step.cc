@@ -109,19 +109,28 @@ void GroupStepImpl::OnAdded(const absl::Status& added) {
   }
 }
 
+bool GroupStepImpl::IsThere(std::string_view call, const float* values, uint64_t elements) {
+  if (values != nullptr || elements == 0) return true;
+  group_->ProgramError(fmt::format("GroupStep::{} with a null pointer", call));
+  return false;
+}
+
 void GroupStepImpl::Add(uint32_t bucket, std::span<const float> gradient) {
+  if (!IsThere("Add", gradient.data(), gradient.size())) return;
   const std::optional<MinibatchIndex> minibatch = MinibatchOf("Add");
   if (minibatch.has_value()) OnAdded(group_->Add(task_, *minibatch, bucket, gradient));
 }
 
 void GroupStepImpl::AddDevice(uint32_t bucket, const float* gradient, uint64_t elements,
                               void* stream) {
+  if (!IsThere("AddDevice", gradient, elements)) return;
   const std::optional<MinibatchIndex> minibatch = MinibatchOf("AddDevice");
   if (!minibatch.has_value()) return;
   OnAdded(group_->AddDevice(task_, *minibatch, bucket, gradient, elements, stream));
 }
 
 bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
+  if (!IsThere("Put", values.data(), values.size())) return false;
   // A step to be applied has no loop.
   if (!computes() || replay()) return true;
   if (failed_) return false;
@@ -152,6 +161,10 @@ bool GroupStepImpl::MayCommit() {
 }
 
 bool GroupStepImpl::Commit(const std::function<void()>& apply) {
+  if (applying_) {
+    group_->ProgramError("GroupStep::Commit inside of what is given to Commit");
+    return false;
+  }
   if (committed_.has_value()) return *committed_;
   if (computes()) {
     if (!over_) Fail("the loop over the minibatches did not come to its end");
@@ -176,10 +189,20 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
 
 void GroupStepImpl::Apply(const std::function<void()>& apply) {
   applying_ = true;
+  group_->EnterApply(true);
   MUSTER_FAILPOINT("group.before-apply");
-  if (!evaluate() && apply) apply();
+  try {
+    if (!evaluate() && apply) apply();
+  } catch (...) {
+    applying_ = false;
+    group_->EnterApply(false);
+    sums_.reset();
+    group_->ApplyFailed();
+    throw;
+  }
   MUSTER_FAILPOINT("group.after-apply");
   applying_ = false;
+  group_->EnterApply(false);
   group_->Applied(std::exchange(sums_, nullptr));
 }
 

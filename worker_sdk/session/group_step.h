@@ -52,6 +52,8 @@ class GroupStepImpl final : private StepLoop {
   /// Of the call of the trainer: where its gradient belongs. Nothing: it is not wanted.
   std::optional<MinibatchIndex> MinibatchOf(std::string_view call);
   void OnAdded(const absl::Status& added);
+  /// False: the caller gave a null pointer, and the session has failed.
+  bool IsThere(std::string_view call, const float* values, uint64_t elements);
 
   bool may_use_tables() const override { return tables_; }
   bool Start(MinibatchIndex minibatch) override;

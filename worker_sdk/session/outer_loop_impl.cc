@@ -68,6 +68,8 @@ absl::Status OuterLoopImpl::Register() {
   }
   group_->AddState("outer/updates", GroupDtype::kInt64, loop_->updates().size(),
                    std::as_writable_bytes(loop_->updates()));
+  // Without content: members whose options differ have different state, and are refused.
+  group_->AddState("outer/options: " + loop_->OptionsText(), GroupDtype::kBytes, 0, {});
   for (const OuterLoop::Slot& slot : loop_->Slots()) {
     const SumOptions exact{.type = SumType::kFloat32};
     buckets_.push_back(group_->AddWholeBucket(slot.name, slot.elements, slot.exact ? exact : sum_));

@@ -28,6 +28,10 @@ Status internal::ToPublic(const absl::Status& status) {
       return {Code::kFailedPrecondition, std::move(message)};
     case absl::StatusCode::kAlreadyExists:
       return {Code::kAlreadyExists, std::move(message)};
+    case absl::StatusCode::kNotFound:
+      return {Code::kNotFound, std::move(message)};
+    case absl::StatusCode::kUnimplemented:
+      return {Code::kUnimplemented, std::move(message)};
     default:
       return {Code::kInternal, std::move(message)};
   }

@@ -327,6 +327,19 @@ TEST(OuterLoopTest, EachFragmentCountsItsUpdates) {
   EXPECT_NEAR(members[0].weights(1)[0], 1, 1e-5);
 }
 
+TEST(OuterLoopTest, AMeanIsOverTheMembersThatTrainedWhateverTheOptionSays) {
+  std::vector<float> weights{0}, mean{0};
+  OuterLoop loop({.members = 4});
+  loop.AddWeights("weights", weights);
+  loop.AddMean("mean", mean);
+  ASSERT_THAT(loop.Close(), IsOk());
+  const std::vector<float> change{-8}, values{6};
+  loop.Apply(Part::kOthers, 2,
+             [&](uint32_t slot) { return std::span<const float>(slot == 0 ? change : values); });
+  EXPECT_THAT(weights, ElementsAre(2)) << "divided by the option";
+  EXPECT_THAT(mean, ElementsAre(3)) << "divided by the count";
+}
+
 TEST(OuterLoopTest, MeansHaveNoOptimizer) {
   std::vector<float> weights{1};
   std::vector<float> moments{1, 2};

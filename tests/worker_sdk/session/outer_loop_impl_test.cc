@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,11 +34,14 @@ TEST(OuterLoopImplTest, RegistersSharedStateAndBuckets) {
                                       {"second/first-moment", GroupDtype::kFloat32, 2, false, 0},
                                       {"moments", GroupDtype::kFloat32, 1, false, 0},
                                       {"outer/updates", GroupDtype::kInt64, 1, false, 0},
+                                      {"outer/options: Nesterov with rate 0.7, momentum 0.9, 2 "
+                                       "fragments, mixing 0, members 0",
+                                       GroupDtype::kBytes, 0, false, 0},
                                       {"outer-0/change", GroupDtype::kBfloat16, 3, true, 0},
                                       {"moments/sum", GroupDtype::kFloat32, 1, true, 0},
                                       {"outer/members", GroupDtype::kFixedPoint, 1, true, 0}}));
   // The group has the shared weights, not the trainer's.
-  ASSERT_EQ(impl.tensors().memory().size(), 6u);
+  ASSERT_EQ(impl.tensors().memory().size(), 7u);
   EXPECT_NE(static_cast<void*>(impl.tensors().memory()[0].data()), first.data());
 
   diloco.AddWeights("late", second);
@@ -63,6 +68,40 @@ TEST(OuterLoopImplTest, WhatItCannotUseFailsTheGroup) {
   EXPECT_EQ(message({}), "");
 }
 
+TEST(OuterLoopImplTest, EveryOptionIsPartOfWhatMembersHaveInCommon) {
+  const auto options = [](const DiLoCoOptions& options) {
+    auto owned = std::make_unique<GroupImpl>();
+    const GroupImpl& impl = *owned;
+    Group group(std::move(owned));
+    std::vector<float> first{1}, second{2};
+    DiLoCo diloco(group, options);
+    diloco.AddWeights("first", first);
+    diloco.AddWeights("second", second);
+    EXPECT_FALSE(diloco.NextStep().has_value());
+    EXPECT_TRUE(group.status().ok()) << group.status().message();
+    std::string all;
+    const sdk::GroupTensors tensors = impl.tensors();
+    for (const GroupTensor& tensor : tensors.tensors()) all += tensor.name + "\n";
+    return all;
+  };
+  const std::vector<DiLoCoOptions> others{{},
+                                          {.outer = OuterNesterov{.learning_rate = 0.6F}},
+                                          {.outer = OuterNesterov{.momentum = 0.8F}},
+                                          {.outer = OuterSgd{}},
+                                          {.outer = OuterSgd{.learning_rate = 0.5F}},
+                                          {.outer = OuterAdam{}},
+                                          {.outer = OuterAdam{.learning_rate = 0.2F}},
+                                          {.outer = OuterAdam{.beta1 = 0.8F}},
+                                          {.outer = OuterAdam{.beta2 = 0.8F}},
+                                          {.outer = OuterAdam{.epsilon = 0.2F}},
+                                          {.fragments = 2},
+                                          {.mixing = 0.1F},
+                                          {.members = 3}};
+  std::set<std::string> texts;
+  for (const DiLoCoOptions& other : others) texts.insert(options(other));
+  EXPECT_EQ(texts.size(), others.size());
+}
+
 TEST(OuterLoopImplTest, LocalSgdKeepsNoMomentum) {
   auto owned = std::make_unique<GroupImpl>();
   const GroupImpl& impl = *owned;
@@ -71,7 +110,8 @@ TEST(OuterLoopImplTest, LocalSgdKeepsNoMomentum) {
   LocalSgd local(group);
   local.AddWeights("weights", weights);
   EXPECT_FALSE(local.NextStep().has_value());
-  EXPECT_EQ(impl.tensors().memory().size(), 2u);  // the weights, and the number of updates
+  EXPECT_EQ(impl.tensors().memory().size(),
+            3u);  // the weights, the number of updates, and the options
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ TEST_F(SessionFailuresTest, ErrorsOfTheMasterThatStayAreToldAtOnce) {
       {grpc::FAILED_PRECONDITION, Status::Code::kFailedPrecondition},
       {grpc::PERMISSION_DENIED, Status::Code::kInternal},
       {grpc::UNAUTHENTICATED, Status::Code::kInternal},
-      {grpc::UNIMPLEMENTED, Status::Code::kInternal},
-      {grpc::NOT_FOUND, Status::Code::kInternal},
+      {grpc::UNIMPLEMENTED, Status::Code::kUnimplemented},
+      {grpc::NOT_FOUND, Status::Code::kNotFound},
       {grpc::ALREADY_EXISTS, Status::Code::kAlreadyExists}};
   for (const auto& [code, shown] : staying) {
     faults_ = 0;

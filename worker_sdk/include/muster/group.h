@@ -72,9 +72,8 @@ struct SumOptions {
   /// sum are the same. Other members may differ in this.
   bool on_device = false;
   /// The trainer adds up the gradients of its minibatches itself, and gives their sum to Put after
-  /// the loop, in place of Add. So a library that accumulates gradients needs no second copy. The
-  /// bits of the sum then depend on which member has computed what, also with kFixedPoint. Not with
-  /// on_device. Other members may differ in this.
+  /// the loop, in place of Add. The bits of the sum then depend on which member has computed what,
+  /// also with kFixedPoint. Not with on_device. Other members may differ in this.
   bool after_loop = false;
 };
 
@@ -97,9 +96,9 @@ struct CollectiveOptions {
   int device = 0;
   /// The library's file. Of kNccl, empty means libnccl.so.2 as the dynamic linker finds it; a
   /// library that the process has loaded already, such as PyTorch's, is found by that name.
-  std::string library;
+  std::string library{};
   /// Of kNccl: CUDA's driver; empty: libcuda.so.1.
-  std::string driver;
+  std::string driver{};
 };
 
 /// A handle of a bucket; small and cheap to copy. Use it only with the group that made it.
@@ -183,9 +182,8 @@ class MUSTER_EXPORT GroupStep {
   ///   step->Put(bucket, sum);
   ///   step->Commit(apply);
   ///
-  /// Call it once in every step that is no evaluation, before Commit; otherwise, the session fails
-  /// at Commit. Numbers that do not fit fail the step as with Add. The session fails if the size is
-  /// wrong, and before the end of the loop, in an evaluation, or after Commit.
+  /// Call it once in every step that is no evaluation, between the loop and Commit; otherwise, or
+  /// if the size is wrong, the session fails. Numbers that do not fit fail the step as with Add.
   void Put(const SumBucket& bucket, std::span<const float> sum);
 
   /// Ends the step: waits until every member has the sums and the master has written the step to
@@ -201,7 +199,9 @@ class MUSTER_EXPORT GroupStep {
   /// Sum(), records(), step() and epoch(), because a member that joins calls it for steps whose
   /// data it has never seen, and must come to the same bits. So no random numbers without a seed
   /// from step(), no threads whose order matters, and no counters outside of the state. The state
-  /// must not change anywhere else. `apply` must not throw.
+  /// must not change anywhere else.
+  /// If `apply` throws, Commit throws the same, and the state is half changed: the next NextStep
+  /// copies it anew from another member, or from a checkpoint.
   ///
   /// Blocks, with a line on stderr after 2 s that says what it waits for. A second call returns
   /// what the first one did.

@@ -84,6 +84,7 @@ struct OuterAdam {
 /// and below 1. `epsilon` is above 0, and at most 1.
 using OuterOptimizer = std::variant<OuterNesterov, OuterSgd, OuterAdam>;
 
+/// All members have the same options, and a job that is continued has those with which it began.
 struct DiLoCoOptions {
   OuterOptimizer outer = OuterNesterov{};
   /// How changes are added. With kBfloat16, half as many bytes are sent.

@@ -27,25 +27,25 @@ struct CollectiveOptions;
 /// How to reach the job. FromEnvironment reads it from the environment variables on the right;
 /// `muster run` sets them. A value; thread-compatible.
 struct MUSTER_EXPORT SessionOptions {
-  std::string master_address;  // "127.0.0.1:7070"            MUSTER_MASTER
-  std::string worker_name;     // "worker-0"                  MUSTER_NODE
-  std::string slot_file;       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
+  std::string master_address{};  // "127.0.0.1:7070"            MUSTER_MASTER
+  std::string worker_name{};     // "worker-0"                  MUSTER_NODE
+  std::string slot_file{};       // progress for the supervisor MUSTER_SLOT_FILE; empty: none
   uint64_t connect_timeout_ms = 30'000;  // also the limit for registering a table
   /// Counts this worker's starts in the run, from 1; 0 if it is not known. MUSTER_START
   uint64_t start = 0;
   /// The id in the job's journal. The session then ignores the masters of other jobs. If it is
   /// empty, the session joins the job of the first master that answers. MUSTER_JOB_ID
-  std::string job_id;
+  std::string job_id{};
   /// Files in PEM, for a job whose connections are encrypted: the certificate of the job's
   /// authority, this worker's certificate, and its key. Give all of them, or none for plain text.
   /// Each new connection uses the files as they are then; connections that exist stay.
   /// `muster run` gives them if spec.security asks for TLS.
-  std::string ca_file;           // MUSTER_CA_FILE
-  std::string certificate_file;  // MUSTER_CERTIFICATE_FILE
-  std::string key_file;          // MUSTER_KEY_FILE
+  std::string ca_file{};           // MUSTER_CA_FILE
+  std::string certificate_file{};  // MUSTER_CERTIFICATE_FILE
+  std::string key_file{};          // MUSTER_KEY_FILE
   /// "THERE=HERE": files that the master names below the folder THERE lie below HERE on this
   /// machine. Empty: under the same paths. MUSTER_DATA_ROOT
-  std::string data_root;
+  std::string data_root{};
   static SessionOptions FromEnvironment();
 };
 

@@ -21,6 +21,8 @@ class [[nodiscard]] MUSTER_EXPORT Status {
     kFailedPrecondition,  // wrong SDK version, wrong job, or an export that does not fit
     kAlreadyExists,  // a table of this name exists with another definition; the message shows both
     kInternal,
+    kNotFound,       // a file or a library is missing
+    kUnimplemented,  // a library is too old
   };
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}

@@ -113,8 +113,8 @@ using Schedule = std::variant<ConstantRate, StepDecay, CosineDecay>;
 /// A table of float32 rows with 64-bit keys, of which every value is allowed. A row exists from its
 /// first push on; before that, a pull sees its initial values. A value; thread-compatible.
 struct SparseTableOptions {
-  std::string name;  // [a-z][a-z0-9_-]*, up to 64 characters
-  uint32_t dim = 0;  // floats per row, 1 to 65536
+  std::string name{};  // [a-z][a-z0-9_-]*, up to 64 characters
+  uint32_t dim = 0;    // floats per row, 1 to 65536
   Optimizer optimizer = Sgd{};
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
@@ -126,8 +126,8 @@ struct SparseTableOptions {
 /// One float32 tensor of known shape, row-major. All its elements exist from the beginning. A
 /// value; thread-compatible.
 struct DenseTableOptions {
-  std::string name;             // as above; sparse and dense tables share the names
-  std::vector<uint64_t> shape;  // at least one dimension, each at least 1; up to 2^34 elements
+  std::string name{};             // as above; sparse and dense tables share the names
+  std::vector<uint64_t> shape{};  // at least one dimension, each at least 1; up to 2^34 elements
   Optimizer optimizer = Sgd{};
   Initializer initializer = Zero{};
   Schedule schedule = ConstantRate{};
