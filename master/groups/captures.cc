@@ -15,6 +15,25 @@ constexpr std::chrono::minutes kStoreLimit{10};
 constexpr std::chrono::milliseconds kFirstIntervalMin{2'000};
 /// Learners that cannot keep up get this many times more sums, at most.
 constexpr uint32_t kMoreSumsMax = 6;
+/// A learner has two steps to fetch when it joins, and meanwhile another one happens.
+constexpr uint64_t kKeptSumsMin = 4;
+/// A checkpoint waits for learners for so many intervals, and after each capture that was of no use
+/// for twice as many.
+constexpr uint32_t kPutOffIntervals = 2;
+/// A learner that has moved nothing for so many times the silence limit does not get on.
+constexpr int kIdleLimits = 2;
+
+/// Of all sums of a step, as members send them to each other.
+uint64_t SumBytes(const GroupModelRecord& model) {
+  uint64_t bytes = 0;
+  for (const GroupTensor& tensor : model.tensors) {
+    if (!tensor.summed) continue;
+    const bool half = tensor.dtype == GroupDtype::kBfloat16;
+    const bool twice = tensor.dtype == GroupDtype::kFixedPoint;
+    bytes += tensor.elements * (half ? 2 : twice ? 8 : 4);
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -55,8 +74,20 @@ void Captures::TakeStripe(uint32_t rank, const HeldCapture& held) {
   if (news && Complete()) ++number_;
 }
 
+void Captures::WatchLearners(TimePoint now) {
+  decltype(learned_) learned;
+  for (const auto& [worker, process] : books_->processes.all()) {
+    if (process.standing != GroupStanding::kLearner) continue;
+    learned.emplace_back(process.report.state, process.report.moved);
+  }
+  if (learned == learned_) return;
+  learned_ = std::move(learned);
+  learned_at_ = now;
+}
+
 void Captures::Take(TimePoint now) {
-  if (!KeepsSums()) {
+  WatchLearners(now);
+  if (!AnyLearner() && !AnyCatchesUp()) {
     for_learners_ = false;
     captures_for_learners_ = 0;
   }
@@ -119,14 +150,30 @@ bool Captures::NeedsCheckpoint(TimePoint now) const {
   const auto interval = lineage.checkpoint_step() == StepNumber()
                             ? std::min(whole, std::max(whole / 10, kFirstIntervalMin))
                             : whole;
-  return now - checkpoint_at_ >= interval || books_->AllMembersLeave() ||
-         books_->data->NeedsCheckpoint();
+  return now - checkpoint_at_ >= interval || IsAwaited();
+}
+
+bool Captures::IsAwaited() const {
+  return books_->AllMembersLeave() || books_->data->NeedsCheckpoint();
+}
+
+uint64_t Captures::KeptSumsMax() const {
+  const uint64_t steps = uint64_t{books_->options.kept_sums_max}
+                         << std::min(captures_for_learners_, kMoreSumsMax);
+  const uint64_t bytes = std::max<uint64_t>(SumBytes(books_->lineage.model()), 1);
+  return std::max(std::min(steps, books_->options.kept_bytes_max / bytes), kKeptSumsMin);
 }
 
 bool Captures::IsOld() const {
-  const uint64_t kept_max = uint64_t{books_->options.kept_sums_max}
-                            << std::min(captures_for_learners_, kMoreSumsMax);
-  return books_->lineage.step().value() - asked_->step.value() > kept_max;
+  return books_->lineage.step().value() - asked_->step.value() > KeptSumsMax();
+}
+
+bool Captures::IsInUse(TimePoint now) const {
+  if (!asked_.has_value() || !for_learners_ || !AnyLearner() || IsOld()) return false;
+  const bool gets_on = now - learned_at_ < kIdleLimits * books_->options.silence_limit;
+  const auto put_off = books_->options.checkpoint_interval *
+                       (kPutOffIntervals << std::min(captures_for_learners_, kMoreSumsMax));
+  return gets_on && now - asked_at_ < put_off;
 }
 
 bool Captures::NeedsSource() const {
@@ -134,10 +181,11 @@ bool Captures::NeedsSource() const {
 }
 
 void Captures::Ask(TimePoint now) {
-  if (books_->members.empty() || pending()) return;
-  const bool checkpoint = NeedsCheckpoint(now);
+  if (books_->members.empty() || pending() || AnyCatchesUp()) return;
+  const bool checkpoint = NeedsCheckpoint(now) && (IsAwaited() || !IsInUse(now));
   // A new capture would end the one that is being stored.
-  if (!checkpoint && (stores_ || !NeedsSource())) return;
+  if (!checkpoint && stores_) return GiveUpLearners();
+  if (!checkpoint && !NeedsSource()) return;
   Drop();
   const Lineage& lineage = books_->lineage;
   lineage_ = lineage.number();
@@ -155,6 +203,13 @@ void Captures::Ask(TimePoint now) {
   asked_->object_prefix =
       fmt::format("{}r{}-s{}-a{}-c{}-", books_->options.object_prefix, lineage_.value(),
                   asked_->step.value(), asked_->attempt.value(), number_);
+}
+
+/// The next capture is for them, too.
+void Captures::GiveUpLearners() {
+  if (!for_learners_ || !IsOld()) return;
+  for_learners_ = false;
+  ++number_;
 }
 
 std::optional<StateSource> Captures::Source() const {

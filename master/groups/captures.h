@@ -17,7 +17,9 @@ namespace muster {
 /// learners, or both.
 ///
 /// Owns the newest capture. It is asked for only between two steps, so no member has left the step
-/// that it is to copy. Pure; not thread-safe.
+/// that it is to copy. A capture ends the one before it, and members keep the sums of the steps
+/// after the newest one only. So none begins while a member still fetches a sum, and a checkpoint
+/// waits for a learner that gets on. Pure; not thread-safe.
 class Captures {
  public:
   /// `books` outlives it.
@@ -42,7 +44,7 @@ class Captures {
   /// Somebody has not copied its stripe yet.
   bool pending() const { return asked_.has_value() && !Complete(); }
   /// True while members must keep the sums of the steps after the captured one.
-  bool KeepsSums() const { return AnyLearner() || AnyCatchesUp(); }
+  bool KeepsSums() const { return (for_learners_ && AnyLearner()) || AnyCatchesUp(); }
   /// The sums of all steps after this one are kept; none: not of all since any step.
   std::optional<StepNumber> KeptSince() const {
     if (!asked_.has_value() || !for_learners_) return std::nullopt;
@@ -63,8 +65,18 @@ class Captures {
   bool CanBeHad(size_t rank) const;
   bool NeedsCheckpoint(TimePoint now) const;
   bool NeedsSource() const;
+  /// The job, or members that leave, wait for a checkpoint.
+  bool IsAwaited() const;
+  /// So many sums are kept after this capture, at most.
+  uint64_t KeptSumsMax() const;
   /// More sums would be kept than members should hold.
   bool IsOld() const;
+  /// Looks whether the learners get on.
+  void WatchLearners(TimePoint now);
+  /// A learner gets on with this capture, so another one would make it begin again.
+  bool IsInUse(TimePoint now) const;
+  /// Members keep no more sums than they should hold, even while they store this capture.
+  void GiveUpLearners();
   /// A capture that is not of the state that was asked for counts for nothing.
   bool IsOfAsked(const HeldCapture& held, uint32_t rank) const;
   void TakeStripe(uint32_t rank, const HeldCapture& held);
@@ -79,6 +91,9 @@ class Captures {
   bool for_learners_ = false;
   /// How many captures learners have had, in a row, without being ready.
   uint32_t captures_for_learners_ = 0;
+  /// Of all learners: what they have, and what they have moved.
+  std::vector<std::pair<std::optional<StateLabel>, uint64_t>> learned_;
+  TimePoint learned_at_;
   LineageNumber lineage_;
   TimePoint asked_at_;
   /// By rank of its attempt.

@@ -39,6 +39,8 @@ struct GroupOptions {
   bool quotas = true;
   /// So many sums are kept for learners before the state is captured anew.
   uint32_t kept_sums_max = 16;
+  /// A member keeps sums of so many bytes in all, at most; but always those of four steps.
+  uint64_t kept_bytes_max = uint64_t{256} << 20;
 };
 
 }  // namespace muster

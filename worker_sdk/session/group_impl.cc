@@ -472,7 +472,11 @@ void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {
       const bool keeps = core_->SumsKeptAfter().has_value();
       if (!keeps || here) {
         core_->OnApplied();
-        if (keeps) kept_.push_back(sums);
+        if (keeps) {
+          sums->DropFloats();
+          kept_.push_back(sums);
+        }
+        if (fetched_ == sums) fetched_ = nullptr;
         PruneKept();
         return;
       }

@@ -29,6 +29,10 @@ absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
   return absl::OkStatus();
 }
 
+void SummedStep::DropFloats() {
+  for (Bucket& bucket : buckets_) bucket.floats = {};
+}
+
 absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Device* device) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     Bucket& bucket = buckets_[i];

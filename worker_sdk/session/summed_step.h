@@ -40,6 +40,8 @@ class SummedStep {
   std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
   /// Makes numbers of what is encoded here. kOutOfRange: a sum has NaN or infinity.
   absl::Status Decode(const sdk::GradientSums& buckets);
+  /// The step is applied: others need what is encoded only.
+  void DropFloats();
 
   // ---- buckets on a device: their sums are there, or here ----
 

@@ -47,10 +47,9 @@ TEST_F(AnswersTest, NewsGrowsWithEveryChangeAndOnlyThen) {
   parts.membership.Retry("test");
   grows("an attempt");
   parts.Hear(2);
-  Number();
-  grows("a learner, so sums are kept");
+  parts.membership.Place("");
   parts.captures.Ask(parts.now);
-  grows("a capture");
+  grows("a capture for a learner, so sums are kept");
   parts.data.over = true;
   grows("the end of the job");
 }

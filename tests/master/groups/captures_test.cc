@@ -27,6 +27,15 @@ class CapturesTest : public ::testing::Test {
     parts.Hear(i, call);
     parts.captures.Take(parts.now);
   }
+  /// Worker 2 learns the state after step 0.
+  void Learn() {
+    parts.Hear(2);
+    parts.membership.Place("");
+    parts.captures.Ask(parts.now);
+    Hold(0);
+    Hold(1);
+    ASSERT_TRUE(parts.captures.Source().has_value());
+  }
   std::string Object(uint64_t i) {
     return parts.captures.asked()->object_prefix + std::to_string(i);
   }
@@ -164,10 +173,11 @@ TEST_F(CapturesTest, TheEndOfTheDataAsksAtOnce) {
 TEST_F(CapturesTest, ALearnerGetsTheStateFromTheMembers) {
   parts.Hear(2);
   parts.membership.Place("");
-  EXPECT_TRUE(parts.captures.KeepsSums());
+  EXPECT_FALSE(parts.captures.KeepsSums()) << "nothing is captured";
   parts.captures.Ask(parts.now);
   ASSERT_TRUE(parts.captures.asked().has_value());
   EXPECT_EQ(parts.captures.asked()->object_prefix, "") << "it is not stored";
+  EXPECT_TRUE(parts.captures.KeepsSums());
   EXPECT_FALSE(parts.captures.Source().has_value());
   const uint64_t number = parts.captures.source_number();
   Hold(0);
@@ -184,6 +194,53 @@ TEST_F(CapturesTest, ALearnerGetsTheStateFromTheMembers) {
   EXPECT_FALSE(parts.captures.Source().has_value());
 }
 
+TEST_F(CapturesTest, ACheckpointWaitsForALearnerThatGetsOn) {
+  Learn();
+  const auto half = parts.books.options.checkpoint_interval / 2;
+  GroupExchangeRequest learner;
+  for (int i = 0; i < 4; ++i) {
+    if (i % 2 == 0) parts.DoStep();
+    parts.Pass(half);
+    ++learner.moved;
+    parts.Hear(2, learner);
+    parts.captures.Take(parts.now);
+    parts.captures.Ask(parts.now);
+    ASSERT_EQ(parts.captures.asked()->step, StepNumber(0)) << "it copies that state";
+  }
+  parts.Pass(2 * parts.books.options.silence_limit);
+  parts.captures.Take(parts.now);
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(2)) << "it does not get on";
+  EXPECT_NE(parts.captures.asked()->object_prefix, "");
+}
+
+TEST_F(CapturesTest, ACheckpointDoesNotWaitForEver) {
+  Learn();
+  GroupExchangeRequest learner;
+  parts.DoStep();
+  int halves = 0;
+  while (parts.captures.asked()->step == StepNumber(0) && halves < 100) {
+    parts.Pass(parts.books.options.checkpoint_interval / 2);
+    ++halves, ++learner.moved;
+    parts.Hear(2, learner);
+    parts.captures.Take(parts.now);
+    parts.captures.Ask(parts.now);
+  }
+  EXPECT_EQ(halves, 2 * 4) << "4 intervals for the first capture";
+}
+
+TEST_F(CapturesTest, WhatTheJobWaitsForIsStoredAtOnce) {
+  Learn();
+  parts.DoStep();
+  for (const uint64_t i : {0, 1}) {
+    GroupExchangeRequest leaves = parts.Holding();
+    leaves.leaving = true;
+    parts.Hear(i, leaves);
+  }
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(1));
+}
+
 TEST_F(CapturesTest, TooManyKeptSumsAskForANewCapture) {
   parts.data = testing::FakeData(std::vector<uint32_t>(80, 2));
   parts.Hear(2);
@@ -198,6 +255,64 @@ TEST_F(CapturesTest, TooManyKeptSumsAskForANewCapture) {
   parts.DoStep();
   parts.captures.Ask(parts.now);
   EXPECT_EQ(parts.captures.asked()->step, parts.books.lineage.step());
+}
+
+class LargeSumsTest : public ::testing::Test {
+ protected:
+  LargeSumsTest() {
+    parts.data = testing::FakeData(std::vector<uint32_t>(80, 2));
+    parts.books.lineage.Begin({{{"g", GroupDtype::kFixedPoint, 1'000, true, 24}}, 7});
+    parts.Hear(0, parts.Holding());
+    parts.membership.NewAttempt({GroupParts::Named(0)}, "test");
+  }
+  void Hold() {
+    GroupExchangeRequest call = parts.Holding();
+    call.capture = HeldCapture{*call.state, 1, {0, 8, 5, ""}};
+    parts.Hear(0, call);
+    parts.captures.Take(parts.now);
+  }
+  GroupParts parts{{.kept_bytes_max = 6 * 8'000 + 1}};
+};
+
+TEST_F(LargeSumsTest, MembersKeepBytesAndNotSteps) {
+  parts.Hear(2);
+  parts.membership.Place("");
+  parts.captures.Ask(parts.now);
+  Hold();
+  for (int i = 0; i < 6; ++i) parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(0));
+  parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(7)) << "the room is full";
+}
+
+TEST_F(LargeSumsTest, MembersKeepNoMoreWhileACheckpointIsStored) {
+  parts.DoStep();
+  parts.Pass(parts.books.options.checkpoint_interval);
+  parts.captures.Ask(parts.now);
+  ASSERT_NE(parts.captures.asked()->object_prefix, "");
+  Hold();
+  parts.Hear(2);
+  parts.membership.Place("");
+  EXPECT_FALSE(parts.captures.KeepsSums()) << "the capture is not for the learner";
+  // One that is for the learner, too.
+  parts.captures.Drop();
+  parts.Pass(parts.books.options.checkpoint_interval);
+  parts.captures.Ask(parts.now);
+  ASSERT_NE(parts.captures.asked()->object_prefix, "");
+  Hold();
+  const uint64_t number = parts.captures.source_number();
+  for (int i = 0; i < 6; ++i) parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_TRUE(parts.captures.KeepsSums());
+  parts.DoStep();
+  parts.captures.Ask(parts.now);
+  EXPECT_FALSE(parts.captures.KeepsSums()) << "the room is full";
+  EXPECT_FALSE(parts.captures.Source().has_value());
+  EXPECT_FALSE(parts.captures.KeptSince().has_value());
+  EXPECT_GT(parts.captures.source_number(), number);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(1)) << "it is still stored";
 }
 
 TEST_F(CapturesTest, ACheckpointOfTheNewestStepIsASource) {

@@ -138,6 +138,21 @@ TEST_F(ContinuedTest, AMasterThatContinuesBumpsTheAttempt) {
   EXPECT_EQ(parts.books.lineage.attempt(), AttemptNumber(5));
 }
 
+TEST_F(ContinuedTest, MembersThatLeaveComeBackToStoreTheirSteps) {
+  for (const uint64_t i : {0, 1}) {
+    GroupExchangeRequest leaves = Heard(parts, At(1, 3));
+    leaves.leaving = true;
+    parts.Hear(i, leaves);
+    Advance();
+  }
+  EXPECT_THAT(parts.books.members, SizeIs(2)) << "what they hold is not stored";
+  EXPECT_EQ(parts.books.lineage.step(), StepNumber(3)) << "nothing is undone";
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(3));
+  EXPECT_NE(parts.captures.asked()->object_prefix, "");
+}
+
 TEST_F(ContinuedTest, AMemberThatIsDeadIsNotAwaited) {
   parts.books.processes.Bury("worker-1", 11);
   parts.Hear(0, At(1, 3));

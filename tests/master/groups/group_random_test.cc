@@ -227,6 +227,7 @@ class GroupWorld {
   void Act(uint64_t i, bool chaos) {
     ModelMember& member = *members_[i];
     if (member.leaving && member.reply.standing == GroupStanding::kWaiting) return Kill(i);
+    if (member.must_restart()) return Kill(i);
     const uint64_t what = Below(100);
     if (what < 40) {
       const uint64_t before = member.computations;

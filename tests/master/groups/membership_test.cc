@@ -139,6 +139,40 @@ TEST_F(JoinTest, WhoLacksMoreThanTwoStepsLearnsOn) {
   EXPECT_EQ(parts.books.members, Named({0, 1}));
 }
 
+TEST_F(JoinTest, WhoLacksASumThatNobodyKeepsLearnsOn) {
+  parts.DoStep();
+  parts.captures.Drop();
+  parts.captures.Ask(parts.now);
+  ASSERT_EQ(parts.captures.KeptSince(), StepNumber(1));
+  GroupExchangeRequest holder = parts.Holding();
+  holder.capture = HeldCapture{*holder.state, 1, {0, 8, 1, ""}};
+  parts.Hear(0, holder);
+  parts.captures.Take(parts.now);
+  parts.DoStep();
+  parts.Hear(1, parts.Holding(2));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0})) << "the sum of step 1 is gone";
+  parts.Hear(1, parts.Holding(1));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  EXPECT_EQ(parts.books.members, Named({0, 1}));
+}
+
+TEST_F(JoinTest, NoCaptureDropsTheSumThatAMemberStillFetches) {
+  parts.DoStep();
+  parts.Hear(1, parts.Holding(1));
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  ASSERT_EQ(parts.books.members, Named({0, 1}));
+  parts.Pass(parts.books.options.checkpoint_interval);
+  parts.captures.Ask(parts.now);
+  EXPECT_TRUE(parts.captures.KeepsSums());
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(0)) << "members keep the sums after it";
+  parts.Hear(1, parts.Holding());
+  parts.membership.DropLost(parts.now);
+  parts.captures.Ask(parts.now);
+  EXPECT_EQ(parts.captures.asked()->step, StepNumber(1)) << "it has caught up";
+}
+
 TEST_F(JoinTest, WithoutAStepOnlyWhoLacksNothingJoins) {
   parts.DoStep();
   parts.Hear(1, parts.Holding(1));

@@ -108,7 +108,8 @@ class ModelMember {
       suspected.clear();
       attempt = news.attempt;
     }
-    const bool told = news.members.empty() && news.attempt == reply.attempt;
+    const bool told = news.members.empty() && news.attempt == reply.attempt &&
+                      news.standing == GroupStanding::kMember;
     const std::vector<GroupMember> members = told ? reply.members : news.members;
     reply = news;
     reply.members = members;
@@ -118,6 +119,13 @@ class ModelMember {
     }
   }
   bool is_member() const { return reply.standing == GroupStanding::kMember; }
+  /// Nobody has a state, and its initial one is overwritten.
+  bool must_restart() const {
+    const bool waits =
+        reply.standing == GroupStanding::kWaiting || reply.standing == GroupStanding::kLearner;
+    return waits && !label.has_value() && !initial_intact && reply.members.empty() &&
+           !reply.source.has_value() && reply.step == StepNumber();
+  }
 
   /// One piece of the trainer's work.
   void Work(ModelFabric* fabric) {

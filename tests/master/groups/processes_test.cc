@@ -77,6 +77,32 @@ TEST(ProcessesTest, AnEvictionEnds) {
   EXPECT_TRUE(process.usable());
 }
 
+TEST(ProcessesTest, WhoHangsStaysOutAfterItsEviction) {
+  Processes processes;
+  GroupExchangeRequest call = Call(5, 1);
+  call.introduction.emplace();
+  call.stuck = std::chrono::seconds(2);
+  EXPECT_THAT(processes.Hear(call, TimePoint()), IsOk());
+  Process& process = *processes.Find({"worker-0", 5});
+  process.evicted_until = TimePoint(milliseconds(10));
+  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
+  EXPECT_FALSE(process.usable()) << "its thread is stuck";
+  process.report.stuck = milliseconds(1'999);
+  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
+  EXPECT_TRUE(process.usable());
+}
+
+TEST(ProcessesTest, ThePauseOfTheMasterIsForgivenToWhoCatchesUp) {
+  Processes processes;
+  EXPECT_THAT(processes.Hear(Call(5, 1), TimePoint()), IsOk());
+  Process& process = *processes.Find({"worker-0", 5});
+  process.catches_up = TimePoint(milliseconds(3));
+  processes.Forgive(milliseconds(20), TimePoint(milliseconds(25)));
+  EXPECT_EQ(process.catches_up, TimePoint(milliseconds(23)));
+  processes.Forgive(milliseconds(20), TimePoint(milliseconds(30)));
+  EXPECT_EQ(process.catches_up, TimePoint(milliseconds(30))) << "not later than now";
+}
+
 TEST(ProcessesTest, ThePauseOfTheMasterIsNoSilence) {
   Processes processes;
   EXPECT_THAT(processes.Hear(Call(5, 1), TimePoint()), IsOk());

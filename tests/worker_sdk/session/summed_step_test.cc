@@ -36,6 +36,18 @@ TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
   EXPECT_EQ(sums.floats(1)[0], 0.25F);
 }
 
+TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
+  const sdk::GradientSums buckets = TwoBuckets();
+  SummedStep sums(&buckets, /*evaluate=*/false);
+  Put<int64_t>(sums.encoded(0), {3, -2});
+  Put<float>(sums.encoded(1), {0.25F});
+  ASSERT_TRUE(sums.Decode(buckets).ok());
+  sums.DropFloats();
+  EXPECT_TRUE(sums.floats(0).empty());
+  ASSERT_TRUE(sums.Decode(buckets).ok());
+  EXPECT_EQ(sums.floats(0)[0], 1.5F);
+}
+
 TEST(SummedStepTest, ASumThatIsNoNumberIsAnError) {
   const sdk::GradientSums buckets = TwoBuckets();
   SummedStep sums(&buckets, /*evaluate=*/false);
