@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/status.h"
 #include "base/words/limits.h"
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
@@ -73,6 +74,13 @@ absl::Status CheckSizes(const FrameHeader& header) {
                     header.payload_bytes, ElementBytes(header.type)));
   }
   return absl::OkStatus();
+}
+
+template <typename Message>
+absl::StatusOr<Message> DecodeMessage(std::string_view bytes, std::string_view name) {
+  absl::StatusOr<Message> message = fields::Decode<Message>(bytes);
+  if (message.ok()) return message;
+  return Annotate(message.status(), fmt::format("malformed {}", name));
 }
 
 }  // namespace
@@ -155,16 +163,16 @@ std::string EncodeMessage(const FetchError& error) {
 }
 
 absl::StatusOr<Hello> DecodeHelloMessage(std::string_view bytes) {
-  return fields::Decode<Hello>(bytes);
+  return DecodeMessage<Hello>(bytes, "hello");
 }
 absl::StatusOr<HelloReply> DecodeHelloReplyMessage(std::string_view bytes) {
-  return fields::Decode<HelloReply>(bytes);
+  return DecodeMessage<HelloReply>(bytes, "answer to a hello");
 }
 absl::StatusOr<FetchRequest> DecodeFetchRequestMessage(std::string_view bytes) {
-  return fields::Decode<FetchRequest>(bytes);
+  return DecodeMessage<FetchRequest>(bytes, "request of a fetch");
 }
 absl::StatusOr<FetchError> DecodeFetchErrorMessage(std::string_view bytes) {
-  return fields::Decode<FetchError>(bytes);
+  return DecodeMessage<FetchError>(bytes, "answer to a fetch");
 }
 
 }  // namespace muster::collectives

@@ -89,6 +89,53 @@ TEST_P(LinkTest, FramesComeInTheirOrder) {
   EXPECT_THAT(to_there_.come, ElementsAre("1:aa", "2:" + two, "3:"));
 }
 
+TEST_P(LinkTest, ManyFramesAtOnceComeInTheirOrderAndAreSentOnce) {
+  const std::string text = "aa";
+  std::vector<std::string> expected;
+  for (uint32_t bucket = 1; bucket <= 30; ++bucket) {
+    Send(bucket, text);
+    expected.push_back(std::to_string(bucket) + ":aa");
+  }
+  Link2();
+  RunUntil([&] { return to_there_.come.size() == 30 && sent_ == 30; });
+  while (io_.poll_one() > 0) continue;
+  EXPECT_EQ(to_there_.come, expected);
+  EXPECT_EQ(sent_, 30);
+}
+
+TEST_P(LinkTest, AnEndInTheMiddleOfAFrameIsNoFrame) {
+  here_->Start();
+  std::string payload = "12345678";
+  std::array<std::byte, kFrameHeaderBytes> header;
+  if (GetParam()) {
+    EncodeCheckedFrameHeader(Chunk(1, payload), std::as_bytes(std::span(payload)), header);
+  } else {
+    EncodeFrameHeader(Chunk(1, payload), header);
+  }
+  ASSERT_EQ(raw_->send(boost::asio::buffer(header), 0), header.size());
+  ASSERT_EQ(raw_->send(boost::asio::buffer(payload.data(), 7), 0), 7u);
+  raw_->close();
+  RunUntil([&] { return !to_here_.ended.empty(); });
+  EXPECT_EQ(to_here_.ended, "End of file");
+  EXPECT_TRUE(to_here_.come.empty());
+  EXPECT_FALSE(here_->is_open());
+}
+
+TEST_P(LinkTest, WhoStandsHearsNothingOfALaterEndButNoFrameEither) {
+  Link2();
+  to_there_.most = 0;
+  const std::string text = "aa";
+  Send(1, text);
+  RunUntil([&] { return sent_ == 1; });
+  here_->Close(true);
+  while (io_.poll_one() > 0) continue;
+  EXPECT_TRUE(to_there_.come.empty());
+  to_there_.most = 1;
+  there_->Resume();
+  RunUntil([&] { return !to_there_.ended.empty(); });
+  EXPECT_EQ(to_there_.come.front(), "1:aa") << "what came before the end";
+}
+
 TEST_P(LinkTest, AFrameWithoutAPlaceWaits) {
   Link2();
   to_there_.most = 1;

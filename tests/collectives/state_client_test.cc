@@ -1,8 +1,13 @@
 #include "collectives/state_client.h"
 
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
+#include <functional>
+
+#include "collectives/internal/streams.h"
 #include "collectives/state_provider.h"
+#include "tests/collectives/fake_member.h"
 #include "tests/collectives/group_fixture.h"
 
 namespace muster::collectives {
@@ -132,6 +137,127 @@ TEST_F(StateClientTest, AMemberWithoutAProviderRefuses) {
   client->FetchStripe(kLabel, 1, 0, To(&into), Into());
   EXPECT_THAT(answers_.Await(1)[0], StatusIs(absl::StatusCode::kUnavailable,
                                              HasSubstr("worker-0 gives no state to learners")));
+}
+
+/// A holder that breaks every rule.
+class LyingHolderTest : public StateClientTest {
+ protected:
+  LyingHolderTest() : listener_(testing::FakeMember::ListenAt(dir_.File("fake"))) {
+    group_.members()[1].addresses = {"unix:" + dir_.File("fake")};
+  }
+  /// The connection of a client, after its hello.
+  testing::FakeMember Accepted() {
+    testing::FakeMember holder = testing::FakeMember::AcceptFrom(listener_);
+    EXPECT_EQ(NextOf(&holder), FrameKind::kHello);
+    holder.Send({.kind = FrameKind::kHelloReply}, EncodeMessage(HelloReply{}));
+    EXPECT_EQ(NextOf(&holder), FrameKind::kBegin);
+    return holder;
+  }
+  FrameKind NextOf(testing::FakeMember* holder) {
+    FrameHeader header;
+    std::string payload;
+    EXPECT_TRUE(holder->Receive(&header, &payload));
+    return header.kind;
+  }
+  /// Two fetches of ten bytes, to which the holder does `lie`; the reason of both, and of a later
+  /// one.
+  std::string ReasonOf(const std::function<void(testing::FakeMember*)>& lie) {
+    const auto client = Start();
+    std::string first(10, '-'), second(10, '-'), later(10, '-');
+    const size_t before = answers_.size();
+    client->FetchStripe(kLabel, 1, 0, To(&first), Into());
+    client->FetchStripe(kLabel, 2, 0, To(&second), Into());
+    testing::FakeMember holder = Accepted();
+    EXPECT_EQ(NextOf(&holder), FrameKind::kFetch);
+    lie(&holder);
+    answers_.Await(before + 2);
+    client->FetchStripe(kLabel, 3, 0, To(&later), Into());
+    const std::vector<absl::Status> answers = answers_.Await(before + 3);
+    for (size_t i = before; i < answers.size(); ++i) {
+      EXPECT_THAT(answers[i], StatusIs(absl::StatusCode::kUnavailable,
+                                       HasSubstr("worker-1 at unix:" + dir_.File("fake"))));
+      EXPECT_EQ(answers[i], answers[before]) << "the first reason stays";
+    }
+    EXPECT_EQ(second + later, std::string(20, '-')) << "what is not answered stays as it is";
+    return std::string(answers[before].message());
+  }
+
+  const muster::testing::TempDir dir_;
+  const OwnedFd listener_;
+};
+
+TEST_F(LyingHolderTest, AnAnswerOfAnotherSizeEndsTheClient) {
+  EXPECT_THAT(
+      ReasonOf([](auto* holder) { holder->Send({.kind = FrameKind::kFetched}, "nine bits"); }),
+      HasSubstr("it sent 9 bytes instead of 10"));
+  EXPECT_THAT(
+      ReasonOf([](auto* holder) { holder->Send({.kind = FrameKind::kFetched}, "eleven bits"); }),
+      HasSubstr("it sent 11 bytes instead of 10"));
+}
+
+TEST_F(LyingHolderTest, SomethingElseThanAnAnswerEndsTheClient) {
+  EXPECT_THAT(
+      ReasonOf([](auto* holder) { holder->Send({.kind = FrameKind::kFetch}, "ten bytes!"); }),
+      HasSubstr("something else than an answer"));
+  EXPECT_THAT(
+      ReasonOf([](auto* holder) { holder->Send({.kind = FrameKind::kNotFetched}, "\xff\xff"); }),
+      HasSubstr("malformed answer to a fetch"));
+  EXPECT_THAT(ReasonOf([](auto* holder) { holder->SendBytes(std::string(100, 'x')); }),
+              HasSubstr("malformed frame"));
+}
+
+TEST_F(LyingHolderTest, HalfAnAnswerIsNone) {
+  EXPECT_THAT(ReasonOf([](auto* holder) {
+                const std::string whole = internal::EncodeFrame(FrameKind::kFetched, "0123456789");
+                holder->SendBytes(std::string_view(whole).substr(0, whole.size() - 3));
+                ::shutdown(holder->fd(), SHUT_RDWR);
+              }),
+              HasSubstr("End of file"));
+}
+
+TEST_F(LyingHolderTest, AnAnswerThatNobodyAskedForEndsTheClient) {
+  const auto client = Start();
+  testing::FakeMember holder = Accepted();
+  holder.Send({.kind = FrameKind::kFetched}, "0123456789");
+  FrameHeader header;
+  std::string payload;
+  EXPECT_FALSE(holder.Receive(&header, &payload)) << "the client has closed";
+  std::string into(10, '-');
+  client->FetchStripe(kLabel, 1, 0, To(&into), Into());
+  EXPECT_THAT(answers_.Await(1)[0], StatusIs(absl::StatusCode::kUnavailable,
+                                             HasSubstr("it answered what was not asked")));
+}
+
+TEST_F(LyingHolderTest, AHolderThatKeepsSilentIsGivenUpByAnAbort) {
+  const auto client = Start();
+  std::string into(10, '-');
+  client->FetchStripe(kLabel, 1, 0, To(&into), Into());
+  testing::FakeMember holder = Accepted();
+  EXPECT_EQ(NextOf(&holder), FrameKind::kFetch);
+  client->Abort();
+  EXPECT_THAT(answers_.Await(1)[0], StatusIs(absl::StatusCode::kAborted, ::testing::_));
+  holder.Send({.kind = FrameKind::kFetched}, "0123456789");
+  FrameHeader header;
+  std::string payload;
+  EXPECT_FALSE(holder.Receive(&header, &payload));
+  EXPECT_EQ(into, std::string(10, '-')) << "an answer that comes after the end";
+  EXPECT_EQ(answers_.size(), 1u);
+}
+
+TEST_F(LyingHolderTest, OneErrorLeavesTheOtherFetches) {
+  const auto client = Start();
+  std::string first(10, '-'), second(10, '-');
+  client->FetchStripe(kLabel, 1, 0, To(&first), Into());
+  client->FetchStripe(kLabel, 2, 0, To(&second), Into());
+  testing::FakeMember holder = Accepted();
+  holder.Send({.kind = FrameKind::kNotFetched},
+              EncodeMessage(FetchError{.not_found = true, .text = "gone\x01"}));
+  holder.Send({.kind = FrameKind::kFetched}, "0123456789");
+  const std::vector<absl::Status> answers = answers_.Await(2);
+  EXPECT_THAT(answers[0], StatusIs(absl::StatusCode::kNotFound, HasSubstr("gone")));
+  EXPECT_EQ(answers[0].message().find('\x01'), std::string::npos);
+  EXPECT_THAT(answers[1], IsOk());
+  EXPECT_EQ(second, "0123456789");
 }
 
 }  // namespace

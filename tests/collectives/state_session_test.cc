@@ -91,5 +91,55 @@ TEST_F(StateSessionTest, ALearnerSendsNoChunks) {
   EXPECT_FALSE(learner_.Receive(&header_, &payload_));
 }
 
+TEST_F(StateSessionTest, RangesEndWhereTheStripeEnds) {
+  struct Case {
+    uint64_t offset, bytes;
+    bool there;
+  };
+  // Of sums, all is fetched at once.
+  for (const Case& of : {Case{0, 10, true}, {0, 9, false}, {1, 9, false}, {0, 11, false}}) {
+    Fetch({.kept_sum = true, .offset = of.offset, .bytes = of.bytes});
+    ASSERT_TRUE(learner_.Receive(&header_, &payload_));
+    EXPECT_EQ(header_.kind == FrameKind::kFetched, of.there) << of.offset << " " << of.bytes;
+  }
+}
+
+TEST_F(StateSessionTest, ErrorsAreAnsweredToTheRequestThatMadeThem) {
+  const std::string wrong =
+      internal::EncodeFrame(FrameKind::kFetch, EncodeMessage(FetchRequest{.bytes = 1}));
+  const std::string right = internal::EncodeFrame(
+      FrameKind::kFetch, EncodeMessage(FetchRequest{.kept_sum = true, .bytes = 10}));
+  learner_.SendBytes(wrong + right + wrong + right);
+  for (const FrameKind kind :
+       {FrameKind::kNotFetched, FrameKind::kFetched, FrameKind::kNotFetched, FrameKind::kFetched}) {
+    ASSERT_TRUE(learner_.Receive(&header_, &payload_));
+    EXPECT_EQ(header_.kind, kind);
+  }
+}
+
+TEST(StateSessionEndTest, ALearnerThatGoesInTheMiddleFreesItsPlace) {
+  TenBytes provider;
+  Group group(1, [&](uint32_t, ListenerOptions* options) {
+    options->provider = &provider;
+    options->strangers_max = 1;
+  });
+  const Hello hello{
+      .job_id = "id-1", .worker = "learner", .to_worker = "worker-0", .to_incarnation = 100};
+  const FetchRequest large{.kept_sum = true, .number = 1, .bytes = TenBytes::kMany};
+  for (int i = 0; i < 3; ++i) {
+    bool served = false;
+    while (!served) {  // until the end of the one before was noticed
+      FakeMember learner = FakeMember::ConnectTo(group.members()[0].addresses[0]);
+      learner.Send({.kind = FrameKind::kHello}, EncodeMessage(hello));
+      FrameHeader header;
+      std::string payload;
+      if (!learner.Receive(&header, &payload)) continue;
+      EXPECT_EQ(header.kind, FrameKind::kHelloReply);
+      learner.Send({.kind = FrameKind::kFetch}, EncodeMessage(large));
+      served = true;  // and it goes without reading
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::collectives
