@@ -42,6 +42,7 @@ TEST_F(OfferedRingsTest, ThePeerGetsTheSameMemory) {
   ASSERT_EQ(rings.Make(kWanted, "peer"), kWanted);
   absl::StatusOr<RingMemory> made = rings.HandOver(here.get());
   ASSERT_THAT(made, IsOk());
+  EXPECT_EQ(made->descriptor(), -1) << "it is of no more use here";
   EXPECT_FALSE(rings.waiting());
   absl::StatusOr<OwnedFd> received = ReceiveDescriptor(there.get());
   ASSERT_THAT(received, IsOk());

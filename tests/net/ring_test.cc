@@ -118,6 +118,16 @@ TEST_F(RingTest, TheLastPossibleCountsAreNoErrors) {
       << "a count that goes back";
 }
 
+TEST_F(RingTest, WhatIsPassedButNotGivenBackLeavesNoMoreRoom) {
+  Write(std::string(1000, 'a'));
+  ASSERT_EQ(reader_.Bytes()->size(), 1000u);
+  reader_.Pass(400);
+  control_.written = kBytes;
+  EXPECT_EQ(reader_.Bytes()->size(), kBytes - 400);
+  control_.written = kBytes + 1;
+  EXPECT_THAT(reader_.Bytes(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("written")));
+}
+
 TEST_F(RingTest, OwnCountsAreNeverTakenFromTheMemory) {
   Write("first");
   control_.written = 3;  // the peer of the writer may write there, too

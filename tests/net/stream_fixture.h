@@ -141,6 +141,12 @@ TYPED_TEST_P(ByteStreamTest, ShutdownEndsOneDirection) {
   this->Await(read, 1);
   EXPECT_TRUE(read[0].error);
   EXPECT_TRUE(this->here_->is_open());
+  this->there_->Write({asio::buffer("x", 1)}, Into(&wrote));
+  this->here_->Read({this->To(&into)}, Into(&read));
+  this->Await(read, 2);
+  EXPECT_FALSE(read[1].error) << "the other direction goes on";
+  EXPECT_EQ(into, "x");
+  this->Await(wrote, 1);
 }
 
 TYPED_TEST_P(ByteStreamTest, CloseEndsWhatIsUnderWay) {
@@ -219,6 +225,8 @@ TYPED_TEST_P(ByteStreamTest, EveryByteIsCountedOnceWhateverReadsAndWritesIt) {
   this->Await(wrote, 1);
   this->here_->Write({asio::buffer(sent.data() + 50, 250)}, Into(&wrote));
   this->Await(wrote, 2);
+  EXPECT_EQ(wrote[0].bytes, 50u);
+  EXPECT_EQ(wrote[1].bytes, 250u);
   size_t got = 0;
   while (got < first.size()) {
     this->there_->ReadSome(asio::buffer(first.data() + got, first.size() - got), Into(&read));
