@@ -126,7 +126,9 @@ absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateD
                     "in {} has registered a table yet",
                     state.path()));
   }
-  return ps::WriteExport(options).status();
+  MUSTER_ASSIGN_OR_RETURN(const ps::ExportSummary summary, ps::WriteExport(options));
+  for (const std::string& warning : summary.warnings) PrintNote("warning: " + warning);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps) {
@@ -146,6 +148,21 @@ absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& ste
     PrintNote("the job replaced a snapshot while it was read; trying again with the newest ones");
     manifest = std::move(newer);
   }
+}
+
+std::string KeptBestNote(const JobStatus& status) {
+  const auto best = std::ranges::find(status.kept_epochs, true, &KeptEpoch::best);
+  if (best == status.kept_epochs.end()) return "";
+  uint32_t newest = 0;
+  for (const DatasetStatus& dataset : status.datasets) {
+    const EpochStatus* const last = LastCommittedEpoch(dataset);
+    if (last != nullptr) newest = std::max(newest, last->epoch);
+  }
+  if (newest <= best->epoch && IsTerminal(status.state)) return "";
+  return fmt::format(
+      "these are the newest weights. Those of epoch {}, the best one, are kept: export them with "
+      "--epoch best",
+      best->epoch + 1);
 }
 
 void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables) {

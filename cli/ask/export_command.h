@@ -9,10 +9,12 @@
 #include "cli/show/output.h"
 #include "cli/state/state_directory.h"
 #include "proto/admin.pb.h"
+#include "proto/status/job_status.h"
 
 namespace muster {
 
-/// Writes the tables that `manifest` describes into `output_directory` (docs/export.md). The job's
+/// Writes the tables that `manifest` describes into `output_directory` (docs/export.md), and prints
+/// a warning for each table with values that are NaN or infinite. The job's
 /// seed and partitions come from the copy of its job file in the state directory.
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory);
@@ -34,6 +36,9 @@ absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& ste
 
 /// How many tables an export of it has; each tensor of a group's state is one.
 uint64_t ExportedTables(const v1::GetManifestResponse& manifest);
+
+/// For an export of the newest weights: that others were better and are kept; empty: none are.
+std::string KeptBestNote(const JobStatus& status);
 
 /// Says what was written.
 void PrintExported(OutputFormat format, const std::string& output_directory, uint64_t tables);

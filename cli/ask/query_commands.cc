@@ -124,6 +124,10 @@ int ExportCommand(const ExportCommandOptions& options) {
                              }});
   if (!manifest.ok()) return PrintError(manifest.status());
   PrintExported(options.query.output, options.output_directory, ExportedTables(*manifest));
+  if (!options.epoch.empty()) return kExitSucceeded;
+  const absl::StatusOr<JobStatus> status = AskStatus(options.query);
+  const std::string note = status.ok() ? KeptBestNote(*status) : "";
+  if (!note.empty()) PrintNote(note);
   return kExitSucceeded;
 }
 

@@ -10,9 +10,11 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "proto/exported/npy.h"
 #include "ps/engine/initializer.h"
+#include "ps/engine/optimizer.h"
 #include "ps/engine/partition.h"
 #include "ps/export/export_folder.h"
 #include "ps/snapshot/snapshot.h"
@@ -50,10 +52,24 @@ class Exporter {
     const TableSpec* spec = nullptr;
     std::vector<uint64_t> keys;  // of a sparse table; sorted by Begin
     uint64_t rows = 0;
-    uint64_t data_offset = 0;  // of the values in their file
+    uint64_t data_offset = 0;       // of the values in their file
+    uint64_t not_finite = 0;        // rows with a value that is NaN or infinite
+    uint64_t first_not_finite = 0;  // the smallest key of one
     std::vector<std::string> files;
     bool sparse() const { return spec->shape.empty(); }
     std::string values_file() const { return spec->name + (sparse() ? ".values.npy" : ".npy"); }
+    void Watch(uint64_t key, std::span<const float> values) {
+      if (FirstNonFinite(values) == values.size()) return;
+      first_not_finite = not_finite == 0 ? key : std::min(first_not_finite, key);
+      ++not_finite;
+    }
+    std::string Warning() const {
+      return fmt::format(
+          "table '{}': {} that are NaN or infinite, first in {} {}. Training has diverged, and "
+          "no job can start from these weights",
+          spec->name, CountText(not_finite, "row has values", "rows have values"),
+          sparse() ? "the row of key" : "block", first_not_finite);
+    }
   };
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
@@ -136,7 +152,7 @@ class Exporter {
 
   absl::Status WriteRows(const PartitionImage& image) {
     for (const RowImage& rows : image.rows) {
-      const Output& output = outputs_.at(rows.table);
+      Output& output = outputs_.at(rows.table);
       const uint32_t dim = output.spec->dim;
       const uint64_t elements = output.sparse() ? UINT64_MAX : ElementCount(*output.spec);
       MUSTER_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(Path(output.values_file())));
@@ -149,6 +165,7 @@ class Exporter {
         const std::span<const float> values =
             std::span<const float>(rows.rows).subspan(i * rows.floats_per_row, dim);
         const uint64_t count = std::min<uint64_t>(dim, elements - row * dim);
+        output.Watch(rows.keys[i], values.first(count));
         MUSTER_RETURN_IF_ERROR(file.WriteAt(output.data_offset + row * dim * sizeof(float),
                                             AsBytes(values.first(count))));
       }
@@ -179,6 +196,7 @@ class Exporter {
       } else {
         table["shape"] = spec.shape;
       }
+      table["rows_not_finite"] = output.not_finite;
       table["files"] = output.files;
       table["definition"] = ToString(spec);
       json["tables"].push_back(std::move(table));
@@ -193,6 +211,7 @@ class Exporter {
     for (const auto& [id, output] : outputs_) {
       files.insert(files.end(), output.files.begin(), output.files.end());
       summary.rows += output.rows;
+      if (output.not_finite > 0) summary.warnings.push_back(output.Warning());
     }
     MUSTER_RETURN_IF_ERROR(WriteSums(folder_, files, &summary));
     summary.tables = options_.tables.size();

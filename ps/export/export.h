@@ -29,6 +29,8 @@ struct ExportSummary {
   /// Rows of sparse tables and blocks of dense ones that were ever pushed.
   uint64_t rows = 0;
   uint64_t bytes = 0;
+  /// For people: a sentence for each table with values that are NaN or infinite.
+  std::vector<std::string> warnings;
   /// The hash for TableSpec::warm_start_hash.
   std::string hash;
 };

@@ -54,6 +54,22 @@ TEST(ManifestRequestTest, EpochsCountFromOneForPeople) {
   }
 }
 
+TEST(KeptBestNoteTest, IsSaidUnlessTheNewestWeightsAreTheBest) {
+  JobStatus status;
+  status.state = JobState::kSucceeded;
+  EXPECT_EQ(KeptBestNote(status), "");
+  status.datasets = {
+      {.name = "train",
+       .epochs = {{.epoch = 0, .records_committed = 1}, {.epoch = 1, .records_committed = 1}}}};
+  status.kept_epochs = {{.epoch = 0}, {.epoch = 1, .best = true}};
+  EXPECT_EQ(KeptBestNote(status), "");
+  status.state = JobState::kRunning;
+  EXPECT_THAT(KeptBestNote(status), HasSubstr("of epoch 2, the best one, are kept"));
+  status.state = JobState::kSucceeded;
+  status.kept_epochs = {{.epoch = 0, .best = true}};
+  EXPECT_THAT(KeptBestNote(status), HasSubstr("of epoch 1, the best one, are kept"));
+}
+
 TEST_F(ExportCommandTest, WritesATableThatWasNeverPushed) {
   v1::Table* table = manifest_.add_tables();
   table->set_id(1);

@@ -15,7 +15,9 @@ namespace {
 
 using ::muster::testing::IsOk;
 using ::muster::testing::StatusIs;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 template <typename T>
@@ -42,6 +44,7 @@ TEST(ExportTest, HoldsEveryRowAsTheServersServeIt) {
   SampleJob job;
   MUSTER_ASSERT_OK_AND_ASSIGN(const ExportSummary summary, WriteExport(job.options));
   EXPECT_EQ(summary.tables, 2u);
+  EXPECT_THAT(summary.warnings, IsEmpty());
   EXPECT_EQ(summary.rows, 62u);  // 60 keys, 2 blocks
 
   std::vector<uint64_t> shape;
@@ -91,6 +94,19 @@ TEST(ExportTest, DescribesItselfAndItsSumsHold) {
   EXPECT_EQ(description["cut"], 10);  // the smallest
   EXPECT_EQ(description["tables"][0]["rows"], 60);
   EXPECT_EQ(description["tables"][1]["shape"], nlohmann::json::array({5, 3}));
+}
+
+TEST(ExportTest, WarnsOfRowsThatAreNotFinite) {
+  SampleJob job;
+  job.Overflow();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ExportSummary summary, WriteExport(job.options));
+  EXPECT_THAT(summary.warnings,
+              ElementsAre(HasSubstr("table 'layer': 1 row has values that are NaN or infinite, "
+                                    "first in block 1")));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string json, ReadFile(job.Output("export.json"), 10000));
+  const nlohmann::json description = nlohmann::json::parse(json);
+  EXPECT_EQ(description["tables"][0]["rows_not_finite"], 0);
+  EXPECT_EQ(description["tables"][1]["rows_not_finite"], 1);
 }
 
 TEST(ExportTest, WhatExistsIsNotTouchedAndAFailureLeavesNothing) {

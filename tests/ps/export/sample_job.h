@@ -64,6 +64,21 @@ class SampleJob {
   }
   std::string Output(const std::string& name) { return options.output_directory + "/" + name; }
 
+  /// The first element of the layer's block 1 becomes infinite.
+  void Overflow() {
+    const uint64_t block = 1;
+    const std::vector<float> gradient{3e38f, 0, 0, 0};
+    for (int i = 0; i < 2; ++i) {
+      const Part part{{DatasetId(0), EpochIndex(0), ShardIndex(2)},
+                      MinibatchIndex(minibatch_++),
+                      LeaseToken(MasterIncarnation(1), 1),
+                      0,
+                      {{TableId(2), std::span(&block, 1), gradient}}};
+      Of(TableId(2), block).Apply(part);
+    }
+    SnapshotAll(3, SnapshotKind::kDelta);
+  }
+
   ExportOptions options;
   std::vector<std::unique_ptr<Partition>> partitions;
 
