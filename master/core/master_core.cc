@@ -247,6 +247,7 @@ bool MasterCore::IsGroupCallDue(const GroupExchangeRequest& call, TimePoint sinc
 GroupExchangeReply MasterCore::GroupReplyFor(const WorkerKey& worker) const {
   GroupExchangeReply reply = group_.core().ReplyFor(worker.name, worker.incarnation);
   reply.directive = drains_.DirectiveOf(worker.name);
+  reply.succeeded = life_.state() == JobState::kSucceeded;
   const std::optional<ShardId> ahead = GroupAhead();
   if (reply.work.has_value()) {
     reply.work->work = leasing_.WorkOf(reply.work->shard);

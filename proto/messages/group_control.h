@@ -269,6 +269,8 @@ struct GroupExchangeReply {
   bool keep_sums = false;
   /// The latest time of the next call.
   std::chrono::milliseconds heartbeat_interval{0};
+  /// With kEnd: the job has succeeded. Otherwise, it has failed or was cancelled.
+  bool succeeded = false;
   static void Fields(auto& f, auto& s) {
     f(1, "master_incarnation", s.master_incarnation), f(2, "news", s.news);
     f(3, "directive", s.directive, {.most = 2}), f(4, "standing", s.standing, {.most = 4});
@@ -279,7 +281,7 @@ struct GroupExchangeReply {
     f(12, "step", s.step), f(13, "step_attempt", s.step_attempt);
     f(14, "work", s.work), f(15, "ahead", s.ahead), f(16, "capture", s.capture);
     f(17, "source", s.source), f(18, "keep_sums", s.keep_sums);
-    f(19, "heartbeat_interval_ms", s.heartbeat_interval);
+    f(19, "heartbeat_interval_ms", s.heartbeat_interval), f(20, "succeeded", s.succeeded);
   }
   friend bool operator==(const GroupExchangeReply&, const GroupExchangeReply&) = default;
 };

@@ -77,6 +77,9 @@ void MemberCore::OnReply(const GroupExchangeReply& reply) {
     view_.master_incarnation = reply.master_incarnation;
     view_.news = reply.news;
     view_.directive = reply.directive;
+    // Without the vote of a member, no step has happened that it does not know.
+    const bool knows_last = view_.succeeded || (IsMember() && !voted_);
+    view_.succeeded = reply.succeeded && knows_last;
     view_.standing = GroupStanding::kUnknown;
     return;
   }

@@ -185,7 +185,7 @@ class MemberCore {
   AttemptNumber attempt() const { return view_.attempt; }
   MemberPhase phase() const;
   bool computes() const { return phase() == MemberPhase::kComputing; }
-  /// The job is over, and the registered memory is the state after its last step.
+  /// The job has succeeded, and the registered memory is the state after its last step.
   bool HasFinalState() const;
   /// The newest answer.
   const GroupExchangeReply& view() const { return view_; }

@@ -31,8 +31,9 @@ bool MemberCore::HasNewestState() const {
 }
 
 /// A learner is told that the job is over like everybody else, whatever it has copied until then.
+/// Of a job that has failed or was cancelled, no state is final: it would replace a model that is.
 bool MemberCore::HasFinalState() const {
-  return view_.directive == JobDirective::kEnd && HasNewestState();
+  return view_.directive == JobDirective::kEnd && view_.succeeded && HasNewestState();
 }
 
 bool MemberCore::SameStateInNewLineage(const StateLabel& label) const {

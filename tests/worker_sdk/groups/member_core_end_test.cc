@@ -69,8 +69,31 @@ TEST_F(MemberCoreTest, OnlyTheStateAfterTheLastStepOfAJobThatIsOverIsFinal) {
     return core_.HasFinalState();
   };
   EXPECT_FALSE(told(JobDirective::kDrain, 1));
+  EXPECT_FALSE(told(JobDirective::kEnd, 1)) << "the job has failed, or was cancelled";
+  over.succeeded = true;
   EXPECT_TRUE(told(JobDirective::kEnd, 1));
   EXPECT_FALSE(told(JobDirective::kEnd, 2)) << "a learner that lacks a step";
+}
+
+/// A restarted master, which does not know the processes yet, says that the job has succeeded.
+GroupExchangeReply EndByANewMaster() {
+  GroupExchangeReply reply = Reply(1, GroupStanding::kUnknown);
+  reply.master_incarnation = MasterIncarnation(2);
+  reply.directive = JobDirective::kEnd;
+  reply.succeeded = true;
+  return reply;
+}
+
+TEST_F(MemberCoreTest, WithoutTheVoteOfAMemberItsStateIsTheFinalOne) {
+  core_.OnReply(Member(1, 0, 0, kTwo));
+  core_.OnReply(EndByANewMaster());
+  EXPECT_TRUE(core_.HasFinalState());
+}
+
+TEST_F(MemberCoreTest, AStepThatAMemberHasVotedForMayBeMissingInItsState) {
+  VoteOnStepOne();
+  core_.OnReply(EndByANewMaster());
+  EXPECT_FALSE(core_.HasFinalState());
 }
 
 }  // namespace

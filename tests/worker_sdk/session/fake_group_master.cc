@@ -126,6 +126,7 @@ grpc::Status FakeGroupMaster::Exchange(grpc::ServerContext*, const v1::WorkerExc
 GroupExchangeReply FakeGroupMaster::Answer(const GroupExchangeRequest& request) {
   GroupExchangeReply reply = core_->ReplyFor(request.worker, request.incarnation);
   if (data_.over) reply.directive = JobDirective::kEnd;
+  reply.succeeded = data_.over;
   if (reply.work.has_value()) reply.work->work = works_[reply.work->shard.index.value()];
   if (const std::optional<ShardId> ahead = core_->ahead()) {
     reply.ahead = works_[ahead->index.value()];

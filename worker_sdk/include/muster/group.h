@@ -268,16 +268,16 @@ class MUSTER_EXPORT Group {
   /// fails as with GroupStep::Fail.
   std::optional<GroupStep> NextStep();
 
-  /// True if the job is over and the registered state is the one after its last step. Ask it after
-  /// NextStep has returned nullopt, and write the result of the job only if it is true:
+  /// True if the job has succeeded and the registered state is the one after its last step. Ask it
+  /// after NextStep has returned nullopt, and write the result of the job only if it is true:
   ///
   ///   if (group.HasFinalState()) WriteModel(weights);
   ///
-  /// It is false if this worker has left, if the job drains (it goes on later), and if the job
-  /// ended while this process still copied the state: such a process is not waited for, and
-  /// Finish() returns 0 all the same. Every member of the last step has the final state, so at
-  /// least one process sees true, unless all die before they ask; `muster export` still has the
-  /// state then. Thread-safe.
+  /// It is false if the job has failed or was cancelled, if this worker has left, if the job drains
+  /// (it goes on later), and if the job ended while this process still copied the state: such a
+  /// process is not waited for, and Finish() returns 0 all the same. In a job that succeeds, every
+  /// member of the last step has the final state, so at least one process sees true, unless all
+  /// die before they ask; `muster export` still has the state then. Thread-safe.
   bool HasFinalState() const;
 
   /// Why the group or its session failed; OK if it did not. Thread-safe.

@@ -95,9 +95,20 @@ TEST_F(GroupJobTest, AGroupTrainsTheJobToItsEnd) {
   EXPECT_EQ(core->ledger().Metrics(DatasetId(0), EpochIndex(0))->records, 8u);
   Round();
   EXPECT_EQ(members[0]->reply.directive, JobDirective::kEnd);
+  EXPECT_TRUE(members[0]->reply.succeeded);
   // Members take turns, so each has a part of the progress.
   EXPECT_EQ(core->nodes().nodes().at("worker-0").record.records_committed, 20u);
   EXPECT_EQ(core->nodes().nodes().at("worker-1").record.records_committed, 20u);
+}
+
+TEST_F(GroupJobTest, ACancelledJobHasNotSucceeded) {
+  StartGroup();
+  TrainTo(2);
+  ASSERT_THAT(core->Cancel({.reason = "by hand"}, At()), IsOk());
+  Sync();
+  Round();
+  EXPECT_EQ(members[0]->reply.directive, JobDirective::kEnd);
+  EXPECT_FALSE(members[0]->reply.succeeded);
 }
 
 TEST_F(GroupJobTest, AMasterThatRestartsGoesOnWithANewAttempt) {
