@@ -220,7 +220,8 @@ Ledger::Moment Ledger::MergesAt(const ShardId& shard) const {
 }
 
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
-                      const ShardMetrics& metrics) {
+                      const ShardMetrics& of_run) {
+  const ShardMetrics metrics = first_metrics_.Take(shard, of_run);
   const DoneShard done{SeqFor(shard), shard, token};
   // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.
   MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
@@ -322,6 +323,7 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
     replayed_.Keep(done->shard, done->seq);
+    if (!IsEvaluate(done->shard)) first_metrics_.Keep(done->shard, detail.metrics);
   }
   pushed_.DropAfter(cut);
   MUSTER_CHECK(details_.size() == queue_.done().size());

@@ -15,6 +15,7 @@
 #include "master/core/core_options.h"
 #include "master/core/done_details.h"
 #include "master/core/durable_state.h"
+#include "master/core/first_metrics.h"
 #include "master/core/pushed_parts.h"
 #include "master/core/streams/stream_table.h"
 #include "sharding/shard_queue.h"
@@ -49,7 +50,7 @@ class Ledger {
 
   /// leased -> DONE under the next done_seq.
   void MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
-                const ShardMetrics& metrics);
+                const ShardMetrics& of_run);
   struct Committed {
     std::set<std::pair<DatasetId, EpochIndex>> epochs;
     /// Those of training, for each worker: they add up to the progress of the job.
@@ -59,7 +60,7 @@ class Ledger {
   };
   /// DONE with seq <= `last` -> COMMITTED, at most `most`; merges their metrics.
   Committed CommitUpTo(DoneSeq last, size_t most);
-  /// DONE with seq > `cut` -> TODO. Drops their metrics, because the next run reports its own.
+  /// DONE with seq > `cut` -> TODO. Keeps their metrics: those of the next run do not count.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
 
   // ---- of a synchronous group, whose DONE shards are steps ----
@@ -160,6 +161,7 @@ class Ledger {
   PushedParts pushed_;
   /// Of queue_.done(), in its order.
   DoneDetails details_;
+  FirstMetrics first_metrics_;
   std::map<EpochKey, EpochTotals> totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;

@@ -40,6 +40,7 @@ void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
   }
   for (const auto& [name, histogram] : metrics.aucs) to->metrics[ValidUtf8(name)] = Auc(histogram);
   to->rejected_records = metrics.rejected_records;
+  to->minibatches_again = metrics.minibatches_again;
   for (const std::string& sample : metrics.reject_samples) {
     to->reject_samples.push_back(ValidUtf8(sample));
   }

@@ -78,6 +78,7 @@ void AddScore(AucHistogram* histogram, double score, bool positive) {
 void Merge(ShardMetrics* into, const ShardMetrics& from) {
   into->records += from.records;
   into->rejected_records += from.rejected_records;
+  into->minibatches_again += from.minibatches_again;
   for (const std::string& sample : from.reject_samples) {
     if (into->reject_samples.size() >= ShardMetrics::kRejectSamplesMax) break;
     into->reject_samples.push_back(sample);

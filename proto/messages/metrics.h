@@ -49,6 +49,9 @@ struct ShardMetrics {
   std::vector<std::string> reject_samples;
   std::map<std::string, WeightedMean> means;
   std::map<std::string, AucHistogram> aucs;
+  /// Minibatches of training whose metrics are of weights that had seen them: an earlier run of
+  /// them is in the weights, and its metrics are lost.
+  uint64_t minibatches_again = 0;
   static constexpr size_t kRejectSamplesMax = 10;
   static void Fields(auto& f, auto& s) {
     f(1, "records", s.records);
@@ -56,6 +59,7 @@ struct ShardMetrics {
     f(3, "reject_samples", s.reject_samples, {.most = kRejectSamplesMax});
     f(4, "means", s.means, {.most = most::kMetricsOfShard, .text_most = most::kNameBytes});
     f(5, "aucs", s.aucs, {.most = most::kMetricsOfShard, .text_most = most::kNameBytes});
+    f(6, "minibatches_again", s.minibatches_again);
   }
   friend bool operator==(const ShardMetrics&, const ShardMetrics&) = default;
 };

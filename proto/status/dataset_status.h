@@ -37,6 +37,7 @@ struct EpochStatus {
   uint64_t rejected_records = 0;
   std::vector<std::string> reject_samples;
   std::map<std::string, double> metrics;
+  uint64_t minibatches_again = 0;
   ShardCounts shards;
   static void Fields(auto& f, auto& e) {
     f(1, "epoch", e.epoch, {"From 0"});
@@ -48,6 +49,9 @@ struct EpochStatus {
       {.says = "Some of them: file:line: reason", .text_most = 1 << 16});
     f(7, "metrics", e.metrics, {"Of what is committed, merged exactly once; null: not defined"});
     f(8, "shards", e.shards);
+    f(9, "minibatches_again", e.minibatches_again,
+      {"Whose metrics are of weights that had seen them, because a process died. If there are any, "
+       "the metrics of the epoch are too good, and never the best"});
   }
 };
 

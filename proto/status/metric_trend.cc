@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "base/text.h"
+
 namespace muster {
 namespace {
 
@@ -76,6 +78,7 @@ Course CourseOf(std::span<const EpochStatus> epochs, const std::string& metric, 
   for (const EpochStatus& epoch : epochs) {
     const double value = ValueIn(epoch, metric);
     if (epoch.records_committed == 0 || !IsOver(epoch) || !std::isfinite(value)) continue;
+    if (epoch.minibatches_again > 0) continue;  // too good to be compared
     course.values.emplace_back(epoch.epoch, value);
     if (IsBetter(better, value, course.values[course.best].second)) {
       course.best = course.values.size() - 1;
@@ -106,6 +109,16 @@ void AddBest(const Course& course, Better better, MetricTrend* trend) {
       "the model may be overfitting",
       trend->dataset, trend->metric, course.values.back().second, best, best_epoch + 1,
       trend->worse_epochs);
+}
+
+/// Why the newest value is none to compare.
+std::string AgainRemark(const EpochStatus& epoch, const MetricTrend& trend) {
+  return fmt::format(
+      "{} {} of epoch {} is too good, and not compared: {} ran again after a process died, and "
+      "{} judged by weights that had seen {}",
+      trend.dataset, trend.metric, epoch.epoch + 1,
+      CountText(epoch.minibatches_again, "minibatch", "minibatches"),
+      epoch.minibatches_again == 1 ? "was" : "were", epoch.minibatches_again == 1 ? "it" : "them");
 }
 
 }  // namespace
@@ -162,6 +175,7 @@ std::vector<MetricTrend> TrendsOf(const std::vector<DatasetStatus>& datasets) {
       const Course course = CourseOf(known, metric, better);
       AddPrevious(course, &trend);
       AddBest(course, better, &trend);
+      if (last->minibatches_again > 0) trend.remark = AgainRemark(*last, trend);
       trends.push_back(std::move(trend));
     }
   }

@@ -33,6 +33,7 @@ void PartSender::SetMap(std::shared_ptr<const PartitionMap> map, TimePoint now) 
       bool same =
           lane && *lane == part.lane && map_->partitions[partition.value()].epoch == part.epoch;
       if (same) continue;
+      part.unanswered |= part.state == State::kInFlight;
       part.state = State::kWaiting;
       part.attempts = part.refusals = 0;
       part.not_before = now;
@@ -131,6 +132,9 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
     const wire::PartCode refused = ok ? wire::PartCode::kRetry : parts[i].code;
     switch (in_rows ? wire::PartCode::kOk : refused) {
       case wire::PartCode::kOk:
+        if (parts[i].skipped && !part.unanswered && !request.question && !delivery.was_in_rows) {
+          outcome.was_in_rows = delivery.was_in_rows = true;
+        }
         Settle(&delivery, index, answer, &outcome);
         break;
       case wire::PartCode::kMissing:
@@ -232,6 +236,7 @@ void PartSender::OnUnanswered(RequestId id, TimePoint now) {
     PartState& part = found->second.parts[index];
     if (!IsAwaited(part, id)) continue;
     wants_map_ = true;  // the server may have come back under another incarnation
+    part.unanswered = true;
     SendAgain(&found->second, &part, now);
   }
 }

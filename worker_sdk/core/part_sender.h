@@ -126,6 +126,9 @@ class PartSender {
     std::optional<DeliveryId> finished;
     /// A partition's floor is above this token, so the worker must drop the shard.
     std::optional<LeaseToken> stale;
+    /// A part was in the rows before this delivery sent it: an earlier run of the minibatch has
+    /// pushed it. Told once for a delivery.
+    bool was_in_rows = false;
     /// The server says that the request can never work.
     bool bad_request = false;
   };
@@ -179,6 +182,7 @@ class PartSender {
     State state = State::kWaiting;
     uint8_t attempts = 0;
     uint8_t refusals = 0;     // in a row
+    bool unanswered = false;  // a sending of this delivery may have applied it
     RequestId request;        // in flight: of the newest sending
     LaneAddress lane;         // of the newest sending
     OwnerEpoch epoch;         // of the newest sending
@@ -190,6 +194,7 @@ class PartSender {
     std::shared_ptr<const RowBatch> batch;
     PooledVector<PartState> parts;
     size_t remaining = 0;
+    bool was_in_rows = false;
     PullRows rows;
     PooledVector<PulledTensor> tensors;  // of the pull's dense tables
     TimePoint next_due{};                // no part is due before; TimePoint::max(): none waits

@@ -201,7 +201,7 @@ void WorkerCore::HandBackLease(ReturnedLease lease) {
 void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                          const ReceivedRows& rows, std::string_view text, TimePoint now) {
   PartSender::Outcome outcome = sender_.OnReply(request.id, parts, rows, now);
-  if (request.push) Confirm(*request.push, outcome.parts);
+  if (request.push) Confirm(*request.push, outcome);
   if (outcome.bad_request) return OnBadRequest(request, text);
   if (outcome.stale) {
     Drop(*outcome.stale);
@@ -220,12 +220,14 @@ void WorkerCore::OnReply(const SendRequest& request, std::span<const wire::PartR
   Settle(token);
 }
 
-void WorkerCore::Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts) {
-  if (step_pushes_.Is(push.run)) return step_pushes_.Confirm(parts);
+void WorkerCore::Confirm(const PushIdentity& push, const PartSender::Outcome& outcome) {
+  if (step_pushes_.Is(push.run)) return step_pushes_.Confirm(outcome.parts);
   const auto found = held_.find(push.token);
   if (found == held_.end()) return;
   Held& held = found->second;
-  for (const PartAnswer& part : parts) {
+  // A later run has pushed minibatches of the first one again, and its metrics do not count.
+  if (outcome.was_in_rows && push.run == RunNumber()) ++held.pushed_before;
+  for (const PartAnswer& part : outcome.parts) {
     if (part.in_rows) {
       held.confirmed.Add(part.partition, push.minibatch, part.sent_under);
     } else {
@@ -277,6 +279,7 @@ void WorkerCore::Settle(LeaseToken token) {
   }
   MUSTER_CHECK(held.outstanding.empty());
   held.settled_under = under;
+  held.metrics.minibatches_again = held.pushed_before;
   urgent_ = true;
 }
 

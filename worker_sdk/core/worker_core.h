@@ -174,6 +174,8 @@ class WorkerCore {
     std::set<DeliveryId, std::less<>, PoolAllocator<DeliveryId>> outstanding;  // pushes not yet OK
     bool completed = false;
     ShardMetrics metrics;
+    /// How many minibatches of the first run an earlier lease has pushed.
+    uint64_t pushed_before = 0;
     ConfirmedParts confirmed;
     /// R of the map whose owners have every part: the done is reported.
     std::optional<RestoreEpoch> settled_under;
@@ -195,7 +197,7 @@ class WorkerCore {
   /// Lets go of the lease, and tells the master so.
   void HandBackLease(ReturnedLease lease);
   void CountDelays(DatasetId dataset, const PooledVector<TimePoint>& born, TimePoint now);
-  void Confirm(const PushIdentity& push, const PooledVector<PartAnswer>& parts);
+  void Confirm(const PushIdentity& push, const PartSender::Outcome& outcome);
   void TakeMap(PartitionMap map, TimePoint now);
   /// True if changes from this version on are all that the worker's map lacks.
   bool LacksNothingBefore(MapVersion base) const;

@@ -191,5 +191,23 @@ TEST(MetricTrendTest, OfAllDatasetsAtMostSoMany) {
   EXPECT_THAT(TrendsOf({train, train}), SizeIs(kMetricTrendsMax));
 }
 
+TEST(MetricTrendTest, AnEpochWhoseMinibatchesWereJudgedAgainIsNeverTheBest) {
+  DatasetStatus dataset = Evaluated("mse", {0.5, 0.3, 0.4});
+  dataset.mode = "train";
+  dataset.epochs[1].minibatches_again = 12;
+  MetricTrend trend = TrendOf(dataset);
+  EXPECT_EQ(trend.best, 0.4);
+  EXPECT_EQ(trend.best_epoch, 2u);
+  EXPECT_EQ(trend.previous, 0.5);
+  EXPECT_EQ(trend.remark, "");
+  dataset.epochs.pop_back();
+  trend = TrendOf(dataset);
+  EXPECT_EQ(trend.latest, 0.3);
+  EXPECT_EQ(trend.best, 0.5);
+  EXPECT_EQ(trend.remark,
+            "test mse of epoch 2 is too good, and not compared: 12 minibatches ran again after a "
+            "process died, and were judged by weights that had seen them");
+}
+
 }  // namespace
 }  // namespace muster

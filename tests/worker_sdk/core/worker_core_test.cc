@@ -352,5 +352,56 @@ TEST_F(WorkerCoreTest, AShardThatTrainsNothingIsDoneWithoutAMap) {
   EXPECT_EQ(done[0].restore_epoch, RestoreEpoch(5));
 }
 
+class PushedBeforeTest : public WorkerCoreTest {
+ protected:
+  /// Every part is in the rows already.
+  void AnswerSkipped() {
+    for (const SendRequest& request : core_.Flush(now_)) {
+      std::vector<wire::PartReply> replies(request.items.size());
+      for (auto& reply : replies) reply.skipped = true;
+      core_.OnReply(request, replies, {}, "", now_);
+    }
+  }
+  uint64_t MinibatchesAgain() {
+    const WorkerExchangeRequest request = Exchange(Reply());
+    EXPECT_THAT(request.done, SizeIs(1));
+    return request.done.empty() ? 99 : request.done[0].metrics.minibatches_again;
+  }
+};
+
+TEST_F(PushedBeforeTest, MinibatchesThatAnEarlierLeaseHasPushedAreCounted) {
+  const ShardRun shard = GrantAndTake(0, Token(2));
+  Commit(shard, 0);
+  AnswerSkipped();
+  Commit(shard, 1);
+  AnswerAll(PartCode::kOk);
+  Complete(shard);
+  EXPECT_EQ(MinibatchesAgain(), 1u);
+}
+
+TEST_F(PushedBeforeTest, APartThatIsSentAgainWithoutAnAnswerIsNone) {
+  const ShardRun shard = GrantAndTake(0, Token(2));
+  Commit(shard, 0);
+  for (const SendRequest& request : core_.Flush(now_)) core_.OnUnanswered(request.id, now_);
+  now_ += std::chrono::seconds(1);
+  AnswerSkipped();
+  Commit(shard, 1);
+  AnswerAll(PartCode::kOk);
+  Complete(shard);
+  EXPECT_EQ(MinibatchesAgain(), 0u);
+}
+
+TEST_F(PushedBeforeTest, ARefusalIsNoSending) {
+  const ShardRun shard = GrantAndTake(0, Token(2));
+  Commit(shard, 0);
+  AnswerAll(PartCode::kRetry);
+  now_ += std::chrono::seconds(1);
+  AnswerSkipped();
+  Commit(shard, 1);
+  AnswerAll(PartCode::kOk);
+  Complete(shard);
+  EXPECT_EQ(MinibatchesAgain(), 1u);
+}
+
 }  // namespace worker_core_test
 }  // namespace muster::sdk
