@@ -163,6 +163,7 @@ struct JobSpec {
     uint32_t shards_ahead = 2;
     std::string wire_encoding = "float32";  // or float16, bfloat16
     uint64_t rejected_records_max = 0;      // the job fails beyond
+    uint64_t failed_shards_max = 100;       // the job ends as failed beyond
     /// Metrics as the file writes them: metric_choice.h; empty: none.
     std::string keep_best;
     uint32_t keep_every = 0;  // 0: no epoch for its number

@@ -95,5 +95,7 @@ void AddKubernetesFields(std::vector<Field>* fields);
 void AddGroupFields(std::vector<Field>* fields);
 /// spec.scaler.
 void AddScalerFields(std::vector<Field>* fields);
+/// Those of `spec.training` and `spec.restarts`.
+void AddTrainingFields(std::vector<Field>* fields);
 
 }  // namespace muster::job_file

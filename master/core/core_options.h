@@ -129,6 +129,9 @@ struct CoreOptions {
   std::chrono::milliseconds drain_timeout{30'000};
   /// The job fails when more records than this were rejected.
   uint64_t rejected_records_max = 0;
+  /// With more FAILED shards, no more are granted, and the job ends as FAILED. Those whose data are
+  /// gone do not count.
+  uint64_t failed_shards_max = UINT64_MAX;
   EpochEndOptions epoch_ends;
   CoreLimits limits;
   /// The workers train synchronously, and nothing is leased to one of them.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace muster {
 namespace {
 
@@ -11,10 +13,25 @@ bool Reached(uint64_t bytes, uint64_t limit, bool before) {
 
 }  // namespace
 
-std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t failure_bytes) {
+std::string GrantGate::FailuresText(const Use& use) const {
+  const bool shards = use.failed_shards > failed_shards_max_;
+  const std::string what =
+      shards ? fmt::format("{} FAILED, and spec.training.failedShardsMax is {}",
+                           CountText(use.failed_shards, "shard"), CountText(failed_shards_max_))
+             : fmt::format("the failures of shards have {} bytes, but the limit is {}",
+                           use.failure_bytes, limits_.failure_bytes);
+  return fmt::format(
+      "{}. No more shards are granted, and the job ends when all shards in progress "
+      "are COMMITTED. Correct the trainer, then try again with `muster shards "
+      "--retry`, or after the end with `muster run --retry-failed`{}",
+      what, shards ? ". To continue without these shards, raise the limit" : "");
+}
+
+std::optional<GrantGate::News> GrantGate::Look(const Use& use) {
   const bool was_open = open();
-  const bool done = Reached(done_bytes, limits_.done_bytes, too_much_done_);
-  const bool failures = Reached(failure_bytes, limits_.failure_bytes, too_many_failures_);
+  const bool done = Reached(use.done_bytes, limits_.done_bytes, too_much_done_);
+  const bool failures = use.failed_shards > failed_shards_max_ ||
+                        Reached(use.failure_bytes, limits_.failure_bytes, too_many_failures_);
   const bool news = done != too_much_done_ || failures != too_many_failures_;
   too_much_done_ = done;
   too_many_failures_ = failures;
@@ -24,12 +41,7 @@ std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t fai
                 "shards are granted again: the job's state is below its limits"};
   }
   if (failures) {
-    return News{"granting-stopped",
-                fmt::format("the failures of shards have {} bytes, but the limit is {}. No more "
-                            "shards are granted, and the job ends when all shards in progress are "
-                            "COMMITTED. Correct the trainer, then try again with `muster shards "
-                            "--retry`, or after the end with `muster run --retry-failed`",
-                            failure_bytes, limits_.failure_bytes)};
+    return News{"granting-stopped", FailuresText(use)};
   }
   if (!was_open)
     return std::nullopt;  // there are fewer failures now, and the other limit was already reported
@@ -37,7 +49,7 @@ std::optional<GrantGate::News> GrantGate::Look(uint64_t done_bytes, uint64_t fai
               fmt::format("DONE shards have {} bytes, but the limit is {}. No more shards are "
                           "granted until snapshots make these COMMITTED. Check if the servers can "
                           "write snapshots",
-                          done_bytes, limits_.done_bytes)};
+                          use.done_bytes, limits_.done_bytes)};
 }
 
 }  // namespace muster

@@ -21,7 +21,10 @@ bool DoneIsTheEnd() {
 }  // namespace
 
 JobLife::JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends)
-    : books_(books), leasing_(leasing), epoch_ends_(epoch_ends), gate_(books->options.limits) {}
+    : books_(books),
+      leasing_(leasing),
+      epoch_ends_(epoch_ends),
+      gate_(books->options.limits, books->options.failed_shards_max) {}
 
 void JobLife::Resume(const MetaRecord& meta, TimePoint now) {
   state_ = meta.state;
@@ -134,7 +137,9 @@ void JobLife::CheckLimits(StepTime at) {
                             books_->options.limits.metric_names));
   }
   if (over()) return;
-  auto news = gate_.Look(books_->ledger.done_bytes(), books_->ledger.failure_bytes());
+  const Ledger& ledger = books_->ledger;
+  auto news =
+      gate_.Look({ledger.done_bytes(), ledger.failure_bytes(), ledger.shards_failed_by_trainers()});
   if (news.has_value()) books_->Say(at, news->kind, "", news->text);
 }
 

@@ -12,6 +12,7 @@
 #include "base/planted_bug.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "master/core/streams/stream_check.h"
 
 namespace muster {
 namespace {
@@ -30,10 +31,21 @@ std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
 }
 
 /// A record with only node failures is small, and is removed with its shard.
-size_t MemoryOf(const FailureRecord& record) {
-  size_t bytes = record.failed ? 2 * sizeof(record) : 0;
+Ledger::FailureTotals TotalsOf(const FailureRecord& record) {
+  uint64_t bytes = record.failed ? 2 * sizeof(record) : 0;
   for (const std::string& reason : record.reasons) bytes += sizeof(reason) + reason.size();
-  return bytes;
+  return {bytes, record.failed && !record.lost ? 1u : 0u};
+}
+void Add(const FailureRecord& record, Ledger::FailureTotals* totals) {
+  const auto [bytes, by_trainers] = TotalsOf(record);
+  totals->bytes += bytes;
+  totals->by_trainers += by_trainers;
+}
+void Subtract(const FailureRecord& record, Ledger::FailureTotals* totals) {
+  const auto [bytes, by_trainers] = TotalsOf(record);
+  MUSTER_CHECK(totals->bytes >= bytes && totals->by_trainers >= by_trainers);
+  totals->bytes -= bytes;
+  totals->by_trainers -= by_trainers;
 }
 
 /// A repeated report, or a report of an older lease than the last charged one, is no new failure.
@@ -55,16 +67,16 @@ bool HistogramsAddUp() {
 /// Updates `bytes` when this object ends, after the record has changed.
 class Recount {
  public:
-  Recount(uint64_t* bytes, const FailureRecord* record) : bytes_(bytes), record_(record) {
-    MUSTER_CHECK(*bytes_ >= MemoryOf(*record_));
-    *bytes_ -= MemoryOf(*record_);
+  Recount(Ledger::FailureTotals* totals, const FailureRecord* record)
+      : totals_(totals), record_(record) {
+    Subtract(*record_, totals_);
   }
-  ~Recount() { *bytes_ += MemoryOf(*record_); }
+  ~Recount() { Add(*record_, totals_); }
   Recount(const Recount&) = delete;
   Recount& operator=(const Recount&) = delete;
 
  private:
-  uint64_t* const bytes_;
+  Ledger::FailureTotals* const totals_;
   const FailureRecord* const record_;
 };
 
@@ -141,7 +153,7 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
   };
   for (const auto& [dataset, record] : state.streams) {
     MUSTER_RETURN_IF_ERROR(check_stream(dataset));
-    MUSTER_RETURN_IF_ERROR(CheckComplete(record, state));
+    MUSTER_RETURN_IF_ERROR(CheckStreamComplete(record, state));
   }
   for (const auto& [key, position] : state.stream_positions) {
     MUSTER_RETURN_IF_ERROR(check_stream(key.first));
@@ -150,7 +162,7 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
     MUSTER_RETURN_IF_ERROR(check_stream(shard.dataset));
     MUSTER_RETURN_IF_ERROR(check_shard(shard));
   }
-  MUSTER_RETURN_IF_ERROR(CheckRanges(state));
+  MUSTER_RETURN_IF_ERROR(CheckStreamRanges(state));
   return absl::OkStatus();
 }
 
@@ -180,7 +192,7 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
     details_.Add(record.worker, records, record.metrics);
   }
   for (const auto& [shard, record] : state.failures) {
-    failure_bytes_ += MemoryOf(record);
+    Add(record, &failed_);
     if (record.failed) queue_.RestoreFailed(shard);
   }
   queue_.FinishRestore();
@@ -285,8 +297,7 @@ void Ledger::TakeBack(const ShardId& shard, const DoneDetail& detail) {
 void Ledger::DropFailures(const ShardId& shard) {
   const auto record = failures_.find(shard);
   if (record == failures_.end()) return;
-  MUSTER_CHECK(failure_bytes_ >= MemoryOf(record->second));
-  failure_bytes_ -= MemoryOf(record->second);
+  Subtract(record->second, &failed_);
   failures_.erase(record);
   dirty_failures_.insert(shard);
 }
@@ -391,7 +402,7 @@ std::vector<StreamTable::NewShard> Ledger::CutStream(DatasetId dataset, TimePoin
 
 void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
   FailureRecord& record = failures_[shard];
-  const Recount recount(&failure_bytes_, &record);
+  const Recount recount(&failed_, &record);
   record.shard = shard;
   MarkLost(&record);
   AddReason(reason, &record);
@@ -412,7 +423,7 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
                                       std::string_view reason, uint32_t failures_max) {
   MUSTER_CHECK(queue_.StateOf(shard) == ShardState::kTodo);
   FailureRecord& record = failures_[shard];
-  const Recount recount(&failure_bytes_, &record);
+  const Recount recount(&failed_, &record);
   record.shard = shard;
   MUSTER_CHECK_MSG(!record.failed, ToString(shard));
   if (IsCharged(record, token)) return Charged::kAlready;
@@ -437,7 +448,7 @@ void Ledger::CountNodeFailure(const ShardId& shard) {
 void Ledger::Retry(const ShardId& shard) {
   queue_.RetryFailed(shard);
   FailureRecord& record = failures_[shard];
-  const Recount recount(&failure_bytes_, &record);
+  const Recount recount(&failed_, &record);
   MUSTER_CHECK_MSG(record.failed, ToString(shard));
   // Otherwise, its range would delay the reported COMMITTED offset twice, or not at all.
   MUSTER_CHECK_MSG(record.lost == streams_.IsLost(shard), ToString(shard));

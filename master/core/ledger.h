@@ -48,7 +48,8 @@ class Ledger {
   DoneSeq done_seq() const { return done_seq_; }
   DoneSeq commit_seq() const { return commit_seq_; }
 
-  /// leased -> DONE under the next done_seq.
+  /// leased -> DONE under the next done_seq. The metrics are those of this run, unless the shard
+  /// was DONE before.
   void MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                 const ShardMetrics& of_run);
   struct Committed {
@@ -113,7 +114,13 @@ class Ledger {
   std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
   /// The approximate memory of DONE shards, and of FAILED shards with all reasons of failures.
   uint64_t done_bytes() const { return details_.bytes(); }
-  uint64_t failure_bytes() const { return failure_bytes_; }
+  uint64_t failure_bytes() const { return failed_.bytes; }
+  /// FAILED shards, without those whose data are gone.
+  uint64_t shards_failed_by_trainers() const { return failed_.by_trainers; }
+  struct FailureTotals {
+    uint64_t bytes = 0;
+    uint64_t by_trainers = 0;
+  };
   /// Rejected records of DONE and COMMITTED shards of the whole job.
   uint64_t rejected_records() const { return rejected_; }
 
@@ -165,7 +172,7 @@ class Ledger {
   std::map<EpochKey, EpochTotals> totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
-  uint64_t failure_bytes_ = 0;
+  FailureTotals failed_;
   std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
   [[no_unique_address]] PlantedMemory<ShardId, DoneSeq> replayed_;
   /// Done and EraseDone, in the order in which they happened.

@@ -106,6 +106,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.drain_timeout = job.drain_timeout;
   core.group = GroupOptionsOf(job);
   core.rejected_records_max = job.training.rejected_records_max;
+  core.failed_shards_max = job.training.failed_shards_max;
   // It was checked before anything was started; a view of an old job shows the rest.
   core.epoch_ends = EpochEndOptionsOf(job).value_or(EpochEndOptions());
   core.planted_bugs = options.planted_bugs;

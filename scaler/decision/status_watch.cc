@@ -34,19 +34,31 @@ uint32_t EndedUpTo(const DatasetStatus& dataset) {
   return ended;
 }
 
+/// "epoch 2 of train is committed", or how many shards of it are not.
+std::string EpochText(const DatasetStatus& dataset, uint32_t first, uint32_t last) {
+  ShardCounts shards;
+  for (const EpochStatus& epoch : dataset.epochs) {
+    if (epoch.epoch + 1 < first || epoch.epoch + 1 > last) continue;
+    shards.total += epoch.shards.total;
+    shards.failed += epoch.shards.failed;
+  }
+  const bool one = first == last;
+  const std::string which =
+      one ? fmt::format("epoch {} of {} is", last, dataset.name)
+          : fmt::format("epochs {} to {} of {} are", first, last, dataset.name);
+  if (shards.failed == 0) return which + " committed";
+  return fmt::format("{} over, but not committed: {} of {} shards FAILED", which,
+                     CountText(shards.failed), CountText(shards.total));
+}
+
 rest::Event EpochEvent(const DatasetStatus& dataset, uint32_t first, uint32_t last) {
   const auto epoch = std::ranges::find(dataset.epochs, last - 1, &EpochStatus::epoch);
   rest::Event event{.kind = "note", .target = dataset.name};
-  event.because =
-      first == last ? fmt::format("epoch {} of {} is committed", last, dataset.name)
-                    : fmt::format("epochs {} to {} of {} are committed", first, last, dataset.name);
+  event.because = EpochText(dataset, first, last);
   event.evidence = {{kEpochFigure, static_cast<double>(last), "", 0}};
   if (epoch == dataset.epochs.end()) return event;
   event.evidence.push_back(
       {"records committed", static_cast<double>(epoch->records_committed), "records", 0});
-  if (epoch->shards.failed > 0) {
-    event.because += fmt::format("; {} of its shards FAILED", CountText(epoch->shards.failed));
-  }
   for (const auto& [name, value] : epoch->metrics) {
     if (event.evidence.size() == kMetricsMax) break;
     event.evidence.push_back({name, value, "", 0});

@@ -221,6 +221,11 @@ class BadInputTest(unittest.TestCase):
         self.write_job()
         self.finish(1, "--retry-failed")
 
+    def test_infinite_weights(self):
+        self.write_job(("[TRAINER]", "[%s], env: {GRADIENT: large}" % json.dumps(options.nan_trainer)),
+                       ("seed: 3", "seed: 3\n  training: {failedShardsMax: 2}"))
+        self.refuse("table 'wide': the row of key 2 has inf in column 7", "too many failures to continue", "muster run --retry-failed", code=FAILED)
+
     def fill_disk(self, folder):
         self.environment |= {"LD_PRELOAD": options.full_disk, "FULL_DISK_FLAG": self.path("full"),
                              "FULL_DISK_FOLDER": self.path(folder)}

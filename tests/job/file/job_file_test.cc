@@ -38,7 +38,7 @@ spec:
     worker: {replicas: 3, command: [./flights_trainer, --fast], env: {OMP_NUM_THREADS: 1}}
   leases: {duration: 2s, failuresMax: 5}
   servers: {threads: 2}
-  training: {wireEncoding: bfloat16, rejectedRecordsMax: 10}
+  training: {wireEncoding: bfloat16, rejectedRecordsMax: 10, failedShardsMax: 7}
   restarts: {backoffMax: 1m}
   drainTimeout: 1h
 )";
@@ -112,6 +112,7 @@ TEST(JobFileTest, EveryKindOfFieldIsRead) {
   EXPECT_EQ(job.servers.threads, 2u);
   EXPECT_EQ(job.training.wire_encoding, "bfloat16");
   EXPECT_EQ(job.training.rejected_records_max, 10u);
+  EXPECT_EQ(job.training.failed_shards_max, 7u);
   EXPECT_EQ(job.restarts.backoff_max, milliseconds(60'000));
   EXPECT_EQ(job.drain_timeout, milliseconds(3'600'000));
   EXPECT_EQ(job.master_address, "127.0.0.1:0");

@@ -85,6 +85,28 @@ TEST_F(LimitsTest, ABrokenTrainerEndsTheJobWhenWhatIsUnderWayIsCommitted) {
   EXPECT_THAT(Want(4).grants, SizeIs(3)) << "nothing is lost";
 }
 
+TEST_F(LimitsTest, TooManyFailedShardsEndTheJobToo) {
+  options.leases.failures_max = 1;
+  options.failed_shards_max = 0;
+  options.snapshot_interval = std::chrono::seconds(0);
+  Start();
+  Register(5);
+  ExchangeServer(ServerRequest());
+  const auto grants = Want(2).grants;
+  FailTrainer(grants[0], {grants[1]});
+  EXPECT_THAT(EventOf("granting-stopped"),
+              HasSubstr("1 shard FAILED, and spec.training.failedShardsMax is 0"));
+  EXPECT_THAT(Want(2, {grants[1]}).grants, IsEmpty());
+  EXPECT_THAT(Done({grants[1]}), ElementsAre(DoneCode::kAccepted)) << "what is on lease may end";
+  Snapshot();
+  EXPECT_EQ(core->state(), JobState::kFailed);
+  EXPECT_THAT(core->reason(), HasSubstr("too many failures to continue: 1 shard FAILED"));
+  options.run_id = "run-2";
+  options.failed_shards_max = 1;
+  Restart();
+  EXPECT_EQ(core->state(), JobState::kRunning) << "the limit was raised";
+}
+
 TEST_F(LimitsTest, TryingFailedShardsAgainMakesRoom) {
   StartFailing();
   const auto grants = Want(2).grants;

@@ -44,6 +44,7 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
   options.planted_bugs.no_reverify = true;
 #endif
   options.job.training.rejected_records_max = 5;
+  options.job.training.failed_shards_max = 6;
   options.job.snapshot_interval = std::chrono::seconds(3);
   const CoreOptions core = CoreOptionsOf(options, {});
   EXPECT_EQ(core.partitions, 4u);
@@ -52,6 +53,7 @@ TEST(CoreOptionsOf, TakesOverWhatTheCoreNeeds) {
   EXPECT_TRUE(core.retry_failed);
   EXPECT_EQ(core.planted_bugs.no_reverify, MUSTER_WITH_FAILPOINTS);
   EXPECT_EQ(core.rejected_records_max, 5u);
+  EXPECT_EQ(core.failed_shards_max, 6u);
   EXPECT_EQ(core.snapshot_interval, std::chrono::seconds(3));
 }
 

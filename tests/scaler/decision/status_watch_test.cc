@@ -131,7 +131,8 @@ TEST_F(StatusWatchTest, EpochsThatEndAreToldSeveralAtOnceIfTheyAreShort) {
   now_ += seconds(1);
   Answer(&watch);
   Answer(&watch);
-  EXPECT_THAT(Told(), ElementsAre("note train: epochs 3 to 4 of train are committed"));
+  EXPECT_THAT(Told(), ElementsAre("note train: epochs 3 to 4 of train are over, but not "
+                                  "committed: 1 of 8 shards FAILED"));
 }
 
 TEST_F(StatusWatchTest, TheLastEpochIsToldAtOnceAndWhatFailedOfIt) {
@@ -145,8 +146,8 @@ TEST_F(StatusWatchTest, TheLastEpochIsToldAtOnceAndWhatFailedOfIt) {
   status_.datasets[0].epochs[3].shards = {.total = 4, .committed = 3, .failed = 1};
   status_.state = JobState::kFailed;
   Answer(&watch);
-  EXPECT_THAT(Told(), ElementsAre("note train: epochs 2 to 4 of train are committed; 1 of its "
-                                  "shards FAILED"));
+  EXPECT_THAT(Told(), ElementsAre("note train: epochs 2 to 4 of train are over, but not "
+                                  "committed: 1 of 12 shards FAILED"));
 }
 
 TEST_F(StatusWatchTest, AnotherScalerGoesOnWithTheEpochsThatWereTold) {

@@ -1,5 +1,6 @@
 #include "master/core/workers/failures.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,6 +54,34 @@ TEST_F(FailuresTest, AFailureIsToldOnceAndTheLastMakesTheShardFailed) {
   failures().Charge(RunToken(2), {TrainShard(0), kWorker}, "bad again", At());
   EXPECT_THAT(Events("shard-failed"), ElementsAre(HasSubstr("the shard is FAILED: bad again")));
   EXPECT_EQ(books().ledger.queue().StateOf(TrainShard(0)), ShardState::kFailed);
+}
+
+TEST_F(FailuresTest, TheNewestReasonsAreKept) {
+  constexpr size_t kFailures = Ledger::kReasonsMax + 1;
+  options.leases.failures_max = 2 * kFailures;
+  Start();
+  for (uint64_t i = 1; i <= kFailures; ++i) {
+    failures().Charge(RunToken(i), {TrainShard(0), kWorker}, fmt::format("number {}", i), At());
+  }
+  const std::vector<std::string>& reasons = books().ledger.FindFailure(TrainShard(0))->reasons;
+  ASSERT_THAT(reasons, SizeIs(Ledger::kReasonsMax));
+  EXPECT_EQ(reasons.front(), "worker-0: number 2");
+  EXPECT_EQ(reasons.back(), "worker-0: number 17");
+}
+
+TEST_F(FailuresTest, OnlyFailuresOfTrainersCountAgainstTheirLimit) {
+  options.leases.failures_max = 1;
+  Start();
+  Ledger& ledger = books().ledger;
+  failures().Charge(RunToken(1), {TrainShard(0), kWorker}, "bad record", At());
+  ledger.FailLost(TrainShard(1), "the topic has lost it");
+  EXPECT_EQ(ledger.shards_failed_by_trainers(), 1u);
+  std::vector<Mutation> mutations;
+  ledger.Collect(&mutations);
+  for (const Mutation& mutation : mutations) Apply(mutation, &state);
+  EXPECT_EQ(Ledger(options.datasets, state, 1).shards_failed_by_trainers(), 1u) << "of a restart";
+  ledger.Retry(TrainShard(0));
+  EXPECT_EQ(ledger.shards_failed_by_trainers(), 0u);
 }
 
 TEST_F(FailuresTest, AShardThatIsTriedAgainHasNoHandBacks) {
