@@ -64,7 +64,10 @@ MasterView ToView(const JobStatus& status) {
                   .done_seq = status.done_seq};
   for (const DatasetStatus& dataset : status.datasets) {
     view.records_done += dataset.omitted_records_done;
-    for (const EpochStatus& epoch : dataset.epochs) view.records_done += epoch.records_done;
+    for (const EpochStatus& epoch : dataset.epochs) {
+      view.records_done += epoch.records_done;
+      view.failed_shards += epoch.shards.failed;
+    }
   }
   for (const NodeStatus& node : status.nodes) {
     view.nodes.push_back({.name = node.name,

@@ -28,7 +28,8 @@ struct MasterView {
   std::string reason;
   bool unrestorable = false;  // why it is FAILED: snapshots that cannot be read
   uint64_t done_seq = 0;
-  uint64_t records_done = 0;  // over all datasets and epochs
+  uint64_t records_done = 0;   // over all datasets and epochs
+  uint64_t failed_shards = 0;  // the same
   struct Node {
     std::string name;
     NodeState state = NodeState::kStarting;
@@ -42,7 +43,9 @@ struct MasterView {
 /// True if the job made progress between two answers. A replay takes records back and is no
 /// progress.
 inline bool HasProgressed(const MasterView& from, const MasterView& to) {
-  return to.done_seq > from.done_seq || to.records_done > from.records_done;
+  // With a shard that is FAILED for good, the next one has its turn.
+  return to.done_seq > from.done_seq || to.records_done > from.records_done ||
+         to.failed_shards > from.failed_shards;
 }
 
 // Events.

@@ -141,8 +141,15 @@ std::optional<DoneShard> ShardQueue::FindDone(const ShardId& shard) const {
 std::optional<uint64_t> ShardQueue::FirstTodo(DatasetId dataset, EpochIndex epoch) const {
   const Epoch* at = Find(dataset, epoch);
   const uint64_t cursor = at == nullptr ? 0 : at->cursor;
-  if (at != nullptr && !at->todo.empty()) return at->todo.intervals().begin()->first;
+  if (at != nullptr) {
+    for (const auto& [begin, end] : at->todo.intervals()) {
+      uint64_t index = begin;
+      while (index < end && at->deferred.contains(index)) ++index;
+      if (index < end) return index;
+    }
+  }
   if (cursor < datasets_[dataset.value()].shards) return cursor;
+  if (at != nullptr && !at->deferred.empty()) return *at->deferred.begin();
   return std::nullopt;
 }
 
@@ -198,6 +205,7 @@ void ShardQueue::Take(const ShardId& shard) {
   ++leased_count_;
   if (index < at.cursor) {
     at.todo.Remove(index, index + 1);
+    at.deferred.erase(index);
   } else {
     if (index > at.cursor) at.todo.Add(at.cursor, index);
     at.cursor = index + 1;
@@ -237,6 +245,14 @@ void ShardQueue::Return(const ShardId& shard) {
   Release();
   AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
+}
+
+void ShardQueue::Defer(const ShardId& shard) {
+  MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kTodo, ToString(shard));
+  Epoch& at = At(shard.dataset, shard.epoch);
+  const uint64_t index = shard.index.value();
+  // Above the cursor, nothing has run yet.
+  if (!datasets_[shard.dataset.value()].open && index < at.cursor) at.deferred.insert(index);
 }
 
 void ShardQueue::SetDone(const DoneShard& done) {

@@ -106,6 +106,10 @@ class ShardQueue {
   std::vector<DoneShard> CommitUpTo(DoneSeq last, size_t most);
   /// DONE with seq > `cut` -> TODO; returns them in the order of seq.
   std::vector<DoneShard> ReplayAfter(DoneSeq cut);
+  /// A TODO shard goes behind the other shards of its epoch: its trainer has crashed or failed, and
+  /// would only do so again before they had their turn. Not for open datasets, which may never
+  /// catch up. Forgotten when it is leased.
+  void Defer(const ShardId& shard);
   /// leased -> FAILED.
   void SetFailed(const ShardId& shard);
   /// FAILED -> TODO.
@@ -141,6 +145,8 @@ class ShardQueue {
     uint64_t cursor = 0;
     /// TODO below the cursor.
     IntervalSet todo;
+    /// Of `todo`: behind all others.
+    std::set<uint64_t> deferred;
     IntervalSet committed;
     std::set<uint64_t> failed;
     uint64_t done = 0;

@@ -194,7 +194,8 @@ void AddProtocol(std::vector<Field>* fields) {
                          Job(&JobSpec::leases, &Leases::failures_max),
                          "A shard becomes FAILED after this many failures of the trainer. If the "
                          "trainer leaves it early three times in a row and gets no further than "
-                         "before, that counts as one failure."));
+                         "before, that counts as one failure. A shard that has failed runs again "
+                         "after the others of its epoch."));
   fields->push_back(
       Make("spec.servers.timeout", Form::kDuration, {100 * kMs, 24 * kHour}, kAny,
            Job(&JobSpec::servers, &Servers::timeout),

@@ -64,7 +64,7 @@ bool HistogramsAddUp() {
   return !MUSTER_PLANTED(kAucReplaced);
 }
 
-/// Updates `bytes` when this object ends, after the record has changed.
+/// Updates the totals when this object ends, after the record has changed.
 class Recount {
  public:
   Recount(Ledger::FailureTotals* totals, const FailureRecord* record)
@@ -79,45 +79,6 @@ class Recount {
   Ledger::FailureTotals* const totals_;
   const FailureRecord* const record_;
 };
-
-/// True if every shard of a stream has a range or is COMMITTED.
-absl::Status CheckComplete(const StreamRecord& stream, const DurableState& state) {
-  const auto epoch = state.epochs.find({stream.dataset, EpochIndex(0)});
-  const IntervalSet committed =
-      epoch == state.epochs.end() ? IntervalSet() : epoch->second.committed;
-  const uint64_t cut = stream.next_shard.value();
-  const bool inside = committed.empty() || committed.intervals().rbegin()->second <= cut;
-  uint64_t ranges = 0;
-  auto range = state.stream_ranges.lower_bound({stream.dataset, EpochIndex(0), ShardIndex(0)});
-  for (; range != state.stream_ranges.end() && range->first.dataset == stream.dataset; ++range) {
-    ranges += committed.Contains(range->first.index.value()) ? 0 : 1;
-  }
-  if (inside && committed.count() + ranges == cut) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("the journal has {} shards of the topic of dataset #{}, {} of them COMMITTED, "
-                  "but offsets for {} others",
-                  cut, stream.dataset.value(), committed.count(), ranges));
-}
-
-/// True if ranges lie within the cut part of their topic partitions, without overlaps.
-absl::Status CheckRanges(const DurableState& state) {
-  std::map<std::pair<DatasetId, TopicPartition>, std::map<uint64_t, uint64_t>> ends;
-  for (const auto& [shard, range] : state.stream_ranges) {
-    const auto position = state.stream_positions.find({shard.dataset, range.partition});
-    const bool cut = position != state.stream_positions.end() &&
-                     range.begin >= position->second.begin && range.end <= position->second.cut;
-    auto& others = ends[{shard.dataset, range.partition}];
-    const auto [it, added] = others.emplace(range.begin, range.end);
-    const bool free = added && (it == others.begin() || std::prev(it)->second <= range.begin) &&
-                      (std::next(it) == others.end() || range.end <= std::next(it)->first);
-    if (cut && free) continue;
-    return absl::DataLossError(
-        fmt::format("the journal has offsets [{}, {}) of topic partition {} for shard {}, but {}",
-                    range.begin, range.end, range.partition.value(), ToString(shard),
-                    cut ? "another shard has some of them" : "they were never cut into shards"));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -196,6 +157,10 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
     if (record.failed) queue_.RestoreFailed(shard);
   }
   queue_.FinishRestore();
+  for (const auto& [shard, record] : failures_) {
+    const bool todo = queue_.StateOf(shard) == ShardState::kTodo;
+    if (todo && record.failures > 0) queue_.Defer(shard);
+  }
   for (const DatasetId dataset : streams_.datasets()) {
     if (streams_.AtEnd(dataset)) queue_.Close(dataset);
   }
@@ -431,7 +396,10 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   record.charged = token;
   ++record.failures;
   AddReason(reason, &record);
-  if (record.failures < failures_max) return Charged::kYes;
+  if (record.failures < failures_max) {
+    queue_.Defer(shard);
+    return Charged::kYes;
+  }
   record.failed = true;
   queue_.Take(shard);
   queue_.SetFailed(shard);

@@ -209,7 +209,9 @@ TEST(ToViewTest, WhatIsDecidedByIsTaken) {
   JobStatus status;
   status.state = JobState::kDraining;
   status.datasets.resize(2);
-  for (DatasetStatus& dataset : status.datasets) dataset.epochs = {{.records_done = 4}};
+  for (DatasetStatus& dataset : status.datasets) {
+    dataset.epochs = {{.records_done = 4, .shards = {.failed = 1}}};
+  }
   status.datasets[0].omitted_records_done = 2;
   status.nodes = {{.name = "ps-0", .drain = DrainState::kDraining},
                   {.name = "worker-0", .start = 3, .worker = WorkerStatus{}}};
@@ -217,6 +219,7 @@ TEST(ToViewTest, WhatIsDecidedByIsTaken) {
   const MasterView view = ToView(status);
   EXPECT_EQ(view.state, JobState::kDraining);
   EXPECT_EQ(view.records_done, 10u);
+  EXPECT_EQ(view.failed_shards, 2u);
   EXPECT_EQ(view.nodes.at(0).drain, DrainState::kDraining);
   EXPECT_EQ(view.nodes.at(1).start, StartNumber(3));
   EXPECT_EQ(view.nodes.at(1).minibatches, 5u);

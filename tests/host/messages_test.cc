@@ -114,6 +114,7 @@ TEST(MessagesTest, AReplayIsNoProgress) {
   EXPECT_TRUE(HasProgressed(before, {.done_seq = 6, .records_done = 90}));
   EXPECT_TRUE(HasProgressed(before, {.done_seq = 5, .records_done = 101}));
   EXPECT_FALSE(HasProgressed(before, {.done_seq = 5, .records_done = 90}));
+  EXPECT_TRUE(HasProgressed(before, {.done_seq = 5, .records_done = 100, .failed_shards = 1}));
 }
 
 }  // namespace

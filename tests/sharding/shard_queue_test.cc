@@ -33,6 +33,31 @@ TEST(ShardQueue, RunsEpochAfterEpochWithoutABarrier) {
   EXPECT_EQ(queue.TakeNext(), std::nullopt);
 }
 
+TEST(ShardQueue, ADeferredShardComesAfterTheOthersOfItsEpoch) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 4}});
+  for (uint64_t i = 0; i < 3; ++i) queue.Take(Shard(0, 0, i));
+  for (uint64_t i = 0; i < 3; ++i) queue.Return(Shard(0, 0, i));
+  queue.Defer(Shard(0, 0, 0));
+  queue.Defer(Shard(0, 0, 1));
+  EXPECT_EQ(queue.StateOf(Shard(0, 0, 0)), ShardState::kTodo);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 2)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 3)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_THAT(queue.Peek(), Optional(Shard(0, 0, 1)));
+  queue.Return(Shard(0, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "it had its turn";
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
+}
+
+TEST(ShardQueue, NothingIsDeferredInATopicThatGrows) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 2, /*open=*/true}});
+  queue.Take(Shard(0, 0, 0));
+  queue.Return(Shard(0, 0, 0));
+  queue.Defer(Shard(0, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "its offsets hold back all others";
+}
+
 TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
   EXPECT_EQ(queue.epochs(DatasetId(1)), 2u);

@@ -186,6 +186,18 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   life_->CheckEnd(at);
 }
 
+std::string NodeReports::PlaceText(const NodeReport& report, const ShardId& shard) const {
+  if (!books_->ledger.queue().Valid(shard)) return "";
+  const uint32_t minibatches = books_->ledger.MinibatchesOf(shard);
+  const Lease* const lease = leasing_->table().FindShard(shard);
+  const bool first_run = lease == nullptr || lease->run == RunNumber();
+  if (!first_run || report.minibatches_started > minibatches) return "";
+  if (report.minibatches_started == 0) return ", before the first minibatch of the shard";
+  // Its thread may also have prepared later ones.
+  return fmt::format(", after minibatch {} of {} of the shard had begun",
+                     report.minibatches_started, minibatches);
+}
+
 void NodeReports::WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at) {
   leasing_->grace().Settle(report.node);
   std::string text;
@@ -210,6 +222,7 @@ void NodeReports::WorkerExited(const NodeReport& report, const NodeRecord& recor
     }
     return;
   }
+  text += PlaceText(report, computing->shard);
   leasing_->EndOf(computing->worker, cause);
   if (own_fault && !life_->over() &&
       books_->ledger.queue().StateOf(computing->shard) == ShardState::kTodo) {

@@ -40,6 +40,9 @@ class NodeReports {
   void Held(const NodeReport& report, Node* node, StepTime at);
   void Resized(const NodeReport& report, const Node& node, StepTime at);
   bool IsClusterAway() const;
+  /// Where in its shard the trainer was, for people: the minibatch, from 1. Later runs of a shard
+  /// have only some of its minibatches, so nothing is said of those.
+  std::string PlaceText(const NodeReport& report, const ShardId& shard) const;
   /// Ends the leases of the process, and counts a failure of the shard in which it crashed.
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
 

@@ -84,21 +84,27 @@ TEST_F(AdminTest, AnExitIsToldAsPeopleNameIt) {
 }
 
 TEST_F(AdminTest, AChargeSaysHowTheProcessEnded) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 1)};
   Start();
   const auto reason = [&](uint32_t signal, uint32_t code, uint64_t start) {
     const auto grants = Want(1).grants;
     Want(0, grants);
     NodeReport report = Exit(signal, code, grants.at(0).token);
+    report.minibatches_started = static_cast<uint32_t>(start - 1);
     report.start = StartNumber(start);
     core->ReportNode(report, At());
     return core->ledger().FindFailure(grants[0].shard)->reasons.back();
   };
-  EXPECT_EQ(reason(SIGSEGV, 0, 1), "worker-0: crashed with signal 11");
-  EXPECT_EQ(reason(0, 3, 2), "worker-0: exited with code 3");
-  EXPECT_EQ(reason(0, 0, 3), "worker-0: exited with code 0 before the job's end");
+  EXPECT_EQ(reason(SIGSEGV, 0, 1),
+            "worker-0: crashed with signal 11, before the first minibatch of the shard");
+  EXPECT_EQ(reason(0, 3, 2),
+            "worker-0: exited with code 3, after minibatch 1 of 2 of the shard had begun");
+  EXPECT_EQ(reason(0, 0, 3),
+            "worker-0: exited with code 0 before the job's end, after minibatch 2 of 2 of the "
+            "shard had begun");
   EXPECT_EQ(EventOf("shard-failed"),
             "worker-0: shard 0/0/0 of dataset 'train': failure 3 of 3, the shard is FAILED: exited "
-            "with code 0 before the job's end");
+            "with code 0 before the job's end, after minibatch 2 of 2 of the shard had begun");
 }
 
 TEST_F(AdminTest, WhatADeadProcessHeldEndsThoughItLeftNothingBehind) {

@@ -336,6 +336,9 @@ TEST_F(RunsTest, FailuresGoWhenTheirShardIsCommittedOrTriedAgain) {
   Fail(one);
   const ShardId shard = one.at(0).shard;
   EXPECT_EQ(journal.state().failures.at(shard).failures, 1u);
+  const auto others = Want(3).grants;
+  EXPECT_NE(others.at(0).shard, shard) << "the others come first";
+  Done(others);
   Fail(Want(1).grants);
   ASSERT_EQ(core->ledger().queue().StateOf(shard), ShardState::kFailed);
   EXPECT_TRUE(journal.state().failures.at(shard).failed);
