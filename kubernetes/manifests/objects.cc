@@ -12,6 +12,7 @@
 #include "job/file/name_rules.h"
 #include "job/in_cluster.h"
 #include "kubernetes/manifests/pod_template.h"
+#include "kubernetes/model/job_rights.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/labels.h"
 
@@ -39,14 +40,19 @@ json Object(const std::string& api_version, const std::string& kind, const std::
 }
 
 json RoleOf(const JobSpec& spec, const ManifestOptions& options, const InClusterNames& names) {
-  const auto rule = [](const std::string& resource, const std::vector<std::string>& verbs) -> json {
-    return {
-        {"apiGroups", json::array({""})}, {"resources", json::array({resource})}, {"verbs", verbs}};
-  };
+  std::vector<Right> rights = RightsOfJob();
+  if (options.resizes_in_place) rights.push_back(kRightToResize);
   json role = Object("rbac.authorization.k8s.io/v1", "Role", names.muster, spec, options);
-  role["rules"] = json::array(
-      {rule("pods", {"get", "list", "watch", "create", "delete"}), rule("pods/log", {"get"})});
-  if (options.resizes_in_place) role["rules"].push_back(rule("pods/resize", {"patch"}));
+  json& rules = role["rules"] = json::array();
+  for (const Right& right : rights) {
+    const std::string resource = ResourceTextOf(right);
+    if (rules.empty() || rules.back()["resources"][0] != resource) {
+      rules.push_back({{"apiGroups", json::array({""})},
+                       {"resources", json::array({resource})},
+                       {"verbs", json::array()}});
+    }
+    rules.back()["verbs"].push_back(right.verb);
+  }
   return role;
 }
 
