@@ -290,6 +290,16 @@ TEST_F(WorkerCountTest, OnlySteadyTrainingIsMeasured) {
   EXPECT_FALSE(Follow(80, Linear).empty());
 }
 
+TEST_F(WorkerCountTest, ATotalThatWentBackIsNoMeasurement) {
+  Workers(2, 8);
+  EXPECT_THAT(Follow(45, Linear), IsEmpty());
+  // Another master, which knows of fewer records. The window of these seconds begins again.
+  job_.view.records_trained = 0;
+  EXPECT_THAT(Follow(15, Linear), IsEmpty());
+  EXPECT_THAT(Follow(10, Linear), ElementsAre(3));
+  EXPECT_NEAR(Figure(last_, "rate"), 20'000, 1'000);
+}
+
 TEST_F(WorkerCountTest, TrainingSettlesAgainAfterEveryEvaluation) {
   Workers(2, 8);
   const auto epochs = [this](int second) {
