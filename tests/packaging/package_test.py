@@ -2,6 +2,7 @@
 """Packages the build, unpacks the packages into a folder, and uses them there like a user."""
 
 import argparse
+import glob
 import gzip
 import os
 import re
@@ -118,6 +119,16 @@ class PackageTest(unittest.TestCase):
         with gzip.open(os.path.join(share, "doc", "muster", "changelog.gz"), "rt") as file:
             newest = re.search(r"^## (\d\S*) \(\d{4}-\d\d-\d\d\)$", file.read(), re.MULTILINE)
         self.assertEqual(newest.group(1), self.version, "the newest release in CHANGELOG.md")
+
+    def test_what_man_pages_cite_is_installed(self):
+        share = os.path.join(self.root, "usr", "share")
+        cited = set()
+        for page in glob.glob(os.path.join(share, "man", "man1", "*.gz")):
+            with gzip.open(page, "rt") as file:
+                cited.update(re.findall(r"docs/[a-z-]+\.md", file.read().replace("\\", "")))
+        self.assertIn("docs/cli.md", cited)
+        for name in cited:
+            self.assertGreater(os.path.getsize(os.path.join(share, "doc", "muster", name)), 0, name)
 
     def test_systemd_takes_the_unit(self):
         with open(os.path.join(self.root, "usr", "share", "muster", "systemd", "muster@.service"), encoding="utf-8") as file:
