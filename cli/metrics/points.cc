@@ -57,18 +57,20 @@ PointsOfDatasets EpochPoints(const JobStatus& status, const std::vector<MasterEv
 }
 
 void RateSampler::Add(WallTime wall, uint64_t records_trained, bool begins_run) {
-  const Reading reading{.wall = wall, .records = records_trained};
+  const bool another = begins_run || records_trained < counted_;
+  if (another) before_ += counted_;
+  counted_ = records_trained;
+  const Reading reading{.wall = wall, .records = before_ + records_trained};
   const bool gap = wall < newest_ || wall - newest_ > kGap;
   newest_ = wall;
-  if (!window_ || begins_run || gap) {
+  if (!window_ || another || gap) {
     window_ = reading;
     return;
   }
   if (wall - window_->wall < kWindow) return;
-  const uint64_t trained =
-      records_trained > window_->records ? records_trained - window_->records : 0;
+  const uint64_t trained = reading.records - window_->records;
   points_.push_back({.tag = kRateTag,
-                     .step = records_trained,
+                     .step = reading.records,
                      .wall_seconds = SecondsOf(wall),
                      .value = static_cast<double>(trained) / SecondsOf(wall - window_->wall)});
   window_ = reading;

@@ -29,9 +29,10 @@ PointsOfDatasets EpochPoints(const JobStatus& status, const std::vector<MasterEv
 /// The training rate from readings of the records trained. A value.
 class RateSampler {
  public:
-  /// `begins_run`: nothing was trained since the last reading.
+  /// `records_trained` counts from the start of a scaler: a count that fell is that of another one,
+  /// and goes on from where the last one ended. `begins_run`: the first reading of a run.
   void Add(WallTime wall, uint64_t records_trained, bool begins_run);
-  /// One for at least 10 s each. The rate is 0 where the count fell, because shards run again.
+  /// One for at least 10 s each, none from one scaler to the next. Their steps never fall.
   const std::vector<Point>& points() const { return points_; }
 
   static constexpr WallTime kWindow{10'000'000};
@@ -45,6 +46,8 @@ class RateSampler {
   };
   std::optional<Reading> window_;  // its first reading
   WallTime newest_{0};
+  uint64_t counted_ = 0;  // by the scaler of the newest reading
+  uint64_t before_ = 0;   // by all scalers before it
   std::vector<Point> points_;
 };
 

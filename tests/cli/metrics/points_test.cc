@@ -70,18 +70,30 @@ TEST(PointsTest, ARateForEveryTenSeconds) {
               ElementsAre(Point{kRateTag, 1'500, 110, 50}, Point{kRateTag, 2'000, 120, 50}));
 }
 
-TEST(PointsTest, ReplaysAndTheTimeBetweenRunsAreNoRate) {
+TEST(PointsTest, ANewScalerGoesOnWhereTheLastOneEnded) {
+  RateSampler sampler;
+  for (int i = 0; i <= 12; ++i) {
+    sampler.Add(Second(100 + i), static_cast<uint64_t>(50 * i), i == 0);
+  }
+  for (int i = 0; i <= 12; ++i) {  // it counts from 0
+    sampler.Add(Second(115 + i), static_cast<uint64_t>(40 * i), false);
+  }
+  EXPECT_THAT(sampler.points(),
+              ElementsAre(Point{kRateTag, 500, 110, 50}, Point{kRateTag, 1'000, 125, 40}));
+}
+
+TEST(PointsTest, TheTimeBetweenRunsAndScalersIsNoRate) {
   RateSampler sampler;
   sampler.Add(Second(100), 1'000, true);
-  sampler.Add(Second(110), 400, false);  // a server died
-  EXPECT_THAT(sampler.points(), ElementsAre(Point{kRateTag, 400, 110, 0}));
+  sampler.Add(Second(110), 400, false);  // another scaler
+  EXPECT_THAT(sampler.points(), ::testing::IsEmpty());
   sampler.Add(Second(115), 600, false);
   sampler.Add(Second(130), 800, true);
   sampler.Add(Second(135), 900, false);
   sampler.Add(Second(200), 5'000, false);  // no look for more than a minute
-  EXPECT_EQ(sampler.points().size(), 1u);
+  EXPECT_THAT(sampler.points(), ::testing::IsEmpty());
   sampler.Add(Second(210), 5'100, false);
-  EXPECT_EQ(sampler.points().back(), (Point{kRateTag, 5'100, 210, 10}));
+  EXPECT_EQ(sampler.points().back(), (Point{kRateTag, 6'700, 210, 10}));
 }
 
 TEST(PointsTest, OnlyWhatTheFileLacksIsMissing) {
