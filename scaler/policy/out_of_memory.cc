@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "scaler/policy/no_room.h"
 #include "scaler/policy/room.h"
@@ -27,6 +28,40 @@ std::string HowToRaise(Bound bound, NodeRole role) {
     default:
       return fmt::format("raise spec.replicaSpecs.{}.resources.max.memory", ToString(role));
   }
+}
+
+/// The life that is over has done work of its own, so another one will, too. That the job made
+/// progress is not enough: its other nodes may have made it.
+bool Worked(const NodeView& node, const NodeEnd& end) {
+  if (!end.progressed || node.start != end.start || node.samples.empty()) return false;
+  const NodeSample& last = node.samples.back();
+  return last.worker.minibatches > 0 || last.server.parts > 0;
+}
+
+/// The answer where the bounds of `room` allow no larger limit. `killed` says how it ended.
+Proposal AtBound(Proposal proposal, const NodeView& node, const NodeEnd& end, const Room& room,
+                 const std::string& killed) {
+  const std::string remedy =
+      fmt::format("{}, or {}", HowToRaise(room.memory_bound, node.role),
+                  node.role == NodeRole::kServer
+                      ? "share the weights out over more servers (spec.replicaSpecs.ps.replicas)"
+                      : "let the trainer use less");
+  const std::string bound =
+      fmt::format("{}, and {} is all that {} allows", killed, BytesText(room.most.memory_bytes),
+                  ToString(room.memory_bound, node.role));
+  if (Worked(node, end)) {
+    proposal.after = node.limits;
+    proposal.because = fmt::format(
+        "{}. It had worked, and the job made progress meanwhile, so it starts again with the "
+        "same limits. To avoid further kills, {}",
+        bound, remedy);
+    return proposal;
+  }
+  proposal.action = Action::kStopJob;
+  proposal.target = "job";
+  proposal.before = std::monostate{};
+  proposal.because = fmt::format("{}: {}", bound, remedy);
+  return proposal;
 }
 
 }  // namespace
@@ -122,16 +157,7 @@ Proposal OutOfMemoryPolicy::OnKill(const JobView& view, const NodeView& node,
   const std::optional<uint64_t> halfway = HalfwayTo(after.memory_bytes, limit, view, node);
   if (halfway.has_value()) after.memory_bytes = *halfway;
   if (static_cast<double>(after.memory_bytes) < options_.gain_min * static_cast<double>(limit)) {
-    proposal.action = Action::kStopJob;
-    proposal.target = "job";
-    proposal.before = std::monostate{};
-    proposal.because = fmt::format(
-        "{}, and {} is all that {} allows: {}, or {}", killed, BytesText(room.most.memory_bytes),
-        ToString(room.memory_bound, node.role), HowToRaise(room.memory_bound, node.role),
-        node.role == NodeRole::kServer
-            ? "share the weights out over more servers (spec.replicaSpecs.ps.replicas)"
-            : "let the trainer use less");
-    return proposal;
+    return AtBound(std::move(proposal), node, end, room, killed);
   }
   proposal.after = after;
   proposal.because = fmt::format(

@@ -116,6 +116,23 @@ TEST_F(OutOfMemoryTest, EveryKillRaisesAgainUpToTheBoundThenTheJobStops) {
   }
 }
 
+TEST_F(OutOfMemoryTest, AtTheBoundALifeThatTrainedIsFollowedByAnother) {
+  job_.Node("ps-0").max.memory_bytes = kLimits.memory_bytes;
+  for (int life = 0; life < 3; ++life) {
+    job_.Tick();
+    job_.End("ps-0", EndCause::kKernelOutOfMemory).progressed = true;
+    const Proposal again = Only();
+    EXPECT_EQ(again.action, Action::kRestart);
+    EXPECT_EQ(again.kind, Proposal::Kind::kRepair);
+    EXPECT_EQ(std::get<Resources>(again.after), kLimits);
+    EXPECT_THAT(again.because, AllOf(HasSubstr("the job made progress meanwhile"),
+                                     HasSubstr("raise spec.replicaSpecs.ps.resources.max.memory")));
+    job_.CarryOut(again);
+  }
+  job_.End("ps-0", EndCause::kKernelOutOfMemory).progressed = true;
+  EXPECT_EQ(Only().action, Action::kStopJob) << "the others made progress, but it did nothing";
+}
+
 TEST_F(OutOfMemoryTest, BudgetAndMachineAreBoundsToo) {
   job_.view.budget.memory_bytes = 1200 * kMiB;  // 512 of them are the other server's
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
