@@ -20,6 +20,13 @@ bool IsDeed(const rest::Event& event) {
          OutcomeWatch::IsMeasured(event);
 }
 
+/// The policy misjudged the job. worker-count measures each number of workers itself, and takes a
+/// worse one back.
+bool HoldsBack(const rest::Event& event) {
+  return event.kind == "outcome" && event.verdict == "worse" && !event.policy.empty() &&
+         event.action != ScaleWorkers::kAbout.name;
+}
+
 /// A draining job ends anyway, and lets workers go. Only servers still have something to save.
 bool IsMoot(const JobView& view, const Proposal& proposal) {
   if (view.activity != Activity::kDraining) return false;
@@ -82,6 +89,7 @@ void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, 
           .event_id = event.id};
     }
     const WallTime age = std::max(wall - at, WallTime(0));
+    if (of_this_run && HoldsBack(event)) arbiter_.HoldBack(event.policy, now - age);
     if (of_this_run && !event.dry_run && event.kind != "outcome" && event.kind != "note" &&
         event.action == ScaleWorkers::kAbout.name) {
       adopted_scale_ = TakenOf(event, event.action, event.target, now - age);
@@ -120,7 +128,10 @@ void Decider::Adopt(const std::vector<rest::Event>& events, WallTime run_began, 
 
 std::vector<Ordered> Decider::Step(const JobView& view) {
   TellExits(view);
-  for (rest::Event& outcome : outcomes_.Step(view)) sink_(std::move(outcome));
+  for (rest::Event& outcome : outcomes_.Step(view)) {
+    if (HoldsBack(outcome)) arbiter_.HoldBack(outcome.policy, view.now);
+    sink_(std::move(outcome));
+  }
   if (view.activity == Activity::kOver) return {};
   std::vector<Proposal> proposals = StepAll(policies_, view);
   std::erase_if(proposals, [&](const Proposal& proposal) { return IsMoot(view, proposal); });

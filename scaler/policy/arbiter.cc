@@ -78,6 +78,11 @@ void Arbiter::Adopt(const Proposal& proposal, TimePoint at) {
   if (proposal.kind == Proposal::Kind::kIntervention) interventions_.push_back(at);
 }
 
+void Arbiter::HoldBack(const std::string& policy, TimePoint at) {
+  const auto [held, first] = worse_.emplace(policy, at);
+  if (!first) held->second = std::max(held->second, at);
+}
+
 std::optional<std::string> Arbiter::Refusal(const JobView& view, Proposal* proposal,
                                             std::string* remark) {
   if (stopping_) return "the job is being stopped";
@@ -101,6 +106,11 @@ std::optional<std::string> Arbiter::OverRate(const JobView& view, const Proposal
     return fmt::format("a {} of {} by {} is still in progress",
                        ToString(open->second.proposal.action), proposal.target,
                        open->second.proposal.policy);
+  }
+  const auto worse = worse_.find(proposal.policy);
+  if (worse != worse_.end() && view.now - worse->second < options_.worse_hold) {
+    return fmt::format("what {} did last made things worse, and it is held back for {} s",
+                       proposal.policy, options_.worse_hold.count());
   }
   const auto own = options_.cooldowns.find(proposal.policy);
   const std::chrono::seconds cooldown =

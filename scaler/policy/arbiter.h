@@ -52,6 +52,8 @@ class Arbiter {
     /// something.
     uint32_t interventions_per_hour = 12;
     std::chrono::seconds refusal_repeat{600};
+    /// How long a policy whose action made things worse does no more: it has misjudged the job.
+    std::chrono::seconds worse_hold{3600};
     /// Dry run: decides and records, but does nothing.
     bool dry_run = false;
   };
@@ -65,6 +67,10 @@ class Arbiter {
   /// What an arbiter before this one granted at `at`, oldest first: cooldowns and the budget of
   /// interventions go on. Of the proposal, policy, target, action and kind count.
   void Adopt(const Proposal& proposal, TimePoint at);
+
+  /// What `policy` did was measured at `at`, and made things worse: its interventions are refused
+  /// for `worse_hold`.
+  void HoldBack(const std::string& policy, TimePoint at);
 
   /// By name. A paused policy still watches; what it proposes is refused.
   void Pause(const std::string& policy) { paused_.insert(policy); }
@@ -98,7 +104,8 @@ class Arbiter {
   std::set<std::string> paused_;
   bool stopping_ = false;
   std::map<Key, TimePoint> last_;
-  std::map<std::string, Open> open_;  // by target
+  std::map<std::string, TimePoint> worse_;  // by policy
+  std::map<std::string, Open> open_;        // by target
   std::deque<TimePoint> interventions_;
   std::map<Key, std::pair<std::string, TimePoint>> told_;
   PendingLimits pending_;  // of the step in progress

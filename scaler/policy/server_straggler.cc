@@ -3,6 +3,9 @@
 namespace muster::scaler {
 namespace {
 
+/// A restart of the only server stops the whole job for a restore and a replay.
+constexpr double kAloneFactor = 2;
+
 Effort ServiceTime(const Span& span) {
   const ServerTotals &from = span.begin->server, &to = span.end->server;
   return {.time = to.serving - from.serving,
@@ -21,8 +24,12 @@ Effort RoundTrip(const Span& span) {
 
 ServerStragglerPolicy::ServerStragglerPolicy(const Options& options)
     : judge_("server-straggler", NodeRole::kServer,
-             {{"service time per request", ServiceTime},
-              {"round trip per request as workers see it", RoundTrip}},
+             {{.name = "service time per request",
+               .effort = ServiceTime,
+               .alone_factor = kAloneFactor},
+              {.name = "round trip per request as workers see it",
+               .effort = RoundTrip,
+               .alone = false}},
              options) {}
 
 }  // namespace muster::scaler

@@ -11,7 +11,9 @@ namespace muster::scaler {
 /// that workers see. The second finds one that is slow with idle lanes and little CPU: throttled
 /// between requests, behind a bad link, starved by a neighbour. More requests or partitions than
 /// its peers have do not make a server slow by either, nor do larger requests: those may take
-/// longer in proportion to the bytes that they move.
+/// longer in proportion to the bytes that they move. The clock of a worker that is slow itself, or
+/// stopped, makes round trips long: without another server to compare with, they prove nothing, and
+/// only the server's own clock counts.
 class ServerStragglerPolicy final : public Policy {
  public:
   using Options = ServerStragglerOptions;

@@ -180,7 +180,10 @@ std::optional<StragglerJudge::Verdict> StragglerJudge::Judge(const Costs& costs,
       if (!usual.has_value()) continue;
       verdict.reference_us = *usual;
       verdict.against = "what it took before";
-      if (peers.empty()) verdict.needed_ratio = options_.alone_ratio * kinds_[kind].ratio_factor;
+      if (peers.empty()) {
+        verdict.needed_ratio =
+            options_.alone_ratio * kinds_[kind].ratio_factor * kinds_[kind].alone_factor;
+      }
     }
     if (verdict.reference_us <= 0) continue;
     verdict.ratio = verdict.cost_us / verdict.reference_us;

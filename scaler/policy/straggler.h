@@ -28,6 +28,9 @@ struct CostKind {
   std::function<Effort(const Span& span)> effort;
   /// Whether one without any peer may be judged by it. Not where others can make it slow.
   bool alone = true;
+  /// Without peers, it must be so many times as slow as others that have none: its work may have
+  /// become heavier, and a mistake is dear.
+  double alone_factor = 1;
   /// So many times as much as usual must it be to count as slow.
   double ratio_factor = 1;
   /// Something must have been finished in so much of the newest training: who stands still hangs,

@@ -43,9 +43,12 @@ void AddWaits(const JobView& view, Proposal* proposal) {
 
 WorkerStragglerPolicy::WorkerStragglerPolicy(const Options& options)
     : judge_("worker-straggler", NodeRole::kWorker,
-             {{"computing time per minibatch", Computing},
-              {"computing and waiting for servers per minibatch", ComputingAndServers,
-               /*alone=*/false, kWaitsFactor, kWaitsFresh}},
+             {{.name = "computing time per minibatch", .effort = Computing},
+              {.name = "computing and waiting for servers per minibatch",
+               .effort = ComputingAndServers,
+               .alone = false,
+               .ratio_factor = kWaitsFactor,
+               .fresh = kWaitsFresh}},
              options) {}
 
 std::vector<Proposal> WorkerStragglerPolicy::Step(const JobView& view) {

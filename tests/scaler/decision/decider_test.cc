@@ -323,6 +323,48 @@ TEST_F(AdoptTest, CooldownsAndTheBudgetGoOn) {
       HasSubstr("2 interventions in the last hour"));
 }
 
+TEST_F(AdoptTest, APolicyThatMadeThingsWorseStaysHeldBack) {
+  const auto first_told = [&](const rest::Event& outcome) {
+    job_.loads["worker-1"] = {};
+    Begin();
+    Seconds(60);
+    events_.clear();
+    decider_->Adopt({outcome}, WallTime(0), Wall(), job_.view.now);
+    job_.loads["worker-1"] = {.minibatches = 10, .computing_us = 40'000};
+    Seconds(40);
+    return events_.empty() ? rest::Event() : events_.front();
+  };
+  rest::Event outcome{.id = 1,
+                      .wall_us = static_cast<uint64_t>(Wall().count()),
+                      .kind = "outcome",
+                      .policy = "worker-straggler",
+                      .target = "worker-2",
+                      .action = "restart",
+                      .verdict = "worse"};
+  EXPECT_EQ(first_told(outcome).kind, "note");
+  EXPECT_THAT(events_.front().because, HasSubstr("made things worse"));
+  outcome.verdict = "no-change";
+  EXPECT_EQ(first_told(outcome).kind, "decision");
+  outcome.verdict = "worse";
+  outcome.policy = "server-straggler";
+  EXPECT_EQ(first_told(outcome).kind, "decision");
+}
+
+TEST_F(DeciderTest, ARestartThatMadeThingsWorseIsTheLastOfItsPolicy) {
+  Begin();
+  Seconds(60);
+  job_.loads["worker-1"] = {.minibatches = 10, .computing_us = 40'000};
+  Seconds(30);
+  ASSERT_THAT(Told(), ::testing::Contains("decision worker-straggler worker-1 restart"));
+  for (auto& [name, load] : job_.loads) load.minibatches = 3;  // whatever the reason
+  Seconds(60);
+  ASSERT_THAT(Told(), ::testing::Contains(HasSubstr("restart <- 1 worse")));
+  job_.loads["worker-2"] = {.minibatches = 2, .computing_us = 400'000};
+  Seconds(120);
+  EXPECT_EQ(PolicyNamed("worker-straggler").decisions, 1u);
+  EXPECT_GE(PolicyNamed("worker-straggler").refused, 1u);
+}
+
 TEST_F(AdoptTest, TheSameEndIsNoSecondEvent) {
   const WallTime began = Wall();
   DecideAndDie();

@@ -333,6 +333,24 @@ TEST_F(ArbiterTest, WhatAnArbiterBeforeGrantedGoesOn) {
   EXPECT_EQ(One(Restart("worker-2")).verdict, Verdict::kRefused);
 }
 
+TEST_F(ArbiterTest, APolicyThatMadeThingsWorseIsHeldBack) {
+  arbiter_.HoldBack("worker-straggler", job_.view.now);
+  const Decision refused = One(Restart("worker-0"), 3'597);
+  EXPECT_EQ(refused.verdict, Verdict::kRefused);
+  EXPECT_THAT(refused.remark, HasSubstr("what worker-straggler did last made things worse"));
+  EXPECT_EQ(One(Restart("worker-1", Kind::kIntervention, "hang")).verdict, Verdict::kAct);
+  EXPECT_EQ(One(Restart("worker-2", Kind::kRepair)).verdict, Verdict::kAct)
+      << "what is down is started again all the same";
+  EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct) << "after an hour";
+}
+
+TEST_F(ArbiterTest, AnOlderHoldDoesNotShortenANewerOne) {
+  const TimePoint now = job_.view.now;
+  arbiter_.HoldBack("worker-straggler", now);
+  arbiter_.HoldBack("worker-straggler", now - seconds(3'000));
+  EXPECT_EQ(One(Restart("worker-0"), 3'000).verdict, Verdict::kRefused);
+}
+
 TEST_F(ArbiterTest, ARefusalIsToldAgainAfterAGrantAndAfterAWhile) {
   EXPECT_EQ(One(Restart("worker-0")).verdict, Verdict::kAct);
   for (int i = 0; i < 2; ++i) {

@@ -133,6 +133,43 @@ TEST_F(ServerStragglerTest, SnapshotsAreNoSlowness) {
               IsEmpty());
 }
 
+TEST_F(ServerStragglerTest, AStoppedWorkersClockIsNoEvidenceAgainstALoneServer) {
+  struct Row {
+    const char* name;
+    uint32_t workers;
+    Load server;
+  };
+  // The answers lie there until the worker runs again, so its round trips are long.
+  for (const Row& row : {
+           Row{"one of two workers is stopped 400 of every 440 ms",
+               2,
+               {.requests = 150, .round_trip_us = 40'000, .cpus = 0.05}},
+           Row{"its only worker is", 1, {.requests = 30, .round_trip_us = 400'000, .cpus = 0.03}},
+           Row{"its worker has 3 % of a CPU", 1, {.requests = 20, .round_trip_us = 30'000}},
+           Row{"steps of a minute", 1, {.requests = 1, .round_trip_us = 6e7, .cpus = 0.01}},
+       }) {
+    SCOPED_TRACE(row.name);
+    job_ = FakeJob();
+    policy_ = ServerStragglerPolicy();
+    Servers(1);
+    job_.Add(NodeRole::kWorker, row.workers);
+    EXPECT_THAT(Run(60), IsEmpty());
+    job_.loads["ps-0"] = row.server;
+    EXPECT_THAT(Run(300), IsEmpty());
+  }
+}
+
+TEST_F(ServerStragglerTest, ALoneServerMustBeMuchSlowerByItsOwnClock) {
+  Servers(1);
+  EXPECT_THAT(Run(60), IsEmpty());
+  job_.loads["ps-0"].service_us = 500;
+  EXPECT_THAT(Run(120), IsEmpty()) << "five times its past: the work may have become heavier";
+  job_.loads["ps-0"].service_us = 2'500;
+  const std::vector<Proposal> proposals = Act(30);
+  ASSERT_THAT(Actions(proposals), ElementsAre(Action::kRestart));
+  EXPECT_THAT(proposals[0].because, HasSubstr("service time per request"));
+}
+
 TEST_F(ServerStragglerTest, ReplayAndRestoreAreNotCompared) {
   Servers(2);
   Run(60);

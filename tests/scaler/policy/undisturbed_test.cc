@@ -139,7 +139,8 @@ TEST(UndisturbedTest, OneSlowNodeIsFoundAndNobodyElse) {
       const std::string slow = job.Last(role);
       int found = 0;
       for (int second = 0; second < 250 && found == 0; ++second) {
-        if (second == 100) job.SlowDown(slow, 5);
+        // A server of some runs is the only one, which must be much slower than it was.
+        if (second == 100) job.SlowDown(slow, role == NodeRole::kServer ? 10 : 5);
         for (const Proposal& proposal : StepAll(policies, job.Tick())) {
           EXPECT_EQ(proposal.policy,
                     role == NodeRole::kServer ? "server-straggler" : "worker-straggler");
