@@ -60,12 +60,12 @@ absl::Status CheckUser(Prepared* prepared) {
     return cluster->client().MayI(right.verb, right.resource, right.subresource, cluster->ns());
   };
   MUSTER_RETURN_IF_ERROR(CheckRights(cluster->ns(), RightsToRun(), may));
-  MUSTER_ASSIGN_OR_RETURN(prepared->job.options.resizes_in_place, may(kRightToResize));
+  MUSTER_ASSIGN_OR_RETURN(prepared->job.options.resizes_in_place, may(kubernetes::kRightToResize));
   if (!prepared->job.options.resizes_in_place) {
     PrintNote(
         fmt::format("you may not {} in the namespace {}, so the job may not, either: a node "
                     "whose limits change is started again",
-                    TextOf(kRightToResize), cluster->ns()));
+                    TextOf(kubernetes::kRightToResize), cluster->ns()));
   }
   return absl::OkStatus();
 }

@@ -22,10 +22,8 @@ const std::vector<Right>& RightsToRun() {
     all.push_back({"get", Resource::kSecrets});
     all.push_back({"get", Resource::kConfigMaps});
     for (const char* verb : {"get", "create", "delete"}) all.push_back({verb, Resource::kJobs});
-    for (const char* verb : {"get", "list", "watch", "create", "delete"}) {
-      all.push_back({verb, Resource::kPods});
-    }
-    all.push_back({"get", Resource::kPods, "log"});
+    const std::vector<Right>& of_job = kubernetes::RightsOfJob();
+    all.insert(all.end(), of_job.begin(), of_job.end());
     // A WebSocket is a GET; API servers from 1.35 on ask for "create", too.
     all.push_back({"get", Resource::kPods, "portforward"});
     all.push_back({"create", Resource::kPods, "portforward"});
@@ -47,19 +45,10 @@ const std::vector<Right>& RightsToExport() {
   return rights;
 }
 
-std::string TextOf(const Right& right) {
-  const std::string_view subresource = right.subresource;
-  return fmt::format("{} {}{}{}", right.verb, kubernetes::PluralOf(right.resource),
-                     subresource.empty() ? "" : "/", subresource);
-}
-
 absl::Status CheckRights(const std::string& ns, const std::vector<Right>& rights,
                          const std::function<absl::StatusOr<bool>(const Right&)>& may) {
-  std::vector<std::string> missing;
-  for (const Right& right : rights) {
-    MUSTER_ASSIGN_OR_RETURN(const bool has, may(right));
-    if (!has) missing.push_back(TextOf(right));
-  }
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> missing,
+                          kubernetes::MissingOf(rights, may));
   if (missing.empty()) return absl::OkStatus();
   return absl::PermissionDeniedError(
       fmt::format("in the namespace {}, RBAC does not allow you: {}. Nothing was made. Ask for a "

@@ -138,8 +138,8 @@ absl::Status CheckOwnRights(const std::string& ns) {
   const SystemClock clock;
   kubernetes::CredentialSource credentials(std::move(access), &clock);
   kubernetes::Client client(&credentials, &clock);
-  return CheckRights(ns, [&](const PodRight& right) {
-    return client.MayI(right.verb, kubernetes::Resource::kPods, right.subresource, ns);
+  return CheckRightsOfJob(ns, [&](const kubernetes::Right& right) {
+    return client.MayI(right.verb, right.resource, right.subresource, ns);
   });
 }
 

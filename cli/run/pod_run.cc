@@ -22,6 +22,7 @@
 #include "job/in_cluster.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/pod_state.h"
+#include "kubernetes/pods/pod_facts.h"
 #include "proto/fields/json.h"
 
 namespace muster {
@@ -33,11 +34,6 @@ constexpr size_t kReasonStep = 128;
 constexpr std::chrono::seconds kDeniedMax{60};
 constexpr char kContainer[] = "muster";
 
-std::string TextOf(const PodRight& right) {
-  const std::string_view slash = *right.subresource == 0 ? "" : "/";
-  return fmt::format("{} pods{}{}", right.verb, slash, right.subresource);
-}
-
 /// An earlier pod of the run that says something about the job.
 struct PastPod {
   std::string name;
@@ -45,12 +41,6 @@ struct PastPod {
   bool progressed = false;
   std::string reason;
 };
-
-bool BelongsTo(const nlohmann::json& pod, const std::string& run) {
-  const nlohmann::json& owners = kubernetes::ElementsAt(pod, {"metadata", "ownerReferences"});
-  return std::ranges::any_of(
-      owners, [&](const nlohmann::json& one) { return kubernetes::TextAt(one, {"uid"}) == run; });
-}
 
 /// The message that the pod's container has left; a null if it left none.
 nlohmann::json MessageOf(const nlohmann::json& pod) {
@@ -101,20 +91,11 @@ absl::Status TakeToken(const StateDirectory& state, const std::string& mounted) 
   return absl::OkStatus();
 }
 
-const std::vector<PodRight>& PodRights() {
-  static const std::vector<PodRight> rights = {{"get", ""},        {"list", ""},   {"watch", ""},
-                                               {"create", ""},     {"delete", ""}, {"get", "log"},
-                                               {"patch", "resize"}};
-  return rights;
-}
-
-absl::Status CheckRights(const std::string& ns,
-                         const std::function<absl::StatusOr<bool>(const PodRight&)>& may) {
-  std::vector<std::string> missing;
-  for (const PodRight& right : PodRights()) {
-    MUSTER_ASSIGN_OR_RETURN(const bool has, may(right));
-    if (!has) missing.push_back(TextOf(right));
-  }
+absl::Status CheckRightsOfJob(
+    const std::string& ns,
+    const std::function<absl::StatusOr<bool>(const kubernetes::Right&)>& may) {
+  MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> missing,
+                          kubernetes::MissingOf(kubernetes::RightsOfJob(), may));
   if (missing.empty()) return absl::OkStatus();
   return absl::PermissionDeniedError(fmt::format(
       "the service account of this pod lacks rights in the namespace {}: {}. `muster manifests` "
@@ -170,7 +151,7 @@ std::string ProgressMessage() {
 absl::Status CheckPodsInVain(const std::vector<nlohmann::json>& pods, const std::string& run) {
   std::vector<PastPod> past;
   for (const nlohmann::json& pod : pods) {
-    if (!BelongsTo(pod, run)) continue;
+    if (!kubernetes::IsOwnedBy(pod, run)) continue;
     if (std::optional<PastPod> one = ReadPastPod(pod)) past.push_back(*std::move(one));
   }
   std::ranges::sort(past, std::greater(), &PastPod::created);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cli/state/state_directory.h"
 #include "job/file/load_job.h"
+#include "kubernetes/model/job_rights.h"
 
 /// What `muster run`, the master and the scaler do differently in the job's own pod on Kubernetes.
 namespace muster {
@@ -25,17 +26,11 @@ absl::StatusOr<LoadedJob> LoadJobIn(const std::string& ns, const std::string& pa
 /// no token.
 absl::Status TakeToken(const StateDirectory& state, const std::string& mounted);
 
-/// A right that the service account of the job's pod needs.
-struct PodRight {
-  const char* verb;
-  const char* subresource;  // of pods; "" = pods themselves
-};
-/// All of them.
-const std::vector<PodRight>& PodRights();
-/// PermissionDenied, with all rights that are missing in `ns`; or the first error of a question.
-/// Pure, if `may` is.
-absl::Status CheckRights(const std::string& ns,
-                         const std::function<absl::StatusOr<bool>(const PodRight&)>& may);
+/// PermissionDenied, with all RightsOfJob() that the service account of the job's pod lacks in
+/// `ns`; or the first error of a question. Pure, if `may` is.
+absl::Status CheckRightsOfJob(
+    const std::string& ns,
+    const std::function<absl::StatusOr<bool>(const kubernetes::Right&)>& may);
 
 /// Asks until the answer is neither PermissionDenied nor Unauthenticated, but not for ever, because
 /// API servers know of a new account, token or Role only after a while. `pause` waits

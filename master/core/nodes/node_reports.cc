@@ -150,7 +150,7 @@ void NodeReports::Resized(const NodeReport& report, const Node& node, StepTime a
     case ResizeAnswer::kRefused:
       break;
   }
-  books_->Say(at, "node-resize-refused", report.node, "its machine can never give it that" + words);
+  books_->Say(at, "node-resize-refused", report.node, "it cannot have that where it runs" + words);
 }
 
 void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {

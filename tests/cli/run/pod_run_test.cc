@@ -43,19 +43,23 @@ TEST(PodRunTest, TheTokenOfTheSecretIsTheJobs) {
 }
 
 TEST(PodRunTest, OneErrorNamesEveryMissingRight) {
-  EXPECT_THAT(CheckRights("ml", [](const PodRight&) { return true; }), IsOk());
+  EXPECT_THAT(CheckRightsOfJob("ml", [](const kubernetes::Right&) { return true; }), IsOk());
   const std::set<std::pair<std::string, std::string>> lacks = {{"create", ""}, {"get", "log"}};
-  const absl::Status missing = CheckRights("ml", [&](const PodRight& right) {
+  const absl::Status missing = CheckRightsOfJob("ml", [&](const kubernetes::Right& right) {
     return !lacks.contains({right.verb, right.subresource});
   });
   EXPECT_THAT(missing, StatusIs(absl::StatusCode::kPermissionDenied,
                                 HasSubstr("in the namespace ml: create pods, get pods/log. ")));
   EXPECT_EQ(RefusalInCluster(missing), kExitUsage);
-  const absl::Status away = CheckRights("ml", [](const PodRight&) -> absl::StatusOr<bool> {
-    return absl::UnavailableError("no API server");
-  });
+  const absl::Status away =
+      CheckRightsOfJob("ml", [](const kubernetes::Right&) -> absl::StatusOr<bool> {
+        return absl::UnavailableError("no API server");
+      });
   EXPECT_THAT(away, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no API server")));
   EXPECT_EQ(RefusalInCluster(away), kExitUnreachable) << "the Job tries again";
+  const absl::Status cannot_resize = CheckRightsOfJob(
+      "ml", [](const kubernetes::Right& right) { return TextOf(right) != "patch pods/resize"; });
+  EXPECT_THAT(cannot_resize, IsOk()) << "the role admin lacks it, and a job does without";
 }
 
 TEST(PodRunTest, ADenialMayPass) {
