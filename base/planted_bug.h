@@ -196,7 +196,7 @@
     "a shard that lacks parts becomes COMMITTED")                                                  \
   X(kGroupCommitsUnstored, "group-commits-unstored", "12.22", kNone, 40,                           \
     "COMMITTED does not wait for a checkpoint")                                                    \
-  X(kGroupFloorInUse, "group-floor-in-use", "12.23", kNone, 600,                                   \
+  X(kGroupFloorInUse, "group-floor-in-use", "12.23", kNone, 4000,                                  \
     "the floor is the token of the step in work")
 
 /// X(enumerator, name, what is weaker)
