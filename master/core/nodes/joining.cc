@@ -45,11 +45,8 @@ absl::StatusOr<std::string> NameOfWorker(const std::string& wanted) {
 /// From the answer until the node is told to run. A restart of the node may take as long.
 constexpr std::chrono::seconds kBegins{10};
 
-bool Lives(const NodeTable& nodes, const std::string& name) {
-  const auto found = nodes.nodes().find(name);
-  if (found == nodes.nodes().end()) return false;
-  const NodeState state = found->second.record.state;
-  return state == NodeState::kRunning || state == NodeState::kStarting;
+bool Lives(const NodeRecord& node) {
+  return node.state == NodeState::kRunning || node.state == NodeState::kStarting;
 }
 
 }  // namespace
@@ -60,9 +57,16 @@ absl::StatusOr<Joining> Joiners::Join(const JoinWish& wish, const NodeTable& nod
   if (wish.joiner.empty()) return joining;
   // Names of the past are not kept.
   std::erase_if(holders_, [&](const auto& entry) {
-    return now - entry.second.asked >= kBegins && !Lives(nodes, entry.first);
+    const auto& [name, holder] = entry;
+    const auto found = nodes.nodes().find(name);
+    if (found == nodes.nodes().end()) return now - holder.asked >= kBegins;
+    const NodeRecord& node = found->second.record;
+    // Who has begun and is lost asks no more; another machine may take its place at once.
+    const bool lost = node.state == NodeState::kLost && node.start >= holder.start;
+    return lost || (now - holder.asked >= kBegins && !Lives(node));
   });
-  const auto [holder, added] = holders_.try_emplace(joining.name, Holder{wish.joiner, now});
+  const auto [holder, added] =
+      holders_.try_emplace(joining.name, Holder{wish.joiner, now, joining.first_start});
   if (!added && holder->second.joiner != wish.joiner) {
     return absl::FailedPreconditionError(
         fmt::format("another `muster join` has the name {} already, on this machine or on one with "
@@ -70,6 +74,7 @@ absl::StatusOr<Joining> Joiners::Join(const JoinWish& wish, const NodeTable& nod
                     joining.name));
   }
   holder->second.asked = now;
+  holder->second.start = joining.first_start;
   return joining;
 }
 
@@ -85,8 +90,7 @@ absl::StatusOr<Joining> JudgeJoin(const JoinWish& wish, const NodeTable& nodes,
   const auto found = nodes.nodes().find(name);
   if (found == nodes.nodes().end()) return Joining{name, StartNumber(1)};
   const NodeRecord& record = found->second.record;
-  const bool lives = record.state == NodeState::kRunning || record.state == NodeState::kStarting;
-  if (lives && !record.host.empty() && record.host != wish.host) {
+  if (Lives(record) && !record.host.empty() && record.host != wish.host) {
     return absl::FailedPreconditionError(
         fmt::format("{} runs on {} already; choose another name", name, record.host));
   }

@@ -43,6 +43,7 @@ class Joiners {
   struct Holder {
     std::string joiner;
     TimePoint asked;
+    StartNumber start;  // that it was told
   };
   std::map<std::string, Holder> holders_;
 };

@@ -112,6 +112,15 @@ TEST_F(JoinersTest, TheNameOfADeadNodeIsFree) {
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("has the name far")));
 }
 
+TEST_F(JoinersTest, AnotherMachineTakesThePlaceOfALostNodeAtOnce) {
+  ASSERT_THAT(Join("far", "one").status(), testing::IsOk());
+  Add("far", NodeState::kLost, "b");
+  EXPECT_THAT(Join("far", "two").status(), testing::IsOk());
+  EXPECT_THAT(Join("far", "three").status(),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("has the name far")))
+      << "what is lost is the life before the second's";
+}
+
 TEST_F(JoinersTest, AnOlderReleaseIsNotChecked) {
   ASSERT_THAT(Join("far", "one").status(), testing::IsOk());
   EXPECT_THAT(Join("far", "").status(), testing::IsOk());
