@@ -1,6 +1,7 @@
 // Waits for servers that keep silent, and the calls of SessionImpl that the public classes do not
 // show.
 #include <atomic>
+#include <memory>
 #include <thread>
 
 #include "tests/worker_sdk/session/session_faults.h"
@@ -15,14 +16,15 @@ using ::testing::IsEmpty;
 class SilentServerTest : public SessionWithFaultsTest {
  protected:
   SilentServerTest() {
-    server_->before_answer = [this](const wire::Header& header) {
-      while (header.kind == wire::Kind::kPush && !released_) std::this_thread::yield();
+    // The server's thread outlives this part of the fixture.
+    server_->before_answer = [released = released_](const wire::Header& header) {
+      while (header.kind == wire::Kind::kPush && !*released) std::this_thread::yield();
       return true;
     };
   }
   ~SilentServerTest() override { Release(); }
-  void Release() { released_ = true; }
-  std::atomic<bool> released_ = false;
+  void Release() { *released_ = true; }
+  const std::shared_ptr<std::atomic<bool>> released_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 TEST_F(SilentServerTest, ACommitWaitsWhileTooManyAreNotAcknowledged) {
@@ -41,7 +43,7 @@ TEST_F(SilentServerTest, ACommitWaitsWhileTooManyAreNotAcknowledged) {
   for (Minibatch& batch : shard->Minibatches()) {
     PushOnes(table, batch);
     batch.Commit();
-    EXPECT_TRUE(released_ || batch.step() < 2) << batch.step();
+    EXPECT_TRUE(*released_ || batch.step() < 2) << batch.step();
   }
   relief.join();
   EXPECT_FALSE(session.NextShard().has_value());
