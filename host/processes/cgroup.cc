@@ -31,6 +31,10 @@ constexpr uint64_t kChargeBytes = 256 << 10;
 /// another process of the group continues.)
 constexpr uint64_t kCacheLeft = 4;
 
+bool IsFull(uint64_t peak, uint64_t limit) {
+  return limit < kNoLimit && peak + kChargeBytes >= limit;
+}
+
 bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
@@ -113,7 +117,7 @@ absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
                                         : SetMemoryV2(limits.memory_bytes);
 }
 
-absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {
+absl::Status Cgroup::SetMemoryV1(uint64_t bytes) {
   const std::string limit = paths_.memory + "/memory.limit_in_bytes";
   // The limit on memory with swap exists only if the kernel accounts for swap.
   const std::string with_swap = paths_.memory + "/memory.memsw.limit_in_bytes";
@@ -124,6 +128,8 @@ absl::Status Cgroup::SetMemoryV1(uint64_t bytes) const {
   if (raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
   MUSTER_RETURN_IF_ERROR(WriteControl(limit, value));
   if (!raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
+  // The peak is compared with the limit that was in force when the group reached it.
+  was_full_ |= raise && IsFull(ReadPeak().value_or(0), now);
   return absl::OkStatus();
 }
 
@@ -182,6 +188,11 @@ absl::StatusOr<CgroupUsage> Cgroup::ReadOwnUsage(const std::string& root) {
   return absl::NotFoundError("no control group counts the memory of this process");
 }
 
+absl::StatusOr<uint64_t> Cgroup::ReadPeak() const {
+  const bool v1 = backend_ == CgroupBackend::kV1;
+  return ReadNumber(paths_.memory + (v1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
+}
+
 absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   const bool v1 = backend_ == CgroupBackend::kV1;
   const std::string& in = paths_.memory;
@@ -202,16 +213,14 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   usage->memory_bytes = used - std::min(cache, used);
   usage->memory_limit_bytes = limit >= kNoLimit ? 0 : limit;
   usage->oom_kills = KeyedNumber(events, "oom_kill");
-  const absl::StatusOr<uint64_t> peak =
-      ReadNumber(in + (v1 ? "/memory.max_usage_in_bytes" : "/memory.peak"));
+  const absl::StatusOr<uint64_t> peak = ReadPeak();
   // Version 2 has it since Linux 5.19.
   if (peak.ok()) usage->memory_peak_bytes = *peak;
   // Version 1 counts no such event (memory.failcnt is not counted by every kernel, and for page
   // cache, too).
-  const bool was_full =
-      usage->memory_limit_bytes > 0 && usage->memory_peak_bytes + kChargeBytes >= limit;
   usage->limit_reached =
-      v1 ? was_full && cache <= limit / kCacheLeft : KeyedNumber(events, "oom") > 0;
+      v1 ? (was_full_ || IsFull(usage->memory_peak_bytes, limit)) && cache <= limit / kCacheLeft
+         : KeyedNumber(events, "oom") > 0;
   return absl::OkStatus();
 }
 

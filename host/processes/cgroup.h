@@ -81,15 +81,17 @@ class Cgroup {
   };
   Cgroup(CgroupBackend backend, Paths paths) : backend_(backend), paths_(std::move(paths)) {}
 
-  absl::Status SetMemoryV1(uint64_t bytes) const;
+  absl::Status SetMemoryV1(uint64_t bytes);
   absl::Status SetMemoryV2(uint64_t bytes) const;
   absl::Status SetCpus(double cpus) const;
+  absl::StatusOr<uint64_t> ReadPeak() const;
   absl::Status ReadMemory(CgroupUsage* usage) const;
   absl::Status ReadCpu(CgroupUsage* usage) const;
 
   CgroupBackend backend_;
   Paths paths_;
   std::vector<OwnedFd> join_fds_;
+  bool was_full_ = false;  // version 1: at a limit that was raised since
 };
 
 }  // namespace muster

@@ -132,6 +132,22 @@ TEST_F(CgroupTest, Version1) {
   EXPECT_EQ(Read(cpu + "quota_us"), "-1");
 }
 
+TEST_F(CgroupTest, AKillAtALimitThatIsRaisedMeanwhileIsForThatLimit) {
+  MakeV1();
+  const CgroupTree tree = Detect();
+  MUSTER_ASSERT_OK_AND_ASSIGN(Cgroup group, tree.Open("ps-0", 1));
+  const std::string memory = "/cg/memory/job/muster-r1/ps-0.1/memory.";
+  ASSERT_THAT(group.SetLimits({.memory_bytes = 128 * kMiB}), IsOk());
+  ASSERT_THAT(group.SetLimits({.memory_bytes = 192 * kMiB}), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage below, group.ReadUsage());
+  EXPECT_EQ(KillOf(below), MemoryKill::kMachine) << "it was at neither of them";
+  Write(memory + "max_usage_in_bytes", "201326592\n");
+  ASSERT_THAT(group.SetLimits({.memory_bytes = 256 * kMiB}), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const CgroupUsage full, group.ReadUsage());
+  EXPECT_EQ(full.memory_limit_bytes, 256 * kMiB);
+  EXPECT_EQ(KillOf(full), MemoryKill::kKernel);
+}
+
 TEST_F(CgroupTest, Version1WithoutSwapAccountAndWithoutCpu) {
   MakeV1();
   std::filesystem::remove(root_.File("cg/memory/job/muster-r1/ps-0.1/memory.memsw.limit_in_bytes"));
