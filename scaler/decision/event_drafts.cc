@@ -47,7 +47,7 @@ std::string EndText(const NodeEnd& end) {
       return fmt::format("{} was killed from outside ({}), and not for its memory", end.node,
                          end.exit);
     case EndCause::kAsked:
-      return fmt::format("{} ended as it was asked to ({})", end.node, end.exit);
+      return fmt::format("{} ended after Muster had told it to ({})", end.node, end.exit);
     case EndCause::kNotStarted:
       return fmt::format("{} could not be started, because the machine lacks something: {}",
                          end.node, FirstLine(end.last_words));

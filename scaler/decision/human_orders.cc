@@ -173,7 +173,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const ScaleWorkers& order) const 
   const WorkerRoom room = RoomForWorkers(view_, workers);
   if (room.most < workers) {
     return absl::ResourceExhaustedError(
-        fmt::format("{} workers: {} allows {}; ask for fewer, or raise it", workers,
+        fmt::format("{} workers: {} has room for {} in all; ask for fewer workers", workers,
                     ToString(room.bound, NodeRole::kWorker), room.most));
   }
   return Grant(order, ChangeOf(facts_.workers, workers));

@@ -234,10 +234,11 @@ OutcomeWatch::Outcome OutcomeWatch::Look(const JobView& view, Watch* watch) cons
     if (end->cause == EndCause::kClean || end->cause == EndCause::kAsked) {
       return AtGoodEnd(view, *watch, *end);
     }
-    return MakeOutcome(*watch, watch->what == What::kBack ? "no-change" : "unknown",
-                       fmt::format("{} ended{} ({}, {}) {:.1f} s after it was decided", target,
-                                   IsRestart(watch->event) ? " again" : "", ToString(end->cause),
-                                   end->exit, SecondsBetween(watch->at, view.now)));
+    return MakeOutcome(
+        *watch, watch->what == What::kBack ? "no-change" : "unknown",
+        fmt::format("{:.1f} s after the decision, {} ended{} ({}, {})",
+                    SecondsBetween(watch->at, view.now), target,
+                    IsRestart(watch->event) ? " again" : "", ToString(end->cause), end->exit));
   }
   if (watch->done_at.has_value()) return AfterEffect(view, watch);
   if (watch->adopted_at.has_value() && view.master_heard &&
@@ -305,8 +306,8 @@ OutcomeWatch::Outcome OutcomeWatch::JudgeRate(const JobView& view, const Watch& 
   const std::string done = DoneText(watch.event, FindNode(view, watch.event.target));
   if (!watch.rate_before.has_value() || *watch.rate_before <= 0) {
     return MakeOutcome(watch, "unknown",
-                       fmt::format("{}, but its rate before is not known: the job had not trained "
-                                   "undisturbed for {} s",
+                       fmt::format("{}, but the rate before the change is not known, because the "
+                                   "job had not trained undisturbed for {} s",
                                    done, options_.rate_window.count()));
   }
   const std::optional<double> rate = RateSince(*watch.done_at + options_.settle);

@@ -19,9 +19,9 @@ std::string ToString(Bound bound, NodeRole role) {
     case Bound::kNodeMax:
       return fmt::format("the job file's maximum for {} nodes", ToString(role));
     case Bound::kBudget:
-      return "what the other nodes leave of the job's budget";
+      return "the rest of the job's budget";
     case Bound::kMachine:
-      return "what the other nodes leave of this machine";
+      return "the rest of this machine";
     case Bound::kNone:
       break;
   }

@@ -10,7 +10,7 @@ namespace muster::scaler {
 
 /// What keeps a node from getting more.
 enum class Bound : uint8_t { kNone, kNodeMax, kBudget, kMachine };
-/// The subject of "... allows no more".
+/// The subject of "... allows no more". The rest: what other nodes do not have.
 std::string ToString(Bound bound, NodeRole role);
 
 /// The most that one node may have; 0 = no bound is known.

@@ -58,7 +58,7 @@ TEST(EventDraftsTest, AnExitSaysWhoseDoingItWas) {
       {EndCause::kOwnOutOfMemory, 256 * kMiB, "because the kernel enforces no limit here"},
       {EndCause::kProgram, 0, "by its own program (exit 1)"},
       {EndCause::kPlatform, 0, "from outside (exit 1), and not for its memory"},
-      {EndCause::kAsked, 0, "as it was asked to (exit 1)"},
+      {EndCause::kAsked, 0, "after Muster had told it to (exit 1)"},
       {EndCause::kClean, 0, "with nothing left to do (exit 1)"},
   };
   for (const EndText& each : cases) {

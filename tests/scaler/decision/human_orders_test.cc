@@ -191,7 +191,7 @@ TEST_F(HumanOrdersTest, RefusedScales) {
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("already")));
   job_.view.budget.memory_bytes = 1400 * kMiB;  // 1024 in use, 256 each
   EXPECT_THAT(Ask(ScaleWorkers{4}),
-              StatusIs(StatusCode::kResourceExhausted, HasSubstr("allows 3")));
+              StatusIs(StatusCode::kResourceExhausted, HasSubstr("has room for 3 in all")));
   EXPECT_THAT(Ask(ScaleWorkers{3}), IsOk());
   job_.view.workers_min = 2;
   job_.view.workers_max = 6;

@@ -203,8 +203,8 @@ TEST_F(OutcomeWatchTest, WhatFallsIntoTheSameTimeIsNamed) {
 TEST_F(OutcomeWatchTest, ARateThatCannotBeComparedIsUnknown) {
   Run(3);
   Decide("worker-count", "scale", "workers", ChangeOf(uint32_t{1}, uint32_t{2}));
-  EXPECT_THAT(Await(), ElementsAre(Is("unknown", HasSubstr("2 workers run, but its rate before is "
-                                                           "not known"))));
+  EXPECT_THAT(Await(), ElementsAre(Is("unknown", HasSubstr("2 workers run, but the rate before "
+                                                           "the change is not known"))));
   Run(30);
   Decide("worker-count", "scale", "workers", ChangeOf(uint32_t{2}, uint32_t{3}));
   job_.Add(NodeRole::kWorker, 1);

@@ -423,7 +423,7 @@ TEST_F(ArbiterTest, LimitsAreFittedBetweenMinimumAndRoom) {
        {},
        {.cpus = 6},
        {2, 2 * kG},
-       "4 cores, 2 GiB are wanted, but what the other nodes leave of the job's budget "
+       "4 cores, 2 GiB are wanted, but the rest of the job's budget "
        "allows only 2 cores, 2 GiB"},
       {"memory above its own maximum",
        {2, 4 * kG},

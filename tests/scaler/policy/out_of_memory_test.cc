@@ -142,7 +142,7 @@ TEST_F(OutOfMemoryTest, BudgetAndMachineAreBoundsToo) {
   job_.End("ps-0", EndCause::kKernelOutOfMemory);
   const Proposal stop = Only();
   EXPECT_EQ(stop.action, Action::kStopJob);
-  EXPECT_THAT(stop.because, AllOf(HasSubstr("the other nodes leave of the job's budget"),
+  EXPECT_THAT(stop.because, AllOf(HasSubstr("the rest of the job's budget"),
                                   HasSubstr("raise spec.budget.memory, or")));
 }
 

@@ -94,10 +94,8 @@ TEST(RoomTest, AllOthersTogetherCount) {
 TEST(RoomTest, WhatKeepsANodeFromMoreHasAName) {
   EXPECT_EQ(ToString(Bound::kNodeMax, NodeRole::kWorker),
             "the job file's maximum for worker nodes");
-  EXPECT_EQ(ToString(Bound::kBudget, NodeRole::kWorker),
-            "what the other nodes leave of the job's budget");
-  EXPECT_EQ(ToString(Bound::kMachine, NodeRole::kWorker),
-            "what the other nodes leave of this machine");
+  EXPECT_EQ(ToString(Bound::kBudget, NodeRole::kWorker), "the rest of the job's budget");
+  EXPECT_EQ(ToString(Bound::kMachine, NodeRole::kWorker), "the rest of this machine");
   EXPECT_EQ(ToString(Bound::kNone, NodeRole::kWorker), "nothing");
 }
 
