@@ -51,8 +51,9 @@ class GrpcAdminClient final : public AdminClient {
   }
 
   absl::StatusOr<JobStatus> GetStatus() override {
-    return Read<JobStatus>(
-        Call<v1::JobStatus>(&Stub::GetStatus, v1::GetStatusRequest(), deadline_));
+    v1::GetStatusRequest request;
+    request.set_joiner(target_.joiner);
+    return Read<JobStatus>(Call<v1::JobStatus>(&Stub::GetStatus, request, deadline_));
   }
   absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest& request) override {
     return Read<ShardPage>(Call<v1::ListShardsResponse>(&Stub::ListShards, request, deadline_));

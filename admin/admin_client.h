@@ -56,6 +56,8 @@ struct MasterTarget {
   /// Our certificate, of an operator or a scaler; without one, calls are plain text. If it cannot
   /// be used, every call fails with the reason.
   std::optional<CredentialFiles> tls = std::nullopt;
+  /// Of a `muster join`, as in JoinNodeRequest: the master knows that it asks for the status.
+  std::string joiner = {};
 };
 
 /// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take

@@ -61,7 +61,8 @@ MasterView ToView(const JobStatus& status) {
   MasterView view{.state = status.state,
                   .reason = status.reason,
                   .unrestorable = status.unrestorable,
-                  .done_seq = status.done_seq};
+                  .done_seq = status.done_seq,
+                  .end_unheard_by = status.end_unheard_by};
   for (const DatasetStatus& dataset : status.datasets) {
     view.records_done += dataset.omitted_records_done;
     for (const EpochStatus& epoch : dataset.epochs) {

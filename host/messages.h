@@ -39,6 +39,8 @@ struct MasterView {
     NodeWait wait = NodeWait::kNone;       // of a start that has no process yet
   };
   std::vector<Node> nodes;
+  /// When the job is over: the nodes of other machines that have not heard of it.
+  std::vector<std::string> end_unheard_by = {};
 };
 /// True if the job made progress between two answers. A replay takes records back and is no
 /// progress.
@@ -137,7 +139,8 @@ struct AskCancel {
 /// For people: a line for the display, or the log.
 struct Note {
   std::string text;
-  /// An answer to what the user just asked for; it is shown even with --no-progress.
+  /// An answer to what the user just asked for, or why the run gets nowhere; it is shown even with
+  /// --no-progress.
   bool answer = false;
 };
 

@@ -66,6 +66,7 @@ class Join {
   std::unique_ptr<AdminClient> Client(const std::string& job_id, WhenAway when_away) const {
     MasterTarget target{
         .address = options_.master_address, .job = {job_id, ""}, .token_file = token_file_};
+    target.joiner = joiner_;
     if (!certificates_.empty()) {
       target.tls = CredentialFilesOf(certificates_, Role::kOperator);
       target.job.id = certified_job_;

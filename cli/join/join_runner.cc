@@ -65,7 +65,7 @@ void JoinRunner::Wait() {
   ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
   for (HostReport& report : parts_.host->TakeReports()) {
     // Its end may be due to another one with its name: the master is asked before it starts again.
-    if (std::holds_alternative<NodeExited>(report)) incarnation_.reset();
+    if (std::holds_alternative<NodeExited>(report)) place_unsure_ = true;
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
   ReadSignals();
@@ -100,13 +100,16 @@ void JoinRunner::ReadSignals() {
 void JoinRunner::Hear(const MasterLink::Answer& answer) {
   answered_at_ = answer.asked_at;
   const uint64_t incarnation = answer.status.master_incarnation;
-  if (incarnation_ != incarnation) {
+  // At the job's end the master may go before another question, and the place is of no use.
+  const bool ours = !place_unsure_ || IsTerminal(answer.status.state);
+  if (incarnation_ != incarnation || !ours) {
     // Another process of the master, perhaps of another run. A process of an older run must end,
     // because the new run takes it for dead.
     const absl::StatusOr<std::string> run = parts_.ask_run();
     if (absl::IsFailedPrecondition(run.status())) return GiveUp(std::string(Message(run.status())));
     if (!run.ok()) return;  // the next answer asks again
     incarnation_ = incarnation;
+    place_unsure_ = false;
     if (*run != parts_.place.run_id && !because_.has_value()) {
       Log(LogLevel::kInfo, "the job was run again; {} starts again", parts_.place.node);
       because_ = End::kNewRun;

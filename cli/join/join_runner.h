@@ -83,6 +83,7 @@ class JoinRunner {
   std::deque<scaler::KeeperEvent> events_;
   std::map<uint64_t, std::string> untold_;  // exits by the numbers of their reports
   std::optional<uint64_t> incarnation_;     // of the master that answered last
+  bool place_unsure_ = false;               // another may have it since the node's last exit
   TimePoint answered_at_;
   uint32_t signals_ = 0;
   std::optional<End> because_;  // why the keeper was told to stop

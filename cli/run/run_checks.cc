@@ -1,10 +1,14 @@
 #include "cli/run/run_checks.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include "base/status.h"
 #include "cli/state/state_directory.h"
+#include "host/resources.h"
 #include "job/file/load_job.h"
 #include "master/journal/fenced_journal.h"
 #include "master/service/snapshot_files.h"
@@ -48,6 +52,22 @@ absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) 
     MUSTER_RETURN_IF_ERROR_PREPEND(store->CheckWritable(), kSnapshotField);
   }
   return CheckSnapshotDirectory(store.get(), owner, named);
+}
+
+std::string LimitsBeyond(const JobSpec& job, uint64_t machine_bytes) {
+  if (machine_bytes == 0) return "";
+  // As floating point, because the products of a job file may be beyond 64 bits.
+  const auto bytes = [](const ReplicaSpec& role, uint32_t replicas) {
+    return static_cast<double>(role.limits.memory_bytes.value_or(0)) * replicas;
+  };
+  const double all =
+      bytes(job.ps, job.ps.replicas - job.servers_joined) + bytes(job.worker, job.worker.replicas);
+  if (all <= static_cast<double>(machine_bytes)) return "";
+  return fmt::format(
+      "the memory limits of the job's nodes (spec.replicaSpecs.*.resources.limits.memory) add up "
+      "to {}, but this machine has {}: the kernel may kill any node, or another program, before a "
+      "node reaches its limit",
+      BytesText(static_cast<uint64_t>(std::min(all, 1e18))), BytesText(machine_bytes));
 }
 
 absl::Status MakeSnapshotsWritable(const JobSpec& job) {

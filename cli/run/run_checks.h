@@ -17,6 +17,11 @@ namespace muster {
 /// may be empty. The error is the same that the run would give.
 absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress);
 
+/// What is wrong with the nodes' memory limits on a machine with so much memory; empty: nothing, or
+/// one of both is not known. No error, because a limit that is never reached does no harm by
+/// itself.
+std::string LimitsBeyond(const JobSpec& job, uint64_t machine_bytes);
+
 /// Proves that the job can write its snapshots; a folder is created.
 absl::Status MakeSnapshotsWritable(const JobSpec& job);
 

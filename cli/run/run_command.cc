@@ -29,6 +29,7 @@
 #include "cli/run/source_looks.h"
 #include "cli/run/summary.h"
 #include "cli/state/job_target.h"
+#include "host/processes/machine.h"
 #include "host/processes/spawn.h"
 #include "job/file/load_job.h"
 #include "job/in_cluster.h"
@@ -272,6 +273,12 @@ std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan
   return std::nullopt;
 }
 
+/// On Kubernetes, the cluster judges it.
+std::string MachineWarning(const RunPlan& plan) {
+  return plan.cluster_namespace.empty() ? LimitsBeyond(plan.job, MachineResources().memory_bytes)
+                                        : "";
+}
+
 int DryRun(const RunOptions& options, const LoadedJob& job, const RunPlan& plan) {
   const absl::Status usable =
       CheckDirectories(job, options.progress ? ShowReading() : ProgressFn());
@@ -281,6 +288,7 @@ int DryRun(const RunOptions& options, const LoadedJob& job, const RunPlan& plan)
   for (const std::string& wait : EndsAhead(job.spec, SystemClock().Wall())) PrintNote(wait);
   const SourceFindings findings = JudgeLooks(*looks);
   for (const std::string& note : findings.notes) PrintNote(note);
+  if (const std::string warning = MachineWarning(plan); !warning.empty()) PrintNote(warning);
   for (const std::string& wrong : findings.errors) PrintNote(wrong);
   if (!findings.errors.empty()) return kExitUsage;
   PrintData(options.output == OutputFormat::kJson ? PlanToJson(plan) : DescribePlan(plan));
@@ -366,8 +374,9 @@ int RunCommand(const RunOptions& options) {
   const SystemClock clock;
   const absl::Status announced = Announce(state, clock, &*plan);
   if (!announced.ok()) return Refuse(options, announced);
-  const std::string warning = SecurityWarning(job->spec);
-  if (!warning.empty()) PrintNote(warning);
+  for (const std::string& warning : {SecurityWarning(job->spec), MachineWarning(*plan)}) {
+    if (!warning.empty()) PrintNote(warning);
+  }
   for (const auto& [name, command] : JoinCommands(*plan)) {
     PrintNote(
         fmt::format("no record is trained before {} has joined. On its machine, with copies "

@@ -1,6 +1,7 @@
 #include "cli/run/run_supervisor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -136,7 +137,7 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     const std::chrono::milliseconds delay =
         child->shortages.OnExit(RestartPolicy::Progress::kNone).delay;
     child->start_at = now_ + delay;
-    Emit(Note{RestartNote(event, delay)});
+    Emit(Note{RestartNote(event, delay), /*answer=*/true});
     return;
   }
   // Progress of the job counts for a process only if it was there to take part in it.
@@ -149,7 +150,10 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     return;
   }
   child->start_at = now_ + decision.delay;
-  Emit(Note{RestartNote(event, decision.delay)});
+  // A life that did nothing is no progress: its last words say what keeps the run from beginning.
+  std::string note = RestartNote(event, decision.delay);
+  if (!child->heard) note += Indented(event.last_words);
+  Emit(Note{std::move(note), /*answer=*/!child->heard});
 }
 
 void RunSupervisor::GiveUp(std::string reason) {
@@ -202,7 +206,15 @@ void RunSupervisor::On(const MasterAnswered& event) {
     scaler_.state = Child::State::kWaiting;
     scaler_.start_at = now_;
   }
-  if (stage_ == Stage::kCollecting && event.asked_at >= collecting_since_) EnterStopping(*pending_);
+  if (stage_ == Stage::kCollecting && event.asked_at >= collecting_since_) Collect(event.view);
+}
+
+void RunSupervisor::Collect(const MasterView& view) {
+  if (view.end_unheard_by.empty()) return EnterStopping(*pending_);
+  deadline_ = collecting_since_ + options_.joined_wait;
+  if (now_ - collecting_since_ < kCollectWait || std::exchange(told_of_unheard_, true)) return;
+  Emit(Note{fmt::format("the job is over; the master stays up to {} until it is known to {}",
+                        InSeconds(options_.joined_wait), fmt::join(view.end_unheard_by, ", "))});
 }
 
 void RunSupervisor::TakeView(const MasterView& view) {

@@ -42,6 +42,8 @@ struct RunSupervisorOptions {
   /// How long the scaler may take to end by itself after the job's end: it waits for workers, then
   /// stops one role after the other.
   std::chrono::milliseconds finish_wait{45'000};
+  /// How long the master then stays for nodes of other machines, which hear of the end from it.
+  std::chrono::milliseconds joined_wait{30'000};
   /// How long a failure that we found (a crash loop) waits until the master has recorded it.
   std::chrono::milliseconds cancel_wait{5'000};
   /// Another process continues what this one gives up, as in the cluster: then the job fails only
@@ -115,7 +117,7 @@ class RunSupervisor {
     kTraining,    // both are kept alive
     kDraining,    // both are kept alive, until a deadline
     kFinishing,   // the job is over; the scaler ends by itself. Or: the master is told that it is
-    kCollecting,  // the scaler is gone; one more status is wanted
+    kCollecting,  // the scaler is gone; wanted is one more status, and that all know of the end
     kStopping,    // everything must go
     kOver,
   };
@@ -153,6 +155,7 @@ class RunSupervisor {
   void TakeView(const MasterView& view);
   void EnterDraining();
   void EnterFinishing(const MasterView& view);
+  void Collect(const MasterView& view);
   /// This process stood still (a stopped terminal, a laptop that slept), so the silence is no fault
   /// of
   /// the others.
@@ -189,6 +192,7 @@ class RunSupervisor {
   TimePoint asked_last_;  // a drain or a cancel
   std::optional<TimePoint> deadline_;
   TimePoint collecting_since_;
+  bool told_of_unheard_ = false;
   // The effects of the present step.
   TimePoint now_;
   std::vector<RunEffect> effects_;

@@ -51,11 +51,12 @@ std::string RateText(const SummaryInput& input) {
   }
   const Waiting waiting = WaitingOf(*input.status);
   return fmt::format(
-      "  {} records/s in training; workers waited {:.1f} % for shards, {:.1f} % for pulls, {:.1f} "
-      "% "
+      "  {} records/s in training; workers waited {:.1f} % for {}, {:.1f} % for pulls, {:.1f} % "
       "for pushes\n",
       CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
-      100 * waiting.pulls, 100 * waiting.pushes);
+      // A member gets its shards with the next step, so the wait for a sum is part of it.
+      input.status->group.has_value() ? "shards and each other" : "shards", 100 * waiting.pulls,
+      100 * waiting.pushes);
 }
 
 /// How far behind the job is, if that is known.

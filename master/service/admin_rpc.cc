@@ -126,12 +126,16 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   explicit AdminRpc(RpcContext context) : context_(std::move(context)) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call,
-                                      const v1::GetStatusRequest*,
+                                      const v1::GetStatusRequest* request,
                                       v1::JobStatus* response) override {
     return Run(
         call,
-        [this](MasterCore& core, StepTime at) -> absl::StatusOr<StatusFacts> {
-          return StatusFactsOf(core, context_.job->name, at);
+        [this, request](MasterCore& core, StepTime at) -> absl::StatusOr<StatusFacts> {
+          StatusFacts facts = StatusFactsOf(core, context_.job->name, at);
+          const bool over = IsTerminal(facts.status.state);
+          joiners_.IsTold(request->joiner(), over, at.now);
+          if (over) facts.status.end_unheard_by = joiners_.EndUnheardBy(core.nodes(), at.now);
+          return facts;
         },
         [response](StatusFacts& facts) { ToProto(Complete(std::move(facts)), response); });
   }

@@ -98,6 +98,7 @@ struct JobSummary {
   uint64_t running_ms = 0;
   std::vector<KeptEpoch> kept_epochs;
   std::optional<GroupStatus> group;
+  std::vector<std::string> end_unheard_by;
   static void Fields(auto& f, auto& j) {
     f(1, "name", j.name);
     f(2, "state", j.state, {.most = 7});
@@ -129,6 +130,8 @@ struct JobSummary {
     f(18, "kept_epochs", j.kept_epochs,
       {.says = "Whose weights `muster export --epoch` can write", .most = kKeptEpochsMax});
     f(19, "group", j.group, {"The workers train synchronously; null: they do not"});
+    f(20, "end_unheard_by", j.end_unheard_by,
+      {"When the job is over: nodes of other machines whose `muster join` does not know it yet"});
   }
 };
 

@@ -216,8 +216,10 @@ TEST(ToViewTest, WhatIsDecidedByIsTaken) {
   status.nodes = {{.name = "ps-0", .drain = DrainState::kDraining},
                   {.name = "worker-0", .start = 3, .worker = WorkerStatus{}}};
   status.nodes[1].worker->times.minibatches_finished = 5;
+  status.end_unheard_by = {"far"};
   const MasterView view = ToView(status);
   EXPECT_EQ(view.state, JobState::kDraining);
+  EXPECT_EQ(view.end_unheard_by, std::vector<std::string>({"far"}));
   EXPECT_EQ(view.records_done, 10u);
   EXPECT_EQ(view.failed_shards, 2u);
   EXPECT_EQ(view.nodes.at(0).drain, DrainState::kDraining);

@@ -45,6 +45,9 @@ absl::StatusOr<std::string> NameOfWorker(const std::string& wanted) {
 /// From the answer until the node is told to run. A restart of the node may take as long.
 constexpr std::chrono::seconds kBegins{10};
 
+/// A joiner asks four times a second. One that is silent for so long is not waited for.
+constexpr std::chrono::seconds kListens{10};
+
 bool Lives(const NodeRecord& node) {
   return node.state == NodeState::kRunning || node.state == NodeState::kStarting;
 }
@@ -66,7 +69,7 @@ absl::StatusOr<Joining> Joiners::Join(const JoinWish& wish, const NodeTable& nod
     return lost || (now - holder.asked >= kBegins && !Lives(node));
   });
   const auto [holder, added] =
-      holders_.try_emplace(joining.name, Holder{wish.joiner, now, joining.first_start});
+      holders_.try_emplace(joining.name, Holder{wish.joiner, now, joining.first_start, now});
   if (!added && holder->second.joiner != wish.joiner) {
     return absl::FailedPreconditionError(
         fmt::format("another `muster join` has the name {} already, on this machine or on one with "
@@ -74,8 +77,30 @@ absl::StatusOr<Joining> Joiners::Join(const JoinWish& wish, const NodeTable& nod
                     joining.name));
   }
   holder->second.asked = now;
+  holder->second.heard = now;
   holder->second.start = joining.first_start;
   return joining;
+}
+
+void Joiners::IsTold(const std::string& joiner, bool over, TimePoint now) {
+  if (joiner.empty()) return;
+  for (auto& [name, holder] : holders_) {
+    if (holder.joiner != joiner) continue;
+    holder.heard = now;
+    holder.knows_end |= over;
+  }
+}
+
+std::vector<std::string> Joiners::EndUnheardBy(const NodeTable& nodes, TimePoint now) const {
+  std::vector<std::string> names;
+  for (const auto& [name, holder] : holders_) {
+    const auto found = nodes.nodes().find(name);
+    // It left before the end, and nobody keeps it any more.
+    const bool left =
+        found != nodes.nodes().end() && found->second.record.state == NodeState::kFinished;
+    if (!holder.knows_end && !left && now - holder.heard < kListens) names.push_back(name);
+  }
+  return names;
 }
 
 absl::StatusOr<Joining> JudgeJoin(const JoinWish& wish, const NodeTable& nodes,

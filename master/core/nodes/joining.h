@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -38,12 +39,18 @@ class Joiners {
   /// asked so short a time ago that the node may not have begun.
   absl::StatusOr<Joining> Join(const JoinWish& wish, const NodeTable& nodes,
                                const CoreOptions& options, TimePoint now);
+  /// It is told the job's status. `over`: and thereby that the job is over.
+  void IsTold(const std::string& joiner, bool over, TimePoint now);
+  /// The nodes whose joiners asked a short time ago, and do not know that the job is over.
+  std::vector<std::string> EndUnheardBy(const NodeTable& nodes, TimePoint now) const;
 
  private:
   struct Holder {
     std::string joiner;
     TimePoint asked;
     StartNumber start;  // that it was told
+    TimePoint heard;    // when it asked for anything
+    bool knows_end = false;
   };
   std::map<std::string, Holder> holders_;
 };

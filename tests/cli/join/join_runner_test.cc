@@ -66,6 +66,18 @@ TEST_F(JoinRunnerTest, AnExitIsToldAndTheNodeIsStartedAgainUntilTheJobIsOver) {
   EXPECT_EQ(told[0].host(), "gpu-2") << "so that the scaler knows whose it is";
 }
 
+TEST_F(JoinRunnerTest, TheEndNeedsNoAnswerToAnotherQuestion) {
+  host_.on_turn = [&] {
+    if (!Runs() || !run_.ok()) return;
+    // As if the master went right after it had told the end.
+    run_ = absl::UnavailableError("gone");
+    master_.End(JobState::kSucceeded);
+    Exit(0);
+  };
+  patience_ = std::chrono::seconds(5);
+  EXPECT_EQ(Run(), End::kJobOver);
+}
+
 TEST_F(JoinRunnerTest, ANodeThatCrashesAgainAndAgainIsGivenUpButNotTheJob) {
   host_.on_turn = [&] {
     if (Runs()) Exit(1);

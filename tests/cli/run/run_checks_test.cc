@@ -137,6 +137,24 @@ TEST_F(RunChecksTest, SnapshotsOfAnotherJob) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
 }
 
+TEST_F(RunChecksTest, MemoryLimitsBeyondTheMachineAreSaid) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  JobSpec& job = job_.spec;
+  job.worker.replicas = 2;
+  EXPECT_EQ(LimitsBeyond(job, kGiB), "") << "no limits";
+  job.worker.limits.memory_bytes = 200 * kGiB;
+  EXPECT_THAT(LimitsBeyond(job, 23 * kGiB), AllOf(HasSubstr("400 GiB"), HasSubstr("23 GiB")));
+  EXPECT_EQ(LimitsBeyond(job, 400 * kGiB), "");
+  EXPECT_EQ(LimitsBeyond(job, 0), "") << "not known";
+  job.ps.limits.memory_bytes = kGiB;
+  EXPECT_THAT(LimitsBeyond(job, 400 * kGiB), HasSubstr("401 GiB"));
+  job.servers_joined = 1;
+  EXPECT_EQ(LimitsBeyond(job, 400 * kGiB), "") << "it is on another machine";
+  job.worker.limits.memory_bytes = uint64_t{1} << 62;
+  job.worker.replicas = 1'000;
+  EXPECT_NE(LimitsBeyond(job, 400 * kGiB), "");
+}
+
 TEST_F(RunChecksTest, ARunThatContinuesKnowsItsStarts) {
   EXPECT_EQ(StartsOf(state_, "run-1").master, 0u) << "there is no journal";
   {

@@ -72,6 +72,38 @@ TEST_F(RunSupervisorTest, JobThatWasOverBeforeNeedsNoScaler) {
   EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kSucceeded);
 }
 
+TEST_F(RunSupervisorTest, TheMasterStaysUntilOtherMachinesHaveHeardOfTheEnd) {
+  RunToTraining();
+  view_.state = JobState::kSucceeded;
+  view_.end_unheard_by = {"far-a", "far-b"};
+  Answer();
+  Exit("scaler", kClean);
+  Pass(seconds(2));
+  EXPECT_THAT(Did(), IsEmpty());
+  EXPECT_THAT(notes_, Not(Contains(HasSubstr("far-a"))));
+  Pass(seconds(2));
+  EXPECT_THAT(
+      notes_,
+      Contains("the job is over; the master stays up to 30 s until it is known to far-a, far-b"));
+  view_.end_unheard_by.clear();
+  Pass(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
+}
+
+TEST_F(RunSupervisorTest, AMachineThatNeverHearsOfTheEndHasABound) {
+  RunToTraining();
+  view_.state = JobState::kCancelled;
+  view_.end_unheard_by = {"far"};
+  Answer();
+  Exit("scaler", kClean);
+  Pass(options_.joined_wait - seconds(1));
+  EXPECT_THAT(Did(), IsEmpty());
+  Pass(seconds(1));
+  EXPECT_THAT(Did(), ElementsAre("end nodes", "stop master"));
+  Exit("master", kClean);
+  EXPECT_EQ(supervisor_->outcome()->state, RunOutcome::State::kCancelled);
+}
+
 TEST_F(RunSupervisorTest, FailureOfTheJobIsSaidInOneLine) {
   RunToTraining();
   view_.state = JobState::kFailed;

@@ -12,6 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -236,6 +237,18 @@ TEST_F(RunSupervisorTest, WhatTheUserMustKnowIsToldEvenWithoutProgress) {
   view_.reason = "all is trained";
   Answer();
   EXPECT_THAT(notes_, IsEmpty()) << "the summary says how it ended";
+}
+
+TEST_F(RunSupervisorTest, AMasterThatEndsBeforeItAnswersIsToldEvenWithoutProgress) {
+  Begin();
+  Step(Tick{});
+  Exit("master", {.signal = 0, .code = 1});
+  EXPECT_THAT(answers_, ElementsAre(AllOf(HasSubstr("master"), HasSubstr("last words"))));
+  After(seconds(1));
+  Answer();
+  answers_.clear();
+  Exit("master", kKilled);
+  EXPECT_THAT(answers_, IsEmpty()) << "a restart in a run that works is only progress";
 }
 
 }  // namespace

@@ -8,7 +8,10 @@ namespace muster {
 namespace {
 
 using absl::StatusCode;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
 using testing::StatusIs;
 
 class JoiningTest : public ::testing::Test {
@@ -119,6 +122,24 @@ TEST_F(JoinersTest, AnotherMachineTakesThePlaceOfALostNodeAtOnce) {
   EXPECT_THAT(Join("far", "three").status(),
               StatusIs(StatusCode::kFailedPrecondition, HasSubstr("has the name far")))
       << "what is lost is the life before the second's";
+}
+
+TEST_F(JoinersTest, WhoAskedForTheStatusSinceTheEndKnowsIt) {
+  for (const char* name : {"a", "b", "left"}) ASSERT_THAT(Join(name, name).status(), IsOk());
+  Add("left", NodeState::kFinished, "b");
+  const auto unheard = [&] { return joiners_.EndUnheardBy(NodeTable(nodes_, 100), now_); };
+  EXPECT_THAT(unheard(), ElementsAre("a", "b"));
+  joiners_.IsTold("a", /*over=*/false, now_);
+  EXPECT_THAT(unheard(), ElementsAre("a", "b"));
+  joiners_.IsTold("a", /*over=*/true, now_);
+  joiners_.IsTold("", /*over=*/true, now_);
+  EXPECT_THAT(unheard(), ElementsAre("b"));
+  now_ += std::chrono::seconds(9);
+  joiners_.IsTold("b", /*over=*/false, now_);
+  now_ += std::chrono::seconds(9);
+  EXPECT_THAT(unheard(), ElementsAre("b"));
+  now_ += std::chrono::seconds(1);
+  EXPECT_THAT(unheard(), IsEmpty()) << "its machine may be gone";
 }
 
 TEST_F(JoinersTest, AnOlderReleaseIsNotChecked) {
