@@ -214,7 +214,8 @@ void RunSupervisor::Collect(const MasterView& view) {
   deadline_ = collecting_since_ + options_.joined_wait;
   if (now_ - collecting_since_ < kCollectWait || std::exchange(told_of_unheard_, true)) return;
   Emit(Note{fmt::format("the job is over; the master stays up to {} until it is known to {}",
-                        InSeconds(options_.joined_wait), fmt::join(view.end_unheard_by, ", "))});
+                        InSeconds(options_.joined_wait), fmt::join(view.end_unheard_by, ", ")),
+            /*answer=*/true});
 }
 
 void RunSupervisor::TakeView(const MasterView& view) {

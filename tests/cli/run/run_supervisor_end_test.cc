@@ -83,7 +83,7 @@ TEST_F(RunSupervisorTest, TheMasterStaysUntilOtherMachinesHaveHeardOfTheEnd) {
   EXPECT_THAT(notes_, Not(Contains(HasSubstr("far-a"))));
   Pass(seconds(2));
   EXPECT_THAT(
-      notes_,
+      answers_,
       Contains("the job is over; the master stays up to 30 s until it is known to far-a, far-b"));
   view_.end_unheard_by.clear();
   Pass(seconds(1));
