@@ -75,9 +75,8 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
         {"its share", capacity, "bytes"}};
     proposal.because = fmt::format(
         "the job file names no resources for {}, and no earlier run is known: it starts with {}, "
-        "an "
-        "even share of {:g} % of the memory; the rest of the memory is kept for nodes that need "
-        "more, and for more workers",
+        "an even share of {:g} % of the memory; the rest of the memory is kept for nodes that "
+        "need more, and for more workers",
         node.name, BytesText(after.memory_bytes), 100 * options_.handed_out);
   } else {
     const double peak = static_cast<double>(history->memory_peak_bytes);
