@@ -96,6 +96,7 @@ endfunction()
 
 # Every program that the label `unit` needs, for builds that run nothing else.
 add_custom_target(muster_unit_tests)
+option(MUSTER_UNIT_TESTS "`all` has the programs of unit tests" ON)
 
 # muster_one_thread(): at the top of a test folder whose room, and whose tests, have one thread. The thread sanitizer has nothing
 # to see there, so its build leaves the folder out. tests/tidy checks that it is true.
@@ -120,6 +121,9 @@ function(muster_test name)
   endif()
   if(ARG_LABELS STREQUAL "unit")
     add_dependencies(muster_unit_tests ${name})
+    if(NOT MUSTER_UNIT_TESTS)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
