@@ -51,8 +51,9 @@ std::string RunningJobsText(const RunningJobs& jobs) {
   std::string text;
   for (const StateDirectory& state : jobs.states) {
     const absl::StatusOr<Endpoint> endpoint = state.ReadEndpoint();
-    const std::string name = endpoint.ok() ? Printable(endpoint->job.name) + " " : "";
-    text += fmt::format("{}{}(state directory {})", text.empty() ? "" : ", ", name,
+    const std::string name =
+        endpoint.ok() ? Printable(endpoint->job.name) : "a job without a master";
+    text += fmt::format("{}{} (state directory {})", text.empty() ? "" : ", ", name,
                         Printable(state.path()));
   }
   return fmt::format("On this machine {}: {}", jobs.states.size() == 1 ? "runs" : "run", text);

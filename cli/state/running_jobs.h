@@ -25,7 +25,7 @@ struct RunningJobs {
 RunningJobs FindRunningJobs();
 
 /// "On this machine runs: flights (state directory /data/state)", or that no job runs. The names
-/// are those of run/endpoint.json; a job whose file cannot be read is named by its directory alone.
+/// are those of run/endpoint.json. Without that file, the job has no master yet, or none any more.
 std::string RunningJobsText(const RunningJobs& jobs);
 
 }  // namespace muster

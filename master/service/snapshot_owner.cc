@@ -73,7 +73,10 @@ absl::Status CheckSnapshotDirectory(ObjectStore* store, const SnapshotOwner& own
   MUSTER_ASSIGN_OR_RETURN(const std::optional<SnapshotOwner> marked, ReadMarker(store));
   if (marked.has_value()) {
     if (marked->job_id == owner.job_id) return absl::OkStatus();
-    if (marked->job == owner.job && marked->state_directory == owner.state_directory) {
+    // A state directory that was copied holds the snapshots, but the marker names the first place.
+    const bool came_along = IsInside(store->place(), owner.state_directory);
+    if (marked->job == owner.job &&
+        (came_along || marked->state_directory == owner.state_directory)) {
       return JournalGone(store->place(), owner);
     }
     return absl::FailedPreconditionError(fmt::format(

@@ -37,7 +37,7 @@ TEST(RunningJobsTest, AnErrorNamesTheJobsThatRun) {
   ASSERT_THAT(state.Create(), testing::IsOk());
   const StateDirectory unknown("/data/unknown");
   EXPECT_EQ(RunningJobsText({.states = {unknown}}),
-            "On this machine runs: (state directory /data/unknown)");
+            "On this machine runs: a job without a master (state directory /data/unknown)");
   const absl::StatusOr<StateLock> lock = StateLock::Acquire(state);
   ASSERT_THAT(lock.status(), testing::IsOk());
   ASSERT_THAT(state.WriteEndpoint({.master = "127.0.0.1:20123",
@@ -46,8 +46,8 @@ TEST(RunningJobsTest, AnErrorNamesTheJobsThatRun) {
                                    .job = {"", "flights"}}),
               testing::IsOk());
   EXPECT_EQ(RunningJobsText({.states = {state, unknown}}),
-            fmt::format("On this machine run: flights (state directory {}), (state directory "
-                        "/data/unknown)",
+            fmt::format("On this machine run: flights (state directory {}), a job without a "
+                        "master (state directory /data/unknown)",
                         folder.path()));
 }
 

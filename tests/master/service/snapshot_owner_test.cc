@@ -73,6 +73,19 @@ TEST_F(SnapshotOwnerTest, AJobWhoseJournalIsGoneIsToldSoAndNotToDeleteItsWeights
   }
 }
 
+TEST_F(SnapshotOwnerTest, ACopyOfAStateDirectoryWithoutItsJournalIsNoOtherJob) {
+  ASSERT_THAT(ClaimSnapshotDirectory(store_.get(), flights_, {}), IsOk());
+  SnapshotOwner copied = flights_;
+  copied.job_id = "id-9";
+  copied.state_directory = folder_.File("a");
+  const absl::Status status = CheckSnapshotDirectory(store_.get(), copied, {});
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("the journal of the job 'flights' is missing from " +
+                                               copied.state_directory),
+                                     HasSubstr("Nothing has been deleted"))));
+  EXPECT_EQ(status.message().find("delete the folder"), std::string::npos);
+}
+
 TEST_F(SnapshotOwnerTest, FilesWithoutAMarkerBelongToTheJobThatKnowsThem) {
   AddSnapshot("p0/1.sst");
   EXPECT_THAT(ClaimSnapshotDirectory(store_.get(), trains_, {"p0/2.sst"}),
