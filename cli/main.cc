@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "base/crash/crash_stack.h"
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
@@ -37,6 +38,7 @@ int Main(int argc, char** argv) {
   if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
     return PrintError(Message(armed), kExitUsage);
   }
+  PrintStackOfCrash();
   CLI::App app("Muster: elastic training with exactly-once data", "muster");
   app.set_version_flag("--version", std::string("muster ") + kVersion);
   app.require_subcommand(1);

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/crash/crash_stack.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "muster/session.h"
@@ -164,6 +165,7 @@ std::string_view Shard::header() const {
 }
 
 Result<Session> Session::Connect(SessionOptions options) {
+  PrintStackOfCrash();
   absl::StatusOr<std::unique_ptr<internal::SessionImpl>> impl =
       internal::SessionImpl::Connect(options);
   if (!impl.ok()) return internal::ToPublic(impl.status());

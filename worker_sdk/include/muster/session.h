@@ -119,7 +119,8 @@ class MUSTER_EXPORT Shard {
 /// counts as a failure of the shard whose loop was running. If several loops were running, the
 /// shard is not known, and the crash counts for no shard. To find the shard, a process that `muster
 /// run` has restarted first runs one loop alone, until that loop has completed a shard, for at most
-/// a minute.
+/// a minute. The stack of the thread that crashed is printed on stderr, unless the process has a
+/// handler of its own for the signal when it connects.
 class MUSTER_EXPORT Session {
  public:
   /// Waits for the master for at most connect_timeout_ms, with a line on stderr every 2 s, and

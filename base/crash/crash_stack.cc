@@ -1,0 +1,69 @@
+#include "base/crash/crash_stack.h"
+
+#include <execinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+#include <string_view>
+
+namespace muster {
+namespace {
+
+struct Crash {
+  int signal;
+  std::string_view line;
+};
+constexpr std::array<Crash, 5> kCrashes = {{
+    {SIGSEGV,
+     "muster: this process crashed with SIGSEGV. The stack of the thread, newest first:\n"},
+    {SIGBUS, "muster: this process crashed with SIGBUS. The stack of the thread, newest first:\n"},
+    {SIGFPE, "muster: this process crashed with SIGFPE. The stack of the thread, newest first:\n"},
+    {SIGILL, "muster: this process crashed with SIGILL. The stack of the thread, newest first:\n"},
+    {SIGABRT,
+     "muster: this process crashed with SIGABRT. The stack of the thread, newest first:\n"},
+}};
+
+/// The events of a crash keep twenty lines of the log: some stay for what the process has said.
+constexpr int kFramesMax = 12;
+/// The handler, and what the kernel puts above the crash.
+constexpr int kOwnFrames = 2;
+
+void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
+  std::array<void*, kOwnFrames + kFramesMax> frames{};
+  const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  for (const Crash& crash : kCrashes) {
+    if (crash.signal != signal) continue;
+    [[maybe_unused]] const ssize_t written =
+        ::write(STDERR_FILENO, crash.line.data(), crash.line.size());
+  }
+  if (count > kOwnFrames) {
+    ::backtrace_symbols_fd(frames.data() + kOwnFrames, count - kOwnFrames, STDERR_FILENO);
+  }
+  // SA_RESETHAND: what crashed runs again and ends the process, so a core file shows it. What was
+  // sent does not come again by itself.
+  if (info->si_code <= 0) ::raise(signal);
+}
+
+}  // namespace
+
+void PrintStackOfCrash() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // The first call loads a library, which a handler may not do.
+    void* frame = nullptr;
+    ::backtrace(&frame, 1);
+    for (const Crash& crash : kCrashes) {
+      struct sigaction before{};
+      if (::sigaction(crash.signal, nullptr, &before) != 0) continue;
+      if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) continue;
+      struct sigaction action{};
+      action.sa_sigaction = OnCrash;
+      action.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER | SA_ONSTACK;
+      ::sigaction(crash.signal, &action, nullptr);
+    }
+  });
+}
+
+}  // namespace muster
