@@ -222,7 +222,8 @@ class BadInputTest(unittest.TestCase):
         self.finish(1, "--retry-failed")
 
     def test_infinite_weights(self):
-        self.write_job(("[TRAINER]", "[%s], env: {GRADIENT: large}" % json.dumps(options.nan_trainer)),
+        """The second epoch is never reached: without it, all shards might have failed before the bound is seen."""
+        self.write_job(TWO_EPOCHS, ("[TRAINER]", "[%s], env: {GRADIENT: large}" % json.dumps(options.nan_trainer)),
                        ("seed: 3", "seed: 3\n  training: {failedShardsMax: 2}"))
         self.refuse("table 'wide': the row of key 2 has inf in column 7", "too many failures to continue", "muster run --retry-failed", code=FAILED)
 
