@@ -13,6 +13,7 @@
 #include <csignal>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kubernetes/model/json_access.h"
@@ -67,13 +68,16 @@ struct PluginPipe {
   }
 };
 
-/// KUBERNETES_EXEC_INFO of a plugin.
-std::string ExecInfo(const ClusterAccess& access) {
+/// KUBERNETES_EXEC_INFO of a plugin. `authority`: PEM, or empty.
+std::string ExecInfo(const ClusterAccess& access, const std::string& authority) {
   nlohmann::json spec = {{"interactive", false}};
   if (access.exec->wants_cluster) {
     spec["cluster"] = {{"server", access.Url()}};
     if (!access.tls_server_name.empty()) {
       spec["cluster"]["tls-server-name"] = access.tls_server_name;
+    }
+    if (!authority.empty()) {
+      spec["cluster"]["certificate-authority-data"] = absl::Base64Escape(authority);
     }
   }
   return ToText({{"apiVersion", access.exec->api_version},
@@ -107,13 +111,14 @@ class PluginProcess {
 
   absl::Status Start(const ClusterAccess& access) {
     const ExecPlugin& plugin = *access.exec;
+    MUSTER_ASSIGN_OR_RETURN(const std::string authority, ReadPem(access.authority));
     if (!output_.Open() || !error_.Open()) return ErrnoStatus(errno, "cannot make a pipe");
     ArgumentList arguments;
     arguments.Add(plugin.command);
     for (const std::string& argument : plugin.arguments) arguments.Add(argument);
     ArgumentList environment;
     // Of two entries with one name the first counts.
-    environment.Add("KUBERNETES_EXEC_INFO=" + ExecInfo(access));
+    environment.Add("KUBERNETES_EXEC_INFO=" + ExecInfo(access, authority));
     for (const auto& [name, value] : plugin.environment) environment.Add(name + "=" + value);
     for (char** entry = ::environ; *entry != nullptr; ++entry) environment.Add(*entry);
     const int failure = Spawn(plugin.command, arguments.Pointers(), environment.Pointers());

@@ -80,6 +80,21 @@ TEST(ExecPlugin, GetsItsEnvironment) {
   EXPECT_THAT(text, HasSubstr("\"interactive\":false"));
 }
 
+TEST(ExecPlugin, GetsTheCertificatesOfTheCluster) {
+  const testing::TempDir folder;
+  const std::string seen = folder.File("seen");
+  ClusterAccess access =
+      Running("echo $KUBERNETES_EXEC_INFO >" + seen + "; echo '" + std::string(kToken) + "'");
+  access.authority.path = folder.File("ca.crt");
+  ASSERT_THAT(WriteFileAtomically(access.authority.path, "PEM"), testing::IsOk());
+  ASSERT_THAT(RunExecPlugin(access, seconds(60)), testing::IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string text, ReadFile(seen, 10'000));
+  EXPECT_THAT(text, HasSubstr(R"("certificate-authority-data":"UEVN")"));
+  access.authority.path = folder.File("none");
+  EXPECT_THAT(RunExecPlugin(access, seconds(60)),
+              testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+}
+
 TEST(ExecPlugin, SaysHowItFailed) {
   EXPECT_THAT(
       RunExecPlugin(Running("echo log in first >&2; exit 3"), seconds(60)),
