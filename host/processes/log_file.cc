@@ -19,6 +19,14 @@ OwnedFd OpenForAppending(const std::string& path) {
   return OwnedFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
 }
 
+/// Of a file of `bytes` bytes.
+bool EndsWithinLine(const std::string& path, uint64_t bytes) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char last = '\n';
+  return bytes > 0 && ::pread(fd.get(), &last, 1, static_cast<off_t>(bytes - 1)) == 1 &&
+         last != '\n';
+}
+
 std::string LogBasePath(const std::string& path) {
   return path + ".base";
 }
@@ -36,12 +44,14 @@ void WriteLogBase(const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
-RotatingLog::RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes)
+RotatingLog::RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes,
+                         bool within_line)
     : path_(std::move(path)),
       bytes_max_(bytes_max),
       fd_(std::move(fd)),
       base_(ReadLogBase(path_)),
       bytes_(bytes),
+      within_line_(within_line),
       times_(path_) {}
 
 absl::StatusOr<RotatingLog> RotatingLog::Open(std::string path, uint64_t bytes_max) {
@@ -49,17 +59,21 @@ absl::StatusOr<RotatingLog> RotatingLog::Open(std::string path, uint64_t bytes_m
   if (fd.get() < 0) return ErrnoStatus(errno, fmt::format("cannot open the log {}", path));
   struct stat info;
   const uint64_t bytes = ::fstat(fd.get(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-  return RotatingLog(std::move(path), bytes_max, std::move(fd), bytes);
+  const bool within_line = EndsWithinLine(path, bytes);
+  return RotatingLog(std::move(path), bytes_max, std::move(fd), bytes, within_line);
 }
 
 void RotatingLog::Write(std::string_view bytes, std::optional<WallTime> now) {
   if (bytes_ > 0 && bytes_ + bytes.size() > bytes_max_) Rotate();
+  // The last rotation could not make the file: the disk or the table of open files was full.
+  if (fd_.get() < 0) fd_ = OpenForAppending(path_);
   if (now.has_value() && !bytes.empty()) times_.Note(base_ + bytes_, *now);
   while (!bytes.empty() && fd_.get() >= 0) {
     const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
     bytes_ += static_cast<uint64_t>(written);
+    within_line_ = bytes[static_cast<size_t>(written) - 1] != '\n';
     bytes.remove_prefix(static_cast<size_t>(written));
   }
 }

@@ -30,8 +30,11 @@ class RotatingLog {
   /// node. `now`, if it is given, is noted as their time (log_times.h).
   void Write(std::string_view bytes, std::optional<WallTime> now = std::nullopt);
 
+  /// True if the file ends in the middle of a line.
+  bool within_line() const { return within_line_; }
+
  private:
-  RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes);
+  RotatingLog(std::string path, uint64_t bytes_max, OwnedFd fd, uint64_t bytes, bool within_line);
   void Rotate();
 
   std::string path_;
@@ -39,6 +42,7 @@ class RotatingLog {
   OwnedFd fd_;
   uint64_t base_ = 0;   // bytes of the node before this file
   uint64_t bytes_ = 0;  // of this file
+  bool within_line_ = false;
   LogTimes times_;
 };
 

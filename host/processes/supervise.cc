@@ -59,6 +59,8 @@ class Supervision {
   bool BecomeReaper();
   void OpenLog();
   void WriteLog(std::string_view text);
+  /// A line of our own. It begins a line even if the command has not ended its own.
+  void WriteOwnLine(std::string_view text);
   absl::Status StartCommand();
   /// The command is not in its control groups.
   void GoWithoutGroups(const absl::Status& why);
@@ -153,6 +155,10 @@ void Supervision::WriteLog(std::string_view text) {
   }
 }
 
+void Supervision::WriteOwnLine(std::string_view text) {
+  WriteLog(fmt::format("{}{}\n", log_.has_value() && log_->within_line() ? "\n" : "", text));
+}
+
 absl::Status Supervision::StartCommand() {
   int log_pipe[2] = {-1, -1};
   int error_pipe[2] = {-1, -1};
@@ -191,8 +197,8 @@ absl::Status Supervision::StartCommand() {
 }
 
 void Supervision::GoWithoutGroups(const absl::Status& why) {
-  WriteLog(fmt::format("{}{}: its memory is checked ten times a second; its CPU is not limited\n",
-                       kLogAside, Message(why)));
+  WriteOwnLine(fmt::format("{}{}: its memory is checked ten times a second; its CPU is not limited",
+                           kLogAside, Message(why)));
   state_.grouped = 0;
   memory_.set_limit(options_.memory_limit_bytes);
 }
@@ -250,7 +256,7 @@ void Supervision::AcceptControllers() {
     const int fd = ::accept4(options_.listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
     if (!IsOfOurUser(fd)) {
-      WriteLog(fmt::format("{}a connection of another user was refused\n", kLogAside));
+      WriteOwnLine(fmt::format("{}a connection of another user was refused", kLogAside));
       ::close(fd);
       continue;
     }
@@ -290,8 +296,11 @@ void Supervision::Obey(const SuperviseCommand& command) {
       memory_.set_limit(command.memory_limit_bytes);
       SendState();
       return;
-    default:
+    case SuperviseCommand::kKill:
       if (!exit_.has_value()) ::kill(child_, SIGKILL);
+      return;
+    default:  // no order of ours
+      return;
   }
 }
 
@@ -301,11 +310,11 @@ void Supervision::BeginDump() {
   if (!options_.keep_descendants) pids = ProcessesBelow(::getpid());
   const size_t count = pids.size();
   pids.resize(std::min(count, kDumpProcesses));
-  WriteLog(fmt::format("{}stacks of {} were requested: {} of its {} processes\n", kLogAside,
-                       options_.name, pids.size(), count));
+  WriteOwnLine(fmt::format("{}stacks of {} were requested: {} of its {} processes", kLogAside,
+                           options_.name, pids.size(), count));
   absl::StatusOr<StackDump> dump = StackDump::Start(std::move(pids), {});
   if (!dump.ok()) {
-    WriteLog(fmt::format("{}{}\n", kLogAside, Message(dump.status())));
+    WriteOwnLine(fmt::format("{}{}", kLogAside, Message(dump.status())));
     return;
   }
   dump_.emplace(*std::move(dump));
@@ -315,14 +324,14 @@ void Supervision::BeginDump() {
 void Supervision::TakeDump() {
   if (!dump_.has_value()) return;
   const StackDump::State state = dump_->Take(
-      [this](const std::string& line) { WriteLog(fmt::format("{}{}\n", kLogAside, line)); });
+      [this](const std::string& line) { WriteOwnLine(fmt::format("{}{}", kLogAside, line)); });
   const bool late = clock_.Now() >= dump_until_;
   if (state == StackDump::State::kMore && !late) return;
   dump_.reset();
   const std::string_view end = state == StackDump::State::kFinished ? "end of the stacks"
                                : state == StackDump::State::kBroken ? "the stacks ended early"
                                                                     : "the stacks took too long";
-  WriteLog(fmt::format("{}{}\n", kLogAside, end));
+  WriteOwnLine(fmt::format("{}{}", kLogAside, end));
 }
 
 void Supervision::PumpLog() {
@@ -351,8 +360,9 @@ void Supervision::WatchMemory() {
     exceeded = memory_.IsExceeded(::getpid(), own);
   }
   if (exceeded) {
-    WriteLog(fmt::format("{}{} is killed: it uses {} bytes of memory, more than its limit of {}\n",
-                         kLogAside, options_.name, memory_.peak_bytes(), memory_.limit_bytes()));
+    WriteOwnLine(
+        fmt::format("{}{} is killed: it uses {} bytes of memory, more than its limit of {}",
+                    kLogAside, options_.name, memory_.peak_bytes(), memory_.limit_bytes()));
     ::kill(child_, SIGKILL);
     own_kill_ = true;
   }
@@ -407,7 +417,7 @@ SuperviseReport Supervision::Run() {
   if (!BecomeReaper()) return {.kind = SuperviseReport::kExited, .signal = SIGKILL};
   OpenLog();
   if (absl::Status started = StartCommand(); !started.ok()) {
-    WriteLog(fmt::format("{}\n", Message(started)));
+    WriteOwnLine(Message(started));
     if (options_.log_path.empty()) fmt::print(stderr, "{}\n", Message(started));
     KillDescendants({});
     const int code = started.code() == absl::StatusCode::kNotFound ? 127 : 126;
@@ -420,7 +430,7 @@ SuperviseReport Supervision::Run() {
     KeepExit();
     return state_;
   }
-  WriteLog(fmt::format("{}{} started, pid {}\n", kLogMark, options_.name, child_));
+  WriteOwnLine(fmt::format("{}{} started, pid {}", kLogMark, options_.name, child_));
   Report({.kind = SuperviseReport::kStarted, .pid = child_});
   Watch();
   dump_.reset();

@@ -1,6 +1,7 @@
 #include "host/processes/log_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -39,6 +40,40 @@ TEST(LogFileTest, GoesOnWithAnOlderFile) {
   }
   MUSTER_ASSERT_OK_AND_ASSIGN(std::string text, ReadFile(path, 1000));
   EXPECT_EQ(text, "before\nafter\n");
+}
+
+TEST(LogFileTest, KnowsIfItEndsWithinALine) {
+  TempDir folder;
+  const std::string path = folder.File("node.log");
+  for (const std::string text : {"", "one\n", "half", "line\n"}) {
+    MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path, 100));
+    log.Write(text);
+    EXPECT_EQ(log.within_line(), text == "half");
+    MUSTER_ASSERT_OK_AND_ASSIGN(const RotatingLog again, RotatingLog::Open(path, 100));
+    EXPECT_EQ(again.within_line(), text == "half");
+  }
+}
+
+TEST(LogFileTest, AFullDiskDropsLinesAndNothingElse) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open("/dev/full", 100));
+  for (int i = 0; i < 50; ++i) log.Write("text", WallTime(i));
+  EXPECT_FALSE(log.within_line()) << "nothing was written";
+}
+
+TEST(LogFileTest, GoesOnAfterARotationThatCouldOpenNoFile) {
+  TempDir folder;
+  const std::string path = folder.File("node.log");
+  MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path, 10));
+  log.Write("12345678\n");
+  rlimit files;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  log.Write("lost\n");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_FALSE(ReadFile(path, 1000).ok());
+  log.Write("there\n");
+  EXPECT_EQ(ReadFile(path, 1000).value_or(""), "there\n");
 }
 
 TEST(LogFileTest, ErrorNamesThePath) {
