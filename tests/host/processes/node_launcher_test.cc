@@ -9,12 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <deque>
-
 #include "base/file.h"
 #include "tests/host/processes/held_process.h"
+#include "tests/host/processes/launcher_fixture.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
 
 namespace muster {
 namespace {
@@ -22,7 +20,6 @@ namespace {
 using ::muster::testing::HeldProcess;
 using ::muster::testing::IsOk;
 using ::muster::testing::Supervisors;
-using ::muster::testing::TempDir;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
@@ -30,69 +27,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class NodeLauncherTest : public ::testing::Test {
- protected:
-  NodeLauncherTest() { EXPECT_EQ(::pipe2(life_, O_CLOEXEC), 0); }
-  ~NodeLauncherTest() override {
-    launcher_.reset();
-    EndLife();
-    ::close(life_[0]);
-    KillDescendants({});
-  }
-  void EndLife() {
-    if (life_[1] >= 0) ::close(std::exchange(life_[1], -1));
-  }
-
-  /// The next scaler; the one before is gone. Returns what it finds.
-  std::vector<FoundNode> Succeed() {
-    launcher_.reset();
-    reports_.clear();
-    absl::StatusOr<NodeSockets> sockets = NodeSockets::Open(folder_.File("nodes"));
-    EXPECT_THAT(sockets.status(), IsOk());
-    launcher_.emplace(NodeLauncher::Options{.program = MUSTER_SUPERVISE_PROGRAM,
-                                            .log_directory = folder_.path(),
-                                            .life_fd = life_[0]},
-                      *std::move(sockets));
-    absl::StatusOr<std::vector<FoundNode>> found = launcher_->Find();
-    EXPECT_THAT(found.status(), IsOk());
-    return *std::move(found);
-  }
-
-  void Start(const std::string& script, uint32_t start = 1) {
-    ASSERT_THAT(
-        launcher_->Start({.name = "node", .command = {"sh", "-c", script}, .environment = {}},
-                         {.start = start}),
-        IsOk());
-  }
-  /// The next report, which is one of this kind.
-  template <typename Report>
-  Report Next() {
-    for (int i = 0; i < 100 && reports_.empty(); ++i) {
-      for (LaunchReport& report : launcher_->Wait(milliseconds(500), {})) {
-        reports_.push_back(std::move(report));
-      }
-    }
-    if (reports_.empty() || !std::holds_alternative<Report>(reports_.front())) {
-      ADD_FAILURE() << "no such report came";
-      return {};
-    }
-    Report report = std::get<Report>(std::move(reports_.front()));
-    reports_.pop_front();
-    return report;
-  }
-  pid_t NextPid() { return static_cast<pid_t>(Next<NodeStarted>().pid); }
-  void ExpectExit(ExitStatus exit) { EXPECT_EQ(Next<NodeExited>().exit, exit); }
-  std::string Family() { return testing::Family(folder_.File("pids")); }
-  std::vector<HeldProcess> FamilyProcesses() {
-    return testing::ReadPids(folder_.File("pids"), 4,
-                             [this] { launcher_->Wait(milliseconds(10), {}); });
-  }
-
-  TempDir folder_;
-  int life_[2];
-  std::optional<NodeLauncher> launcher_;
-  std::deque<LaunchReport> reports_;
-};
+class NodeLauncherTest : public testing::LauncherFixture {};
 
 TEST_F(NodeLauncherTest, ReportsStartAndExitAndLetsGoWhenReleased) {
   EXPECT_THAT(Succeed(), IsEmpty());

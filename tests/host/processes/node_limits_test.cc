@@ -356,6 +356,18 @@ TEST_F(WatchedLimitsTest, AStoppedProcessShowsItsStacks) {
               HasSubstr(" NodeProgramDeepInside(int)+0x"));
 }
 
+TEST_F(WatchedLimitsTest, AStopDuringADumpOfStacksEndsBoth) {
+  Start({}, 1, "stuck");
+  Next<NodeStarted>();
+  const pid_t supervisor = Supervisors().at(0);
+  for (int i = 0; i < 2'000 && ProcessesBelow(supervisor).size() < 3; ++i) Take(milliseconds(10));
+  ASSERT_THAT(host_->DumpStacks("node"), IsOk());
+  WaitFor("stacks of node were requested: 3 of its 3 processes");
+  host_->Stop("node", std::chrono::hours(1));
+  EXPECT_EQ(Next<NodeExited>().exit, (ExitStatus{.signal = SIGTERM}));
+  EXPECT_THAT(ProcessesBelow(supervisor), ::testing::IsEmpty()) << "the dump's process, too";
+}
+
 TEST_F(WatchedLimitsTest, SigquitShowsStacksToThoseWhoReachNoController) {
   Start({}, 1, "deep");
   Next<NodeStarted>();

@@ -42,10 +42,14 @@ void Fill(std::istream& orders) {
 /// A node of the tests, until its orders end, which come through FIFO.
 ///
 /// `node_program fill FIFO`: takes memory. `node_program deep FIFO`: the same, with a second thread
-/// that waits deep in a stack.
+/// that waits deep in a stack. `node_program stuck FIFO`: waits in the kernel, where it cannot be
+/// traced.
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   std::thread deep;
+  if (std::string(argv[1]) == "stuck" && ::vfork() == 0) {
+    while (true) ::pause();
+  }
   if (std::string(argv[1]) == "deep") {
     deep = std::thread([] {
       ::prctl(PR_SET_NAME, "deep-thread");

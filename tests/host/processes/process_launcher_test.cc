@@ -192,6 +192,39 @@ TEST_F(ProcessLauncherTest, KillEndsAStoppedNode) {
   EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGKILL}));
 }
 
+// Any process of the user may send it.
+TEST_F(ProcessLauncherTest, TheSignalOfTheParentsDeathIsNoProofOfIt) {
+  NodeLauncher launcher = MakeLauncher();
+  ASSERT_THAT(launcher.Start(Shell("sleep 1000")), IsOk());
+  Next<NodeStarted>(&launcher);
+  ASSERT_EQ(::kill(testing::Supervisors().at(0), SIGUSR1), 0);
+  launcher.Stop("node", seconds(60));
+  EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGTERM}));
+}
+
+TEST_F(ProcessLauncherTest, SignalsToTheSupervisingProcessStopTheNode) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    NodeLauncher launcher = MakeLauncher();
+    ASSERT_THAT(launcher.Start(Shell("sleep 1000")), IsOk());
+    Next<NodeStarted>(&launcher);
+    ASSERT_EQ(::kill(testing::Supervisors().at(0), signal), 0);
+    EXPECT_EQ(Next<NodeExited>(&launcher).exit, (ExitStatus{.signal = SIGTERM}));
+  }
+}
+
+TEST_F(ProcessLauncherTest, WhatTheNodeLeftBehindIsGoneAtItsExit) {
+  NodeLauncher launcher = MakeLauncher();
+  // The grandchild holds the log's pipe, too, and ends only when it is killed.
+  ASSERT_THAT(launcher.Start(Shell("(trap '' TERM; setsid sleep 1000 & echo $! >> " +
+                                   folder_.File("pids") + "); echo last words; exit 3")),
+              IsOk());
+  Next<NodeStarted>(&launcher);
+  const NodeExited exited = Next<NodeExited>(&launcher);
+  EXPECT_EQ(exited.exit, (ExitStatus{.code = 3}));
+  EXPECT_EQ(exited.last_words, "last words\n");
+  for (const Process& process : ReadPids(1, nullptr)) EXPECT_FALSE(process.Lives());
+}
+
 TEST_F(ProcessLauncherTest, ExitOfTheNodeTakesItsFamilyAlong) {
   NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell(Family())), IsOk());

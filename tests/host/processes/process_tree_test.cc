@@ -16,6 +16,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 /// A child of the same program, and below it one of another; the first says what its family is.
@@ -84,6 +85,35 @@ TEST_F(ProcessTreeTest, Stat) {
   ::kill(-child_, SIGKILL);
   ASSERT_EQ(::waitpid(child_, nullptr, 0), child_);
   EXPECT_FALSE(ReadStat(child_).has_value());
+}
+
+/// Begins and ends children, until it is killed.
+[[noreturn]] void Churn() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (true) {
+    const pid_t pid = ::fork();
+    if (pid == 0) ::_exit(0);
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
+TEST_F(ProcessTreeTest, ProcessesThatVanishWhileTheyAreReadAreLeftOut) {
+  const pid_t churn = ::fork();
+  if (churn == 0) Churn();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_THAT(ProcessesBelow(::getpid()), IsSupersetOf({child_, other_, churn}));
+    EXPECT_THAT(Descendants({}), IsSupersetOf({child_, other_, churn}));
+    EXPECT_FALSE(IsSupervisor(churn));
+  }
+  KillDescendants({.pids = {child_}});
+  EXPECT_EQ(::waitpid(churn, nullptr, WNOHANG), -1) << "killed and reaped";
+  EXPECT_TRUE(ReadStat(other_).has_value()) << "spared, as its parent is";
+}
+
+TEST_F(ProcessTreeTest, AProcessWithoutTheMarkIsSpared) {
+  KillDescendants({.mark = "MUSTER_STARTED_BY=nobody"});
+  EXPECT_TRUE(ReadStat(child_).has_value());
+  EXPECT_TRUE(ReadStat(other_).has_value());
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "host/processes/slot.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -36,6 +39,32 @@ TEST(SlotTest, ReadsWhatAProcessLeftBehind) {
   EXPECT_EQ(ReadSlot(path)->Alone()->token, LeaseToken::FromValue(77));
   EXPECT_FALSE(ReadSlot(folder.File("none")).has_value());
   EXPECT_FALSE(ReadSlot("").has_value());
+}
+
+TEST(SlotTest, ALieIsNoRecord) {
+  TempDir folder;
+  const std::string path = folder.File("worker-0.slot");
+  SlotFile slot{};
+  BeginSlot(&slot, 9);
+  const std::string good(reinterpret_cast<const char*>(&slot), sizeof(slot));
+  for (const std::string& lie : {std::string(), good.substr(0, good.size() - 1),
+                                 std::string(sizeof(slot), 'x'), std::string(10'000, '\0')}) {
+    ASSERT_THAT(WriteFileAtomically(path, lie), IsOk());
+    EXPECT_FALSE(ReadSlot(path).has_value()) << lie.size();
+  }
+  EXPECT_FALSE(ReadSlot(folder.path()).has_value()) << "a folder";
+}
+
+TEST(SlotTest, APredecessorThatStillWritesDoesNotReachTheNewFile) {
+  TempDir folder;
+  const std::string path = folder.File("worker-0.slot");
+  ASSERT_THAT(ResetSlot(path), IsOk());
+  const OwnedFd old(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_THAT(ResetSlot(path), IsOk());
+  SlotFile slot{};
+  BeginSlot(&slot, 9);
+  ASSERT_EQ(::write(old.get(), &slot, sizeof(slot)), static_cast<ssize_t>(sizeof(slot)));
+  EXPECT_FALSE(ReadSlot(path).has_value());
 }
 
 TEST(SlotTest, NamesTheFileThatCannotBeMade) {
