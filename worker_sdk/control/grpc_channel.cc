@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -68,6 +69,16 @@ std::string PercentDecode(std::string_view text) {
   return out;
 }
 
+/// Of grpc-status. What is no status is kUnknown, as gRPC says.
+int ParseGrpcStatus(std::string_view text) {
+  constexpr int kUnknown = 2;
+  constexpr int kLast = 16;
+  int status = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
+  const bool known = error == std::errc() && end == text.data() + text.size();
+  return known && status >= 0 && status <= kLast ? status : kUnknown;
+}
+
 nghttp2_nv Field(std::string_view name, std::string_view value) {
   auto bytes = [](std::string_view text) {
     return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
@@ -106,8 +117,7 @@ absl::Status StatusOf(const CallState& call, std::string_view address) {
   }
   if (call.grpc_status) {
     if (*call.grpc_status == 0) return absl::OkStatus();
-    int code = std::clamp(*call.grpc_status, 1, 16);
-    return absl::Status(static_cast<absl::StatusCode>(code), call.grpc_message);
+    return absl::Status(static_cast<absl::StatusCode>(*call.grpc_status), call.grpc_message);
   }
   if (!call.http_status.empty() && call.http_status != "200") {
     return Unavailable(
@@ -162,7 +172,7 @@ struct GrpcChannel::Connection {
     std::string_view text(reinterpret_cast<const char*>(value), value_length);
     if (key == ":status") call->http_status = text;
     if (key == "grpc-message") call->grpc_message = PercentDecode(text);
-    if (key == "grpc-status") call->grpc_status = std::atoi(std::string(text).c_str());
+    if (key == "grpc-status") call->grpc_status = ParseGrpcStatus(text);
     return 0;
   }
   static int OnData(nghttp2_session*, uint8_t, int32_t stream, const uint8_t* data, size_t length,
@@ -395,6 +405,7 @@ absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::stri
   bool nothing_answered = false;
   absl::StatusOr<std::string> result = CallOnce(method, request, deadline, &nothing_answered);
   if (!result.ok() && kept && nothing_answered && absl::IsUnavailable(result.status())) {
+    connection_.reset();  // it may stand, but take no more calls
     result = CallOnce(method, request, deadline, &nothing_answered);
   }
   return result;

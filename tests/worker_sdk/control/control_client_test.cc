@@ -34,6 +34,7 @@ class Service final : public v1::WorkerService::Service {
     if (request->sdk_version() != kCompatibleVersion) return {grpc::FAILED_PRECONDITION, "version"};
     if (!refusal.empty()) return {grpc::FAILED_PRECONDITION, refusal};
     response->set_job(request->worker() + "'s job");
+    response->set_group_directory(std::string(extra_bytes, 'x'));
     response->set_job_id("id-1");
     Hear(*context);
     return grpc::Status::OK;
@@ -69,6 +70,7 @@ class Service final : public v1::WorkerService::Service {
   std::atomic<bool> hang = false;
   std::atomic<int> calls = 0;
   uint64_t lost = 0;
+  size_t extra_bytes = 0;
 };
 
 class ControlClientTest : public ::testing::Test {
@@ -165,6 +167,15 @@ TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, ::testing::_));
   service_.hang = false;
   EXPECT_THAT(client.Exchange({}, kLong), IsOk());
+}
+
+TEST_F(ControlClientTest, AnAnswerBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
+  ControlClient client(address(), "worker-0", {});
+  service_.extra_bytes = GrpcChannel::kResponseBytesMax;
+  EXPECT_THAT(client.Hello(1, 3, kLong),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 67108864")));
+  service_.extra_bytes = 0;
+  EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
 }
 
 TEST_F(ControlClientTest, BadAddressesAreNamed) {
