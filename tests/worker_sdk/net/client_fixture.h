@@ -56,6 +56,10 @@ class Collector final : public DataClient::Listener {
     answers_[request.id].refused = text;
     changed_.SignalAll();
   }
+  void OnCannotConnect(const LaneAddress&, std::string_view why) override {
+    MutexLock lock(&mutex_);
+    cannot_connect_ = why;
+  }
   void OnTimer() override {
     MutexLock lock(&mutex_);
     ++timers_;
@@ -70,6 +74,11 @@ class Collector final : public DataClient::Listener {
     MutexLock lock(&mutex_);
     return answers_.contains(RequestId(id));
   }
+  /// Why the newest connection that was not greeted ended.
+  std::string cannot_connect() {
+    MutexLock lock(&mutex_);
+    return cannot_connect_;
+  }
   void WaitForTimer() {
     MutexLock lock(&mutex_);
     while (timers_ == 0) changed_.Wait(&mutex_);
@@ -79,6 +88,7 @@ class Collector final : public DataClient::Listener {
   Mutex mutex_;
   CondVar changed_;
   std::map<RequestId, Answer> answers_ MUSTER_GUARDED_BY(mutex_);
+  std::string cannot_connect_ MUSTER_GUARDED_BY(mutex_);
   int timers_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 

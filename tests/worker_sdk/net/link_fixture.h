@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,26 +23,31 @@ namespace muster::sdk {
 /// test plays the server on a UNIX socket.
 class LinkFixture : public ::testing::Test {
  protected:
-  /// `ring_bytes`: what the server offers in its greeting.
-  explicit LinkFixture(DataClient::Options options, uint32_t ring_bytes = 0)
+  /// `ring_bytes`: what the server offers in its greeting; none: the test connects and greets.
+  explicit LinkFixture(DataClient::Options options, std::optional<uint32_t> ring_bytes = 0)
       : options_(std::move(options)), listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un self{};
     self.sun_family = AF_UNIX;
     std::strncpy(self.sun_path, dir_.File("lane").c_str(), sizeof(self.sun_path) - 1);
     MUSTER_CHECK(::bind(listener_, reinterpret_cast<sockaddr*>(&self), sizeof(self)) == 0);
     MUSTER_CHECK(::listen(listener_, 1) == 0);
-    net_internal::LaneConnection::Target target{
-        {ServerId(0), ServerIncarnation(1), 0}, "ps-0.0", {"unix:" + dir_.File("lane")}};
-    connection_ = std::make_shared<net_internal::LaneConnection>(
-        io_.get_executor(), std::move(target), &options_, &collector_, &sharing_, &clock_,
-        [](net_internal::LaneConnection*) {});
-    Greet(ring_bytes);
+    if (!ring_bytes.has_value()) return;
+    Connect();
+    Greet(*ring_bytes);
   }
   ~LinkFixture() override {
-    connection_->Close("the test ends");
-    Turn();
-    ::close(peer_);
+    Disconnect();
     ::close(listener_);
+  }
+  void Disconnect() {
+    if (connection_ != nullptr) connection_->Close("the test ends");
+    Turn();
+    HangUp();
+  }
+  /// The server is gone.
+  void HangUp() {
+    if (peer_ >= 0) ::close(std::exchange(peer_, -1));
+    Turn();
   }
 
   void Turn() {
@@ -71,17 +77,26 @@ class LinkFixture : public ::testing::Test {
     const std::string bytes = Read(wire::kHeaderBytes);
     return *wire::DecodeHeader(std::as_bytes(std::span(bytes)).first<wire::kHeaderBytes>());
   }
-  void Greet(uint32_t ring_bytes) {
+  /// A new connection, until the server has its hello.
+  void Connect() {
+    Disconnect();
+    net_internal::LaneConnection::Target target{lane_, "ps-0.0", {"unix:" + dir_.File("lane")}};
+    connection_ = std::make_shared<net_internal::LaneConnection>(
+        io_.get_executor(), std::move(target), &options_, &collector_, &sharing_, &clock_,
+        [](net_internal::LaneConnection*) {});
     connection_->Start();
     Turn();
     peer_ = ::accept(listener_, nullptr, nullptr);
     MUSTER_CHECK(peer_ >= 0);
     hello_ = wire::DecodeHello(Read(ReadHeader().directory_bytes)).value();
+  }
+  void Greet(uint32_t ring_bytes) {
     wire::Header reply;
     reply.kind = wire::Kind::kHelloReply;
     Write(AnswerFrame(reply, wire::EncodeHelloReply({1, kPartitions, 0, 1, ring_bytes}), ""));
   }
 
+  const LaneAddress lane_{ServerId(0), ServerIncarnation(1), 0};
   muster::testing::TempDir dir_;
   muster::testing::FakeClock clock_;
   DataClient::Options options_;
