@@ -311,6 +311,31 @@ TEST_F(SmallLimitsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
   }
 }
 
+TEST_F(SmallLimitsTest, APeerThatGoesInAnyByteOfARequestMakesRoom) {
+  const std::vector<float> values(FakeHandler::kDim, 1);
+  wire::Header header = PullHeader(1);
+  header.kind = Kind::kPush;
+  const std::string push = WireClient::FrameOf(
+      header, wire::EncodePush({}, {1, 1, {{.table = 1, .keys = 1}}}), std::vector<uint64_t>{9},
+      {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  for (size_t bytes = 0; bytes <= push.size(); bytes += 13) {
+    // There is room for one, once the server has seen that the last one has gone.
+    for (int tries = 0; tries < 10'000; ++tries) {
+      WireClient client(addresses_[1]);
+      client.SendHello("job");
+      const std::optional<Frame> greeting = client.Receive();
+      ASSERT_TRUE(greeting.has_value());
+      if (greeting->header.kind != Kind::kHelloReply) continue;
+      client.SendBytes(std::string_view(push).substr(0, std::min(bytes, push.size() - 1)));
+      break;
+    }
+  }
+  EXPECT_THAT(Pull(Greeted(addresses_[0]).get(), {3}), ElementsAre(3, 3, 3, 3));
+  lane_.Stop();
+  EXPECT_TRUE(handler_.pushed_parts.empty());
+  EXPECT_EQ(handler_.served.size(), 1u);
+}
+
 TEST_F(ConnectionTest, TheHandlerIsToldWhatEveryRequestCost) {
   const auto client = Greeted(addresses_[0]);
   EXPECT_EQ(Pull(client.get(), {5, 6}).size(), 2 * FakeHandler::kDim);
