@@ -58,7 +58,7 @@ class MasterServerTest : public ::testing::Test {
     options_.sources = &*sources_;
   }
   void Start() {
-    MUSTER_ASSERT_OK_AND_ASSIGN(server_, MasterServer::Start(options_, &journal_, &clock_));
+    MUSTER_ASSERT_OK_AND_ASSIGN(server_, MasterServer::Start(options_, used_journal_, &clock_));
     channel_ = grpc::CreateChannel("127.0.0.1:" + std::to_string(server_->port()),
                                    grpc::InsecureChannelCredentials());
     worker_ = v1::WorkerService::NewStub(channel_);
@@ -143,6 +143,7 @@ class MasterServerTest : public ::testing::Test {
   JobIdentity job_{"memory", "flights"};  // of the caller; "memory": MemoryJournal's
   std::optional<std::string> token_;      // of the caller; else the job's
   testing::MemoryJournal journal_;
+  Journal* used_journal_ = &journal_;
   std::optional<SourceCatalog> sources_;
   MasterServer::Options options_;
   std::unique_ptr<MasterServer> server_;
