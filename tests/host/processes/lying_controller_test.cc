@@ -73,6 +73,21 @@ TEST_F(LyingControllerTest, AnOrderThatIsNoneIsPassedOver) {
   EXPECT_EQ(Receive(liar)->signal, SIGTERM);
 }
 
+TEST_F(LyingControllerTest, OneThatNeverReadsHindersNothing) {
+  Succeed();
+  Start("sleep 1000");
+  const HeldProcess node(NextPid());
+  const OwnedFd deaf = Control();
+  // Each is answered with the state, far more than the socket holds.
+  for (uint64_t i = 1; i <= 2'000; ++i) {
+    pollfd writable = {deaf.get(), POLLOUT, 0};
+    ASSERT_EQ(::poll(&writable, 1, 20'000), 1) << "order " << i;
+    Send(deaf, {.kind = SuperviseCommand::kLimitMemory, .memory_limit_bytes = i << 40});
+  }
+  Send(deaf, {.kind = SuperviseCommand::kKill});
+  EXPECT_TRUE(node.Ended());
+}
+
 TEST_F(LyingControllerTest, TheNewestOneCounts) {
   Succeed();
   Start("sleep 1000");

@@ -73,6 +73,60 @@ TEST_F(NodeFaultsTest, ALogThatCannotBeOpenedHindersNoNode) {
   EXPECT_EQ(exited.last_words, "");
 }
 
+TEST_F(NodeFaultsTest, AStopReachesTheProgramBehindAShellThatHearsIt) {
+  Succeed();
+  Start(
+      "trap : TERM; "
+      "sh -c 'trap \"echo told; exit 0\" TERM; echo ready; sleep 1000 & wait' & wait; wait; exit "
+      "3");
+  NextPid();
+  for (int i = 0; i < 2'000 && !Log().ends_with("ready\n"); ++i) {
+    launcher_->Wait(milliseconds(10), {});
+  }
+  launcher_->Stop("node", seconds(60));
+  ExpectExit({.code = 3});
+  EXPECT_THAT(Log(), HasSubstr("told\n"));
+}
+
+TEST_F(NodeFaultsTest, StacksOfVeryManyProcessesAreCut) {
+  Succeed();
+  Start("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do sleep 1000 & done; wait");
+  const pid_t shell = NextPid();
+  for (int i = 0; i < 2'000 && ProcessesBelow(shell).size() < 17; ++i) {
+    launcher_->Wait(milliseconds(10), {});
+  }
+  ASSERT_THAT(launcher_->DumpStacks("node"), IsOk());
+  for (int i = 0; i < 2'000 && Log().find("requested") == std::string::npos; ++i) {
+    launcher_->Wait(milliseconds(10), {});
+  }
+  EXPECT_THAT(Log(), HasSubstr("stacks of node were requested: 16 of its 18 processes\n"));
+}
+
+TEST_F(NodeFaultsTest, AProgramThatCannotBeStartedLeavesNoSocket) {
+  MUSTER_ASSERT_OK_AND_ASSIGN(NodeSockets sockets, NodeSockets::Open(folder_.File("nodes")));
+  launcher_.emplace(
+      NodeLauncher::Options{.program = "/no/such/muster", .log_directory = folder_.path()},
+      std::move(sockets));
+  const absl::Status started =
+      launcher_->Start({.name = "node", .command = {"true"}}, {.start = 1});
+  EXPECT_THAT(started, testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("no/such/muster")));
+  EXPECT_FALSE(launcher_->Has("node"));
+  EXPECT_THAT(Succeed(), IsEmpty());
+}
+
+TEST_F(NodeFaultsTest, AReleasedSupervisingProcessIsReaped) {
+  Succeed();
+  Start("exit 3");
+  NextPid();
+  ExpectExit({.code = 3});
+  const pid_t supervisor = Supervisors().at(0);
+  launcher_->Release("node");
+  for (int i = 0; i < 2'000 && ReadStat(supervisor).has_value(); ++i) {
+    launcher_->Wait(milliseconds(10), {});
+  }
+  EXPECT_FALSE(ReadStat(supervisor).has_value());
+}
+
 TEST_F(NodeFaultsTest, AStopAtOnceIsObeyed) {
   Succeed();
   Start("sleep 1000");

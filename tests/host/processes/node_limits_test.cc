@@ -286,6 +286,16 @@ TEST_F(WatchedLimitsTest, AKillAboveTheLimit) {
   EXPECT_THAT(host_->SetLimits("node", {}), StatusIs(absl::StatusCode::kNotFound, _));
 }
 
+TEST_F(WatchedLimitsTest, ANodeThatSaysNothingIsWatchedToo) {
+  command_.command = {"sh", "-c", "\"$0\" fill \"$1\" > /dev/null", MUSTER_NODE_PROGRAM,
+                      orders_path_};
+  ASSERT_THAT(host_->Start({.node = "node", .start = 1, .limits = {.memory_bytes = 64 * kMiB}}),
+              IsOk());
+  Next<NodeStarted>();
+  Fill(128);
+  ExpectOwnKill();
+}
+
 TEST_F(WatchedLimitsTest, AKillWhileNoLauncherLived) {
   Start({.memory_bytes = 64 * kMiB});
   const HeldProcess node(NextPid());
@@ -361,10 +371,12 @@ TEST_F(WatchedLimitsTest, AStopDuringADumpOfStacksEndsBoth) {
   Next<NodeStarted>();
   const pid_t supervisor = Supervisors().at(0);
   for (int i = 0; i < 2'000 && ProcessesBelow(supervisor).size() < 3; ++i) Take(milliseconds(10));
-  ASSERT_THAT(host_->DumpStacks("node"), IsOk());
+  for (int i = 0; i < 2; ++i) ASSERT_THAT(host_->DumpStacks("node"), IsOk());
   WaitFor("stacks of node were requested: 3 of its 3 processes");
   host_->Stop("node", std::chrono::hours(1));
   EXPECT_EQ(Next<NodeExited>().exit, (ExitStatus{.signal = SIGTERM}));
+  const std::string log = WaitFor("were requested");
+  EXPECT_EQ(log.find("were requested"), log.rfind("were requested")) << "one at a time";
   EXPECT_THAT(ProcessesBelow(supervisor), ::testing::IsEmpty()) << "the dump's process, too";
 }
 

@@ -71,6 +71,14 @@ TEST(ImageOfTest, TheOwnProgramIsTheImageThatRuns) {
   EXPECT_EQ(ImageOf("sh"), "sh");
 }
 
+TEST(SupervisorEnvironmentTest, WhatAnotherRunAddedIsNotHandedOn) {
+  ::setenv("MUSTER_ADDED_LD_PRELOAD", "other", 1);
+  const std::vector<std::string> environment = SupervisorEnvironment({{"HOME", "/x"}});
+  ::unsetenv("MUSTER_ADDED_LD_PRELOAD");
+  EXPECT_THAT(environment, ::testing::Contains("MUSTER_ADDED_HOME=/x"));
+  EXPECT_THAT(environment, ::testing::Not(::testing::Contains("MUSTER_ADDED_LD_PRELOAD=other")));
+}
+
 TEST_F(ProcessLauncherTest, ReportsStartAndExit) {
   NodeLauncher launcher = MakeLauncher();
   ASSERT_THAT(launcher.Start(Shell("echo hello; echo trouble >&2; exit 7")), IsOk());
