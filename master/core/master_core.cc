@@ -69,6 +69,7 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
       map_teller_(&books_),
       reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_, &group_),
+      standstill_(books_.ledger.done_seq(), at.now),
       started_at_(at.now),
       meta_at_(at.now),
       now_(at.now),
@@ -110,9 +111,11 @@ void MasterCore::Begin(const std::optional<MetaRecord>& meta, StepTime at) {
   for (const auto& [name, node] : books_.nodes.nodes()) {
     // Master and scaler send no heartbeats.
     const bool speaks = node.record.Is(NodeRole::kWorker) || node.record.Is(NodeRole::kServer);
-    if (speaks && node.record.state == NodeState::kRunning) {
-      books_.nodes.Find(name)->last_heard = at.now;
-    }
+    if (!speaks) continue;
+    Node* const found = books_.nodes.Find(name);
+    if (node.record.state == NodeState::kRunning) found->last_heard = at.now;
+    // Its supervisor has told the master before this one.
+    if (node.record.told_start != StartNumber()) found->told_at = at.now;
   }
   if (books_.options.retry_failed && new_run_) {
     for (const ShardId& shard : books_.ledger.queue().FailedShards()) books_.ledger.Retry(shard);
@@ -329,6 +332,7 @@ void MasterCore::Tick(StepTime at) {
   streams_.Tick(at);
   leasing_.TellFloor();
   life_.Tick(at);
+  standstill_.See(books_.ledger.done_seq(), at.now);
   if (!life_.over()) run_clock_.See(at.wall);
 }
 

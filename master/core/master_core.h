@@ -20,6 +20,7 @@
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
 #include "master/core/nodes/node_reports.h"
+#include "master/core/nodes/standstill.h"
 #include "master/core/run_clock.h"
 #include "master/core/servers/map_teller.h"
 #include "master/core/servers/servers.h"
@@ -154,6 +155,10 @@ class MasterCore {
   const StreamTold* ToldOf(DatasetId dataset) const { return streams_.ToldOf(dataset); }
   const ForgetState& forget_state() const { return leasing_.forgetting().state(); }
   const CoreOptions& options() const { return books_.options; }
+  /// Which process may be why the job stands still (Standstill::Text); empty: none is known.
+  std::string StandstillText(TimePoint now) const {
+    return life_.over() ? "" : standstill_.Text(books_.nodes.nodes(), now);
+  }
   TimePoint started_at() const { return started_at_; }
   /// How long the job has run at `at`, all runs together. If the job is over, or is only shown:
   /// until its last news.
@@ -190,6 +195,7 @@ class MasterCore {
   Servers servers_;
   MapTeller map_teller_;
   NodeReports reports_;
+  Standstill standstill_;
 
   bool new_run_ = false;
   RunClock run_clock_;

@@ -344,6 +344,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.reason = core.reason();
   AddRestoreTrouble(core, &status);
   AddSnapshotTrouble(core, at.now, &status);
+  if (status.reason.empty()) status.reason = ValidUtf8(core.StandstillText(at.now));
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
     status.datasets.push_back(DatasetOf(core, DatasetId(i), at));
   }

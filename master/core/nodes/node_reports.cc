@@ -157,6 +157,7 @@ void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
   NodeRecord& record = node->record;
   if (report.start <= record.told_start) return;
   record.told_start = report.start;
+  node->told_at = at.now;
   record.pid = report.pid;
   record.host = report.host;
   if (books_->nodes.Learn(node, NodeNews::kToldStarted) == NodeState::kExited) node->drain = {};

@@ -116,6 +116,7 @@ NodeState NodeTable::Learn(Node* node, NodeNews news) {
 void NodeTable::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
   for (auto& [name, node] : nodes_) {
     if (node.last_heard.has_value()) node.last_heard = std::min(*node.last_heard + gap, now);
+    if (node.told_at.has_value()) node.told_at = std::min(*node.told_at + gap, now);
     node.drain.began = std::min(node.drain.began + gap, now);
   }
 }

@@ -48,6 +48,8 @@ struct Node {
   // Not journaled.
   NodeHold hold;  // of a start; one that has a process by now does not count
   std::optional<TimePoint> last_heard;
+  /// When a supervisor told this master of the process; none: it did not, or not since it began.
+  std::optional<TimePoint> told_at;
   NodeDrain drain;
   PeerTimes peers;          // servers: what all workers saw of this incarnation
   WorkerTimes times;        // workers

@@ -317,6 +317,14 @@ TEST_F(AdminAnswersTest, SnapshotsThatCannotBeReadAreTheReasonBeforeAndAfterTheE
   EXPECT_TRUE(status.unrestorable);
 }
 
+TEST_F(AdminAnswersTest, AServerThatNeverCallsIsTheReason) {
+  core_->ReportNode({.node = "ps-0", .role = NodeRole::kServer, .start = StartNumber(1)}, at_);
+  EXPECT_EQ(StatusOf(*core_, "flights", at_).reason, "");
+  const StepTime later{at_.now + std::chrono::seconds(14), at_.wall};
+  EXPECT_THAT(StatusOf(*core_, "flights", later).reason,
+              HasSubstr("ps-0 runs, but has not called for 14 s: "));
+}
+
 TEST_F(AdminAnswersTest, ShardMapHasEveryShardOfAnEpoch) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardMap map, ShardMapOf(*core_, {}));
   std::vector<std::string> runs;

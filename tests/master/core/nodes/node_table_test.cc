@@ -208,8 +208,10 @@ TEST(NodeTableTest, ForgivenTimeEndsNow) {
   nodes.FindOrAdd("worker-1", NodeRole::kWorker, LeaseTable());
   node->last_heard = TimePoint(seconds(10));
   node->drain.began = TimePoint(seconds(5));
+  node->told_at = TimePoint(seconds(9));
   nodes.Forgive(seconds(3), TimePoint(seconds(100)));
   EXPECT_EQ(node->last_heard, TimePoint(seconds(13)));
+  EXPECT_EQ(node->told_at, TimePoint(seconds(12)));
   EXPECT_EQ(node->drain.began, TimePoint(seconds(8)));
   nodes.Forgive(seconds(3), TimePoint(seconds(12)));
   EXPECT_EQ(node->last_heard, TimePoint(seconds(12)));
