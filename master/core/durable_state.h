@@ -150,6 +150,8 @@ struct NodeRecord {
   NodeState state = NodeState::kStarting;
   /// The newest process that its supervisor told of in this run; 0: none.
   StartNumber told_start;
+  /// The newest process whose exit was told; 0: none. Supervisors may tell an exit several times.
+  StartNumber exit_told;
   uint64_t pid = 0;  // of told_start, for people
   /// Of a worker: what the process chose. Of a server: what the master gave it.
   uint64_t incarnation = 0;
@@ -187,7 +189,7 @@ struct NodeRecord {
     f(14, "skipped_now", s.skipped_now);
     f(15, "stale_now", s.stale_now);
     f(16, "start", s.start), f(17, "told_start", s.told_start);
-    f(18, "host", s.host);
+    f(18, "host", s.host), f(19, "exit_told", s.exit_told);
   }
 };
 

@@ -171,13 +171,14 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   NodeRecord& record = node->record;
   // A report about a replaced process says nothing about the new one.
   const bool current = !IsReplaced(record, report.start);
-  const bool known = record.state == NodeState::kExited && record.told_start == report.start;
-  if (current && known) return;
   if (current) {
     record.told_start = report.start;
     record.pid = report.pid;
     books_->nodes.Learn(node, NodeNews::kToldExited);
   }
+  // Exits of a node come in the order of its starts.
+  if (report.start <= record.exit_told) return;
+  record.exit_told = report.start;
   record.last_exit = ExitText(report);
   books_->Say(at, KindOfExit(report.disruption), report.node,
               fmt::format("pid {}: {}{}{}", report.pid, record.last_exit,

@@ -126,7 +126,7 @@ void NodeTable::BeginRun() {
     NodeRecord& record = node.record;
     node.hold = {};
     Learn(&node, NodeNews::kRunBegan);
-    record.told_start = StartNumber();
+    record.told_start = record.exit_told = StartNumber();
     record.pid = 0;
     record.incarnation = 0;
     record.start = StartNumber();

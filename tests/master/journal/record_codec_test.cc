@@ -56,6 +56,7 @@ TEST(RecordCodec, EveryRecordSurvives) {
   EXPECT_EQ(after.nodes.at("ps-0").nonce, 77u);
   EXPECT_EQ(after.nodes.at("ps-0").start, StartNumber(16));
   EXPECT_EQ(after.nodes.at("ps-0").told_start, StartNumber(3));
+  EXPECT_EQ(after.nodes.at("ps-0").exit_told, StartNumber(2));
   EXPECT_EQ(after.nodes.at("ps-0").stale_now, 4u);
   EXPECT_TRUE(after.failures.at(testing::SampleShard(4)).failed);
   EXPECT_EQ(after.failures.at(testing::SampleShard(4)).reasons.size(), 2u);

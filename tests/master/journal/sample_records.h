@@ -66,14 +66,12 @@ inline std::vector<Mutation> SampleRecords() {
   table.name = "embedding";
   table.dim = 16;
   table.optimizer = AdagradSpec{0.05f, 0.1f, 1e-8f};
-  NodeRecord node;
-  node.name = "ps-0";
-  node.role = "ps";
-  node.state = NodeState::kRunning;
+  NodeRecord node{.name = "ps-0", .role = "ps", .state = NodeState::kRunning};
   node.pid = 123;
   node.incarnation = 6;
   node.start = StartNumber(16);
   node.told_start = StartNumber(3);
+  node.exit_told = StartNumber(2);
   node.last_exit = "SIGKILL";
   node.records_committed = 5;
   node.nonce = 77;

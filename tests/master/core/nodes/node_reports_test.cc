@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <csignal>
+
+#include "tests/master/core/core_fixture.h"
 #include "tests/master/core/parts_fixture.h"
+#include "tests/support/status_matchers.h"
 
 namespace muster {
 namespace {
@@ -181,6 +186,32 @@ TEST_F(NodeReportsTest, AnswersToOtherLimitsAreEvents) {
     ASSERT_THAT(Events(kind), SizeIs(1)) << kind;
     EXPECT_THAT(Events(kind)[0], ::testing::HasSubstr("the words"));
   }
+}
+
+class ToldExitsTest : public ::testing::Test, protected testing::CoreFixture {};
+
+TEST_F(ToldExitsTest, AnExitIsToldOnceHoweverOftenItIsReported) {
+  Start();
+  const auto exits = [this] {
+    return std::ranges::count_if(core->events().events(), [](const auto& entry) {
+      return entry.second.kind == kNodeExited.word();
+    });
+  };
+  NodeReport exited{.node = "worker-0"};
+  exited.what = NodeReport::What::kExited;
+  exited.signal = SIGKILL;
+  core->ReportNode(exited, At());
+  // A call of the dead process was on its way.
+  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
+  core->ReportNode(exited, At());
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kExited);
+  EXPECT_EQ(exits(), 1);
+  Sync();
+  Restart();
+  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), testing::IsOk());
+  core->ReportNode(exited, At());
+  EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kRunning);
+  EXPECT_EQ(exits(), 1) << "by a scaler that took over";
 }
 
 }  // namespace

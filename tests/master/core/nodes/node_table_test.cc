@@ -166,7 +166,7 @@ TEST(NodeTableTest, WorkersAreToldOfServersWhoseProcessIsKnown) {
 
 TEST(NodeTableTest, ANewRunKnowsNoProcessAndKeepsTheSums) {
   NodeRecord record = Server("ps-0", 5);
-  record.told_start = record.start = StartNumber(4);
+  record.told_start = record.start = record.exit_told = StartNumber(4);
   record.pid = 9;
   record.nonce = 8;
   record.superseded_nonces = {7};
@@ -187,6 +187,7 @@ TEST(NodeTableTest, ANewRunKnowsNoProcessAndKeepsTheSums) {
   const NodeRecord& after = nodes.Find("ps-0")->record;
   EXPECT_EQ(after.state, NodeState::kExited);
   EXPECT_EQ(after.told_start, StartNumber());
+  EXPECT_EQ(after.exit_told, StartNumber());
   EXPECT_EQ(after.start, StartNumber());
   EXPECT_EQ(after.pid, 0u);
   EXPECT_EQ(after.incarnation, 0u);
@@ -207,11 +208,11 @@ TEST(NodeTableTest, ForgivenTimeEndsNow) {
   Node* node = nodes.FindOrAdd("worker-0", NodeRole::kWorker, LeaseTable());
   nodes.FindOrAdd("worker-1", NodeRole::kWorker, LeaseTable());
   node->last_heard = TimePoint(seconds(10));
-  node->drain.began = TimePoint(seconds(5));
   node->told_at = TimePoint(seconds(9));
+  node->drain.began = TimePoint(seconds(5));
   nodes.Forgive(seconds(3), TimePoint(seconds(100)));
-  EXPECT_EQ(node->last_heard, TimePoint(seconds(13)));
   EXPECT_EQ(node->told_at, TimePoint(seconds(12)));
+  EXPECT_EQ(node->last_heard, TimePoint(seconds(13)));
   EXPECT_EQ(node->drain.began, TimePoint(seconds(8)));
   nodes.Forgive(seconds(3), TimePoint(seconds(12)));
   EXPECT_EQ(node->last_heard, TimePoint(seconds(12)));
