@@ -47,6 +47,9 @@ class GroupData {
   virtual void Checkpointed(uint64_t kept) = 0;
   /// The newest `count` DONE shards become TODO.
   virtual void Undo(uint64_t count) = 0;
+  /// So many minibatches were given to members that will not bring them any more, and are to be
+  /// computed again.
+  virtual void Redelivered(uint64_t minibatches) = 0;
   /// Whether the job goes on, or ends, only after a checkpoint of everything that is DONE.
   virtual bool NeedsCheckpoint() const = 0;
   /// Counts a failure of the shard, which is open, once for each token. A TODO shard may become

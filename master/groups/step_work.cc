@@ -60,18 +60,24 @@ void StepInWork::Retry(const std::vector<GroupProcess>& former) {
       kept.back() = shares_[static_cast<size_t>(before - former.begin())];
     }
   }
+  books_->data->Redelivered(CountOf(gone));
   Take(*std::exchange(data_, std::nullopt));
   shares_ = SharesAfterLoss(std::move(kept), gone, QuotasOfMembers());
 }
 
 void StepInWork::Pause() {
+  if (any() && !HasLostData()) books_->data->Redelivered(data_->minibatches);
+  Clear();
+}
+
+void StepInWork::Clear() {
   data_.reset();
   token_ = begun_ = {};
   shares_.clear();
 }
 
 void StepInWork::End() {
-  Pause();
+  Clear();
   // Members may still push with tokens of an earlier master, until its step has ended. After that,
   // tokens of this step and of later ones are in use at most.
   if (!tokens_.empty()) books_->data->EndTokensBelow(tokens_.begin()->first);

@@ -36,7 +36,7 @@ class StepInWork {
   /// The step is tried again by the members of a new attempt, who were `former` before. Those who
   /// stay keep their minibatches, because they may have computed them.
   void Retry(const std::vector<GroupProcess>& former);
-  /// Too few members are left to work on it.
+  /// Too few members are left to work on it. Later ones begin it anew.
   void Pause();
   /// The step has happened, or never will.
   void End();
@@ -44,6 +44,7 @@ class StepInWork {
   void Charge(LeaseToken token, const GroupProcess& process, std::string_view reason);
 
  private:
+  void Clear();
   bool HasMembers() const;
   void Take(StepData data);
   std::vector<uint64_t> QuotasOfMembers() const;

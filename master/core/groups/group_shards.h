@@ -44,6 +44,9 @@ class GroupShards final : public GroupData {
   void Replayed(const ShardId& shard, RestoreEpoch pushed_under) override;
   void Checkpointed(uint64_t kept) override;
   void Undo(uint64_t count) override;
+  void Redelivered(uint64_t minibatches) override {
+    books_->totals.redelivered_minibatches += minibatches;
+  }
   bool NeedsCheckpoint() const override { return life_->NeedsSnapshots(); }
   void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
               uint64_t incarnation, std::string_view reason) override;

@@ -77,6 +77,7 @@ class FakeData : public GroupData {
       done.pop_back();
     }
   }
+  void Redelivered(uint64_t count) override { redelivered += count; }
   bool NeedsCheckpoint() const override {
     return !over && !done.empty() && std::ranges::find(states, State::kTodo) == states.end();
   }
@@ -122,7 +123,7 @@ class FakeData : public GroupData {
   LeaseToken floor;
   std::map<uint64_t, LeaseToken> charged;
   std::map<uint64_t, uint32_t> failures;
-  uint64_t records = 0;
+  uint64_t records = 0, redelivered = 0;
   bool over = false;
   std::string failed_with;
   uint64_t tokens = 0;

@@ -47,6 +47,30 @@ TEST(StepInWorkTest, SurvivorsKeepTheirMinibatches) {
   EXPECT_EQ(parts.work.shares(), (Shares{{{0, 1}, {2, 2}}, {{1, 1}, {4, 2}}}));
 }
 
+TEST(StepInWorkTest, MinibatchesOfThoseWhoAreGoneAreDeliveredAgain) {
+  GroupParts parts({.members_min = 2});
+  parts.Begin(3);
+  parts.work.Begin();
+  parts.membership.Retry("test");
+  EXPECT_EQ(parts.data.redelivered, 0u) << "all keep theirs";
+  parts.membership.Without({{GroupParts::Named(0), "test"}}, "");
+  EXPECT_EQ(parts.data.redelivered, 2u);
+  parts.membership.Without({{GroupParts::Named(1), "test"}}, "");
+  EXPECT_EQ(parts.data.redelivered, 8u) << "the one that is left waits, and computes all anew";
+}
+
+TEST(StepInWorkTest, WhatHasHappenedOrNeverWillIsNotDeliveredAgain) {
+  GroupParts parts;
+  parts.data.failures_max = 1;
+  parts.Begin(2);
+  parts.DoStep();
+  parts.work.Begin();
+  parts.work.Charge(parts.work.token(), GroupParts::Named(0), "NaN");
+  parts.membership.Without({{GroupParts::Named(0), "test"}}, "");
+  parts.work.End();
+  EXPECT_EQ(parts.data.redelivered, 0u);
+}
+
 TEST(StepInWorkTest, TooFewMembersBeginNothing) {
   GroupParts parts({.members_min = 2});
   parts.Begin(1);
