@@ -173,7 +173,7 @@ std::vector<TopLine> TopView::JobLines(TimePoint now, WallTime wall, size_t colu
   const TopReading& reading = readings_.back();
   const Job& job = reading.job;
   std::vector<TopLine> lines = {ProgressLine(columns)};
-  if (!job.reason.empty()) lines.push_back({"  " + job.reason, Tone::kBad});
+  if (!job.reason.empty()) lines.push_back({CutText("  " + job.reason, columns), Tone::kBad});
   if (!away_.empty()) {
     lines.push_back(
         {fmt::format("  the scaler does not answer, all this is {} s old: {}",

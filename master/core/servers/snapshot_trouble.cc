@@ -29,9 +29,15 @@ SnapshotTrouble::Change SnapshotTrouble::Take(const Report& report, TimePoint no
 std::string SnapshotTrouble::Text(std::string_view server, TimePoint now) const {
   if (!active() || now - since_ < kToldAfter) return {};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since_).count();
-  return fmt::format(
-      "nothing was committed for {}:{:02}, because {} cannot write its snapshots: {}", seconds / 60,
-      seconds % 60, server, newest_.error);
+  const std::string nothing =
+      fmt::format("nothing was committed for {}:{:02}", seconds / 60, seconds % 60);
+  // The words of the system come after a path, and a narrow terminal has no room for both.
+  if (newest_.error.find("No space left") != std::string::npos) {
+    return fmt::format("{}: the disk of {}'s snapshots is full: {}", nothing, server,
+                       newest_.error);
+  }
+  return fmt::format("{}, because {} cannot write its snapshots: {}", nothing, server,
+                     newest_.error);
 }
 
 }  // namespace muster

@@ -27,7 +27,8 @@ class SnapshotTrouble {
   bool active() const { return failed_at_.has_value(); }
   /// Since when it fails and nothing was committed. Requires: active.
   TimePoint since() const { return since_; }
-  /// "nothing was committed for 2:10, because ps-0 cannot write its snapshots: cannot write /...".
+  /// "nothing was committed for 2:10, because ps-0 cannot write its snapshots: cannot write /...",
+  /// "nothing was committed for 2:10: the disk of ps-0's snapshots is full: cannot write /...".
   /// Empty while that is too short to tell.
   std::string Text(std::string_view server, TimePoint now) const;
 

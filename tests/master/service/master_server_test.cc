@@ -227,9 +227,10 @@ TEST_F(SnapshotsTest, AFullDiskIsTheReasonWhyNothingIsCommitted) {
   EXPECT_EQ(Status().reason(), "") << "it may pass";
   clock_.Advance(std::chrono::seconds(121));
   Beat();
-  EXPECT_EQ(Status().reason(),
-            "nothing was committed for 2:10, because ps-0 cannot write its snapshots: cannot write "
-            "p0: No space left on device");
+  EXPECT_EQ(
+      Status().reason(),
+      "nothing was committed for 2:10: the disk of ps-0's snapshots is full: cannot write p0: "
+      "No space left on device");
 }
 
 TEST_F(SnapshotsTest, FilesOfAManifestThatIsReadStay) {

@@ -24,6 +24,11 @@ TEST(SnapshotTroubleTest, TellsForHowLongNothingWasCommitted) {
   EXPECT_EQ(trouble.Text("ps-0", AtSecond(230)),
             "nothing was committed for 2:10, because ps-0 cannot write its snapshots: y: the disk "
             "is full");
+  trouble.Take({"cannot write /p0: No space left on device", DoneSeq(3)}, AtSecond(231),
+               seconds(30));
+  EXPECT_EQ(trouble.Text("ps-0", AtSecond(231)),
+            "nothing was committed for 2:11: the disk of ps-0's snapshots is full: cannot write "
+            "/p0: No space left on device");
 }
 
 TEST(SnapshotTroubleTest, ACommitBeginsTheTimeAnew) {
