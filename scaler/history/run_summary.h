@@ -33,7 +33,8 @@ struct RunSummary {
   bool ended_well = false;
   std::map<NodeRole, RoleNeeds> roles;
 
-  /// It is worth learning from: it trained a minute, or to its end.
+  /// It is worth learning from: it trained a minute, or to its end. The policy initial-resources
+  /// says so, too.
   bool counts() const { return ended_well || training_seconds >= 60; }
 };
 

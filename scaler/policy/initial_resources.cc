@@ -74,9 +74,9 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
         {"memory of the machine", static_cast<double>(view.machine.memory_bytes), "bytes"},
         {"its share", capacity, "bytes"}};
     proposal.because = fmt::format(
-        "the job file names no resources for {}, and no earlier run is known: it starts with {}, "
-        "an even share of {:g} % of the memory; the rest of the memory is kept for nodes that "
-        "need more, and for more workers",
+        "the job file names no resources for {}, and no earlier run is known that trained for a "
+        "minute, or to its end: it starts with {}, an even share of {:g} % of the memory; the "
+        "rest of the memory is kept for nodes that need more, and for more workers",
         node.name, BytesText(after.memory_bytes), 100 * options_.handed_out);
   } else {
     const double peak = static_cast<double>(history->memory_peak_bytes);

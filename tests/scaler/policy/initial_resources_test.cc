@@ -35,6 +35,7 @@ TEST_F(InitialResourcesTest, WithoutHistoryAnEvenShareOfTheMachine) {
     EXPECT_EQ(proposal.kind, Proposal::Kind::kRepair);
     EXPECT_EQ(After(proposal), (Resources{.memory_bytes = 100 * kMiB}));
     EXPECT_THAT(proposal.because, HasSubstr("an even share of 50 %"));
+    EXPECT_THAT(proposal.because, HasSubstr("known that trained for a minute, or to its end:"));
   }
   EXPECT_THAT(job_.Step(&policy_), IsEmpty()) << "said once";
 }
