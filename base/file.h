@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +61,22 @@ class OutputFile {
 
  private:
   OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_;
+};
+
+/// A file being read at any position. Errors name its path. Movable, not copyable.
+class InputFile {
+ public:
+  static absl::StatusOr<InputFile> Open(const std::string& path);
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  ~InputFile();
+  /// Fills `into`, unless the file ends before. Returns how many bytes there were.
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  InputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   std::string path_;
   int fd_;
 };

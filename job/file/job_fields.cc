@@ -48,11 +48,12 @@ void AddHead(std::vector<Field>* fields) {
                          "Time between two snapshots of a partition; partitions take turns. If a "
                          "server dies, about this much work runs again. Until the first commit, "
                          "snapshots come ten times as often, but not more often than every 2 s."));
-  fields->push_back(Make("spec.snapshots.restoreTimeout", Form::kDuration,
-                         {1 * kSecond, 24 * kHour}, OnResume::kMayChange,
-                         Job(&JobSpec::restore_timeout),
-                         "How long a server may fail to read snapshots (a file is missing or "
-                         "damaged, a disk is away) before the run ends with exit code 7."));
+  fields->push_back(
+      Make("spec.snapshots.restoreTimeout", Form::kDuration, {1 * kSecond, 24 * kHour},
+           OnResume::kMayChange, Job(&JobSpec::restore_timeout),
+           "How long a server, or a whole group, may fail to read snapshots (a file "
+           "is missing or damaged, a disk is away) before the run ends with exit code "
+           "7."));
 }
 
 void AddDatasets(std::vector<Field>* fields) {

@@ -96,6 +96,8 @@ class MasterCore {
   std::optional<ShardId> GroupAhead() const;
   /// nullptr: the job has no group.
   const GroupCore* group() const { return group_.on() ? &group_.core() : nullptr; }
+  /// Nothing is wrong in a job without a group.
+  const GroupStores& group_stores() const { return group_.stores(); }
 
   // Servers.
   /// Gives the process its incarnation. kFailedPrecondition if another process has replaced it, or

@@ -120,6 +120,8 @@ bool Answers::AwaitsMember(const GroupProcess& member) const {
 
 bool Answers::AwaitsLearner(const Process& process) {
   const MemberPhase phase = process.report.phase;
+  // Another process could not read the stored state either.
+  if (process.report.unreadable.has_value()) return false;
   // kComputing: its trainer has not left the loop of a step that it has lost.
   return phase == MemberPhase::kLearning || phase == MemberPhase::kApplying ||
          phase == MemberPhase::kComputing;

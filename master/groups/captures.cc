@@ -177,7 +177,16 @@ bool Captures::IsInUse(TimePoint now) const {
 }
 
 bool Captures::NeedsSource() const {
-  return AnyLearner() && (!asked_.has_value() || !for_learners_ || IsOld());
+  return AnyLearner() && (!asked_.has_value() || !for_learners_ || IsOld() || IsUnreadable());
+}
+
+bool Captures::IsUnreadable() const {
+  const auto held = [this](const GroupProcess& holder) { return books_->IsMember(holder); };
+  if (std::ranges::all_of(holders_, held)) return false;
+  return std::ranges::any_of(books_->processes.all(), [](const auto& process) {
+    return process.second.standing == GroupStanding::kLearner &&
+           process.second.report.unreadable.has_value();
+  });
 }
 
 void Captures::Ask(TimePoint now) {

@@ -65,6 +65,8 @@ class Captures {
   bool CanBeHad(size_t rank) const;
   bool NeedsCheckpoint(TimePoint now) const;
   bool NeedsSource() const;
+  /// A learner cannot read a stripe that is only stored.
+  bool IsUnreadable() const;
   /// The job, or members that leave, wait for a checkpoint.
   bool IsAwaited() const;
   /// So many sums are kept after this capture, at most.

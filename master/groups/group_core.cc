@@ -202,6 +202,10 @@ bool GroupCore::IsMember(const std::string& worker) const {
          parts_->books.IsMember({worker, process->second.incarnation});
 }
 
+StoredStates GroupCore::stored_states() const {
+  return StoredStatesOf(parts_->books);
+}
+
 void GroupCore::Collect(std::vector<GroupMutation>* mutations) {
   parts_->books.lineage.Collect(mutations);
 }

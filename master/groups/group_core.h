@@ -13,6 +13,7 @@
 #include "master/groups/group_data.h"
 #include "master/groups/group_options.h"
 #include "master/groups/group_records.h"
+#include "master/groups/stored_states.h"
 #include "proto/messages/group_control.h"
 
 namespace muster {
@@ -67,6 +68,8 @@ class GroupCore {
   const std::optional<CheckpointRecord>& checkpoint() const;
   /// True while the worker's process is a member.
   bool IsMember(const std::string& worker) const;
+  /// Whether processes can read and write stored states.
+  StoredStates stored_states() const;
 
   /// Appends what changed since the last call.
   void Collect(std::vector<GroupMutation>* mutations);

@@ -321,6 +321,9 @@ void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
         core.state() == JobState::kFailed && node.restore.lasts() >= core.options().restore_timeout;
     if (to->unrestorable) return;
   }
+  const GroupStores& group = core.group_stores();
+  if (to->reason.empty()) to->reason = ValidUtf8(group.ReadText());
+  to->unrestorable = core.state() == JobState::kFailed && group.unrestorable();
 }
 
 /// Work that is not committed is lost with the next failure of a server, so it is told like a wait.
@@ -330,8 +333,11 @@ void AddSnapshotTrouble(const MasterCore& core, TimePoint now, JobStatus* to) {
     if (!node.snapshots.active()) continue;
     if (longest == nullptr || node.snapshots.since() < longest->snapshots.since()) longest = &node;
   }
-  if (longest == nullptr || !to->reason.empty() || IsTerminal(core.state())) return;
-  to->reason = ValidUtf8(longest->snapshots.Text(longest->record.name, now));
+  if (!to->reason.empty() || IsTerminal(core.state())) return;
+  if (longest != nullptr) {
+    to->reason = ValidUtf8(longest->snapshots.Text(longest->record.name, now));
+  }
+  if (to->reason.empty()) to->reason = ValidUtf8(core.group_stores().WriteText(now));
 }
 
 }  // namespace

@@ -140,6 +140,11 @@ struct GroupExchangeRequest {
   /// answered the process itself; 0: it answers.
   std::chrono::milliseconds stuck{0};
   std::optional<ReplayedShard> replayed;
+  /// Of its last try to copy the state; it tries again. Absent: that worked, or there was none.
+  std::optional<UnreadableState> unreadable;
+  /// Why it could not store its piece of a captured state; it tries again. Empty: the last piece is
+  /// stored, or there was none.
+  std::string unwritten;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -152,6 +157,7 @@ struct GroupExchangeRequest {
     f(13, "capture", s.capture), f(14, "minibatch_us", s.minibatch_us);
     f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
     f(18, "replayed", s.replayed);
+    f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };

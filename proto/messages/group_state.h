@@ -62,4 +62,14 @@ struct StateStripe {
   friend bool operator==(const StateStripe&, const StateStripe&) = default;
 };
 
+/// Pieces of the stored state that a process was told to copy, and could not read.
+struct UnreadableState {
+  uint32_t pieces = 0;  // how many it lacks
+  std::string error;    // of one of them: where it is, and what is wrong
+  static void Fields(auto& f, auto& s) {
+    f(1, "pieces", s.pieces, {.most = most::kMembers}), f(2, "error", s.error);
+  }
+  friend bool operator==(const UnreadableState&, const UnreadableState&) = default;
+};
+
 }  // namespace muster

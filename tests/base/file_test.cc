@@ -44,6 +44,24 @@ TEST(FileTest, MapGivesTheBytesAndAnEmptyFileIsEmpty) {
   EXPECT_FALSE(MappedFile::Open(dir.path()).ok());
 }
 
+TEST(FileTest, AnyPartOfAFileIsReadUpToItsEnd) {
+  TempDir dir;
+  ASSERT_THAT(WriteFileAtomically(dir.File("a"), "bytes"), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const InputFile file, InputFile::Open(dir.File("a")));
+  char into[4];
+  MUSTER_ASSERT_OK_AND_ASSIGN(const size_t whole,
+                              file.ReadAt(1, std::as_writable_bytes(std::span(into))));
+  EXPECT_EQ(std::string_view(into, whole), "ytes");
+  MUSTER_ASSERT_OK_AND_ASSIGN(const size_t less,
+                              file.ReadAt(3, std::as_writable_bytes(std::span(into))));
+  EXPECT_EQ(std::string_view(into, less), "es");
+  EXPECT_THAT(InputFile::Open(dir.File("none")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir.File("none"))));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const InputFile folder, InputFile::Open(dir.path()));
+  EXPECT_THAT(folder.ReadAt(0, std::as_writable_bytes(std::span(into))).status().ToString(),
+              HasSubstr(dir.path() + ": Is a directory"));
+}
+
 TEST(FileTest, WhatIsWrittenBackIsInTheFile) {
   TempDir dir;
   const std::string path = dir.File("large");

@@ -40,6 +40,8 @@ GroupExchangeRequest MemberCore::Content() const {
   request.capture = held_;
   request.minibatch_us = minibatch_us_;
   request.leaving = leaving_;
+  if (!state_.has_value()) request.unreadable = unreadable_;
+  request.unwritten = unwritten_;
   return request;
 }
 
@@ -270,6 +272,7 @@ void MemberCore::OnStateCopied(StateLabel label) {
   bool base = label == transfer_->source.label && transfer_->lineage == view_.lineage &&
               label.lineage < view_.lineage && label.step == view_.base;
   transfer_.reset();
+  unreadable_.reset();
   failed_sums_ = 0;
   state_ = base ? StateLabel{view_.lineage, label.step} : label;
   if (MUSTER_PLANTED(kGroupLearnerSkips)) state_ = StateLabel{view_.lineage, view_.step};
@@ -283,6 +286,12 @@ void MemberCore::OnTransferFailed(TimePoint now) {
   transfer_.reset();
   retry_at_ = now + (sum ? options_.retry_pause / kSumsPerPause : options_.retry_pause);
   Settle();
+}
+
+void MemberCore::OnStateUnreadable(UnreadableState what, TimePoint now) {
+  OnTransferFailed(now);
+  unreadable_ = std::move(what);
+  retry_at_ = now + options_.unreadable_pause;
 }
 
 void MemberCore::OnSumFetched(StepNumber step) {
@@ -326,6 +335,7 @@ void MemberCore::OnCaptured(StateStripe stripe) {
 }
 
 void MemberCore::OnStored(StateLabel label, std::string object) {
+  unwritten_.clear();
   // It may have been stored for an order before this one, whose objects are deleted.
   const bool asked =
       held_.has_value() && held_->label == label && object.starts_with(taken_->object_prefix);

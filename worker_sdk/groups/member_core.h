@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -92,6 +93,8 @@ class MemberCore {
     GroupIntroduction introduction;
     /// After a transfer that failed.
     std::chrono::milliseconds retry_pause{200};
+    /// After a stored state that cannot be read.
+    std::chrono::milliseconds unreadable_pause{1'000};
   };
   explicit MemberCore(Options options) : options_(std::move(options)) {}
 
@@ -167,6 +170,9 @@ class MemberCore {
   void OnStateCopied(StateLabel label);
   /// A holder was not reached, or sent something else. The transfer is tried again after a pause.
   void OnTransferFailed(TimePoint now);
+  /// Pieces that are only stored cannot be read. The transfer is tried again, and the master hears
+  /// of it.
+  void OnStateUnreadable(UnreadableState what, TimePoint now);
   void OnSumFetched(StepNumber step);
   /// No holder has the sum.
   void OnSumMissing(StepNumber step);
@@ -177,6 +183,8 @@ class MemberCore {
   void OnCaptured(StateStripe stripe);
   /// The held copy of this state is stored as this object.
   void OnStored(StateLabel label, std::string object);
+  /// It cannot be stored now.
+  void OnNotStored(std::string why) { unwritten_ = std::move(why); }
 
   // ---- what the process knows, for lines on stderr and for the shell ----
 
@@ -256,7 +264,8 @@ class MemberCore {
   /// In progress.
   std::optional<GroupTransfer> transfer_;
   std::optional<TimePoint> retry_at_;
-  uint32_t failed_sums_ = 0;  // in a row
+  uint32_t failed_sums_ = 0;                   // in a row
+  std::optional<UnreadableState> unreadable_;  // by the last copy
   /// A state whose later sums nobody has.
   std::optional<StateLabel> useless_source_;
 
@@ -264,6 +273,7 @@ class MemberCore {
   std::optional<CaptureOrder> capture_, taken_;
   bool capturing_ = false;
   std::optional<HeldCapture> held_;
+  std::string unwritten_;
 };
 
 }  // namespace muster::sdk

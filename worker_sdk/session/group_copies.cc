@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "worker_sdk/session/group_impl.h"
-#include "worker_sdk/session/stored_stripes.h"
 
 namespace muster::internal {
 namespace {
 
-constexpr std::chrono::seconds kStoreAgain{1};
 constexpr std::chrono::milliseconds kLookIfWanted{100};
 /// For the first answer of a member over a kept connection, which may be dead.
 constexpr std::chrono::seconds kAnswerLimit{10};
@@ -39,18 +36,15 @@ void GroupImpl::RunCopies() {
   std::optional<TimePoint> again;
   while (AwaitNews(&copies_due_, &seen, again)) {
     again.reset();
-    while (TakeCapture() || TakeTransfer(&again) || StoreCapture() || ReadAhead() ||
-           PrepareCapture()) {
+    while (TakeCapture() || TakeTransfer(&again) || ReadAhead() || PrepareCapture()) {
     }
-    MutexLock lock(&mutex_);
-    if (to_store_) again = std::min(again.value_or(no_store_before_), no_store_before_);
   }
   sum_sources_.CloseAll();
 }
 
 bool GroupImpl::CopiesDue() const {
   const std::optional<ShardWork>& ahead = core_->view().ahead;
-  return fetching_ || to_store_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
+  return fetching_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
          (trainer_waits_ && core_->NeedsTransfer()) || reader_.WantsAhead(ahead);
 }
 
@@ -108,39 +102,31 @@ bool GroupImpl::TakeCapture() {
                                          });
   memory_.Copy(order->stripe, order->stripes, &capture->copy);
   MUSTER_FAILPOINT("group.after-capture");
-  MutexLock lock(&mutex_);
-  capture_ = capture;
-  prepared_bytes_ = std::max<uint64_t>(prepared_bytes_, capture->copy.bytes().size());
-  to_store_ = !order->object_prefix.empty();
-  no_store_before_ = clock_.Now();
-  core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});
-  Signal();
+  {
+    MutexLock lock(&mutex_);
+    capture_ = capture;
+    prepared_bytes_ = std::max<uint64_t>(prepared_bytes_, capture->copy.bytes().size());
+    core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});
+    Signal();
+  }
+  StoreCapture(capture);
   return true;
 }
 
-bool GroupImpl::StoreCapture() {
-  std::shared_ptr<const Capture> capture;
-  {
-    MutexLock lock(&mutex_);
-    if (OverLocked() || !to_store_ || clock_.Now() < no_store_before_) return false;
-    capture = capture_;
-  }
-  const std::string object =
-      fmt::format("{}{}", capture->order.object_prefix, capture->order.stripe);
-  MUSTER_FAILPOINT("group.before-store");
-  const absl::Status stored = StoreStripe(store_.get(), object, capture->copy.bytes());
-  MUSTER_FAILPOINT("group.after-store");
-  MutexLock lock(&mutex_);
-  to_store_ = !stored.ok() && core_->view().capture.has_value();
-  if (stored.ok()) {
-    core_->OnStored(capture->order.label, object);
-  } else {
-    std::fprintf(stderr, "muster: a piece of the group's state cannot be stored: %s\n",
-                 std::string(Message(stored)).c_str());
-    no_store_before_ = clock_.Now() + kStoreAgain;
-  }
-  Signal();
-  return true;
+void GroupImpl::StoreCapture(const std::shared_ptr<const Capture>& capture) {
+  const sdk::CaptureOrder& order = capture->order;
+  if (order.object_prefix.empty()) return storer_->Drop();
+  std::string object = fmt::format("{}{}", order.object_prefix, order.stripe);
+  storer_->Store(object, {capture, capture->copy.bytes()},
+                 [this, object, label = order.label](const absl::Status& stored) {
+                   Change change(this);
+                   if (stored.ok()) {
+                     core_->OnStored(label, object);
+                   } else {
+                     core_->OnNotStored(std::string(Message(stored)));
+                   }
+                   return core_->view().capture.has_value();
+                 });
 }
 
 absl::StatusOr<collectives::LentBytes> GroupImpl::Stripe(StateLabel label, uint32_t stripe) {
@@ -194,9 +180,11 @@ bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
   if (needless) sum_sources_.CloseAll();
   if (!transfer.has_value()) return false;
   absl::Status status;
+  UnreadableState unreadable;
   std::shared_ptr<SummedStep> sums;
   if (transfer->kind == sdk::GroupTransfer::Kind::kCopyState) {
-    status = CopyState(transfer->source);
+    status = CopyState(transfer->source, &unreadable);
+    copy_failed_ = !status.ok();
   } else {
     absl::StatusOr<std::shared_ptr<SummedStep>> fetched = FetchSums(*transfer);
     status = fetched.status();
@@ -208,6 +196,9 @@ bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
     core_->OnSumFetched(transfer->step);
   } else if (status.ok()) {
     core_->OnStateCopied(transfer->source.label);
+  } else if (unreadable.pieces > 0) {
+    trouble_ = unreadable.error;
+    core_->OnStateUnreadable(std::move(unreadable), clock_.Now());
   } else if (sums == nullptr && absl::IsNotFound(status) &&
              transfer->kind == sdk::GroupTransfer::Kind::kFetchSum) {
     core_->OnSumMissing(transfer->step);
@@ -270,7 +261,7 @@ absl::Status GroupImpl::AwaitSum(Fetches* fetches, const GroupMember& holder, bo
   return status;
 }
 
-absl::Status GroupImpl::CopyState(const StateSource& source) {
+absl::Status GroupImpl::CopyState(const StateSource& source, UnreadableState* unreadable) {
   const auto count = static_cast<uint32_t>(source.stripes.size());
   if (count == 0 || source.holders.size() != count) {
     return absl::InvalidArgumentError(
@@ -285,9 +276,10 @@ absl::Status GroupImpl::CopyState(const StateSource& source) {
   }
   MUSTER_FAILPOINT("group.before-copy");
   Fetches fetches;
-  const absl::Status begun = FetchStripes(source, &fetches);
+  FetchStripes(source, &fetches);
+  const absl::Status read = ReadStripes(source, unreadable);
   const absl::Status fetched = AwaitFetches(&fetches);
-  MUSTER_RETURN_IF_ERROR(begun);
+  MUSTER_RETURN_IF_ERROR(read);
   MUSTER_RETURN_IF_ERROR(fetched);
   for (uint32_t i = 0; i < count; ++i) {
     if (memory_.StripeDigest(i, count) == source.stripes[i].crc) continue;
@@ -299,18 +291,10 @@ absl::Status GroupImpl::CopyState(const StateSource& source) {
   return absl::OkStatus();
 }
 
-absl::Status GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches) {
+void GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches) {
   const auto count = static_cast<uint32_t>(source.stripes.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const StateStripe& stripe = source.stripes[i];
-    if (source.holders[i].worker.empty()) {
-      MUSTER_ASSIGN_OR_RETURN(const std::string stored,
-                              LoadStripe(store_.get(), stripe.object, stripe.bytes));
-      memory_.Fill(i, count, std::as_bytes(std::span(stored)));
-      MutexLock lock(&mutex_);
-      ++moved_;
-      continue;
-    }
+    if (source.holders[i].worker.empty()) continue;
     std::unique_ptr<collectives::StateClient>& client =
         fetches->clients.emplace_back(collectives::StateClient::Start(
             {.holder = source.holders[i], .listener = listener_.get()}));
@@ -320,7 +304,32 @@ absl::Status GroupImpl::FetchStripes(const StateSource& source, Fetches* fetches
       offset += piece.size();
     }
   }
-  return absl::OkStatus();
+}
+
+/// A piece that cannot be read does not keep it from the others: those that are there are not read
+/// again by the next try.
+absl::Status GroupImpl::ReadStripes(const StateSource& source, UnreadableState* unreadable) {
+  const auto count = static_cast<uint32_t>(source.stripes.size());
+  absl::Status first;
+  const auto moved = [this](size_t) {
+    MutexLock lock(&mutex_);
+    const bool wanted = !OverLocked() && core_->transfer_wanted();
+    return wanted ? absl::OkStatus() : absl::AbortedError("the transfer is not wanted any more");
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    const StateStripe& stripe = source.stripes[i];
+    if (!source.holders[i].worker.empty()) continue;
+    if (copy_failed_ && memory_.StripeDigest(i, count) == stripe.crc) continue;
+    const absl::Status read =
+        LoadStripe(store_.get(), stripe, memory_.Pieces(i, count, kPieceBytes), moved);
+    if (absl::IsAborted(read)) return read;
+    MutexLock lock(&mutex_);
+    if (read.ok()) ++moved_;
+    if (read.ok() || ++unreadable->pieces > 1) continue;
+    unreadable->error = Message(read);
+    first = read;
+  }
+  return first;
 }
 
 absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSums(

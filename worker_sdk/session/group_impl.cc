@@ -180,6 +180,7 @@ GroupImpl::~GroupImpl() {
     Signal();
   }
   for (std::thread& thread : threads_) thread.join();
+  storer_.reset();
   {
     MutexLock giving(&giving_);
     reducer_.reset();

@@ -33,6 +33,7 @@
 #include "worker_sdk/session/group_memory.h"
 #include "worker_sdk/session/session_impl.h"
 #include "worker_sdk/session/step_reader.h"
+#include "worker_sdk/session/stored_stripes.h"
 #include "worker_sdk/session/sum_sources.h"
 #include "worker_sdk/session/summed_step.h"
 
@@ -46,8 +47,9 @@ class GroupStepImpl;
 /// Threads: the trainer's; two that make exchanges, so that a call with news does not wait for the
 /// one that the master keeps; one that gives buckets to the Reducer, unless they are small: then
 /// the trainer's does; one that copies the state, its own for others and others' into it, and reads
-/// the next shard; the Listener's. One mutex guards the core and the sums, and `giving_` the
-/// Reducer. Nothing is sent, read or copied under the first, apart from gradients that are added.
+/// the next shard; the StripeStorer's; the Listener's. One mutex guards the core and the sums, and
+/// `giving_` the Reducer. Nothing is sent, read or copied under the first, apart from gradients
+/// that are added.
 ///
 /// Registering, status() and HasFinalState() are thread-safe; NextStep and what a step calls belong
 /// to the trainer's thread, apart from Add.
@@ -201,10 +203,12 @@ class GroupImpl final : private collectives::StateProvider {
   uint64_t StripeBytes() const MUSTER_REQUIRES(mutex_);
   bool PrepareCapture();
   bool TakeCapture();
-  bool StoreCapture();
+  void StoreCapture(const std::shared_ptr<const Capture>& capture);
   bool TakeTransfer(std::optional<TimePoint>* again);
-  absl::Status CopyState(const StateSource& source);
-  absl::Status FetchStripes(const StateSource& source, Fetches* fetches);
+  /// `unreadable`: the stored pieces that could not be read.
+  absl::Status CopyState(const StateSource& source, UnreadableState* unreadable);
+  void FetchStripes(const StateSource& source, Fetches* fetches);
+  absl::Status ReadStripes(const StateSource& source, UnreadableState* unreadable);
   /// kNotFound: no holder has it.
   absl::StatusOr<std::shared_ptr<SummedStep>> FetchSums(const sdk::GroupTransfer& transfer);
   absl::StatusOr<std::shared_ptr<SummedStep>> FetchSumsFrom(const sdk::GroupTransfer& transfer,
@@ -226,9 +230,8 @@ class GroupImpl final : private collectives::StateProvider {
 
   Mutex giving_;  // taken before mutex_, to use reducer_
   mutable Mutex mutex_;
-  CondVar changed_;  // for the trainer's thread
-  CondVar sums_due_, copies_due_;
-  std::array<CondVar, 2> call_due_;  // of each thread for exchanges
+  CondVar changed_, sums_due_, copies_due_;  // the first for the trainer's thread
+  std::array<CondVar, 2> call_due_;          // of each thread for exchanges
   uint64_t events_ MUSTER_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
@@ -274,13 +277,13 @@ class GroupImpl final : private collectives::StateProvider {
 
   // Copies.
   bool fetching_ MUSTER_GUARDED_BY(mutex_) = false;
-  SumSources sum_sources_;  // of the thread for copies
+  SumSources sum_sources_;    // of the thread for copies
+  bool copy_failed_ = false;  // the last copy of a state; of the thread for copies
+  std::optional<StripeStorer> storer_;
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
   uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
   StripeCopy preparing_;  // of the thread for copies
   const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
-  bool to_store_ MUSTER_GUARDED_BY(mutex_) = false;
-  TimePoint no_store_before_ MUSTER_GUARDED_BY(mutex_){};
   bool state_copied_ MUSTER_GUARDED_BY(mutex_) = false;
   StepReader reader_;
 

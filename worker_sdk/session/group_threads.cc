@@ -24,6 +24,7 @@ constexpr size_t kSmallBytes = size_t{32} << 10;
 }  // namespace
 
 void GroupImpl::StartThreads() {
+  storer_.emplace(store_.get());
   const auto start = [this](const char* name, std::function<void()> run) {
     threads_.emplace_back(std::move(run));
     pthread_setname_np(threads_.back().native_handle(), name);

@@ -27,7 +27,10 @@ absl::Status GroupJob::CheckFits(const CoreOptions& options, const DurableState&
 
 GroupJob::GroupJob(Books* books, Failures* failures, Leasing* leasing, Dones* dones, JobLife* life,
                    Snapshots* snapshots, GroupRecords records, TimePoint now)
-    : books_(books), life_(life), shards_(books, failures, leasing, dones, life, snapshots) {
+    : books_(books),
+      life_(life),
+      shards_(books, failures, leasing, dones, life, snapshots),
+      stores_(books, life) {
   if (!books_->options.group.has_value()) return;
   if (records.group.has_value()) journaled_ = records.group->members;
   core_.emplace(*books_->options.group, books_->incarnation, std::move(records), &shards_, now);
@@ -67,6 +70,7 @@ void GroupJob::Tick(StepTime at) {
     }
   }
   core_->Tick(at.now);
+  stores_.Take(core_->stored_states(), at);
 }
 
 void GroupJob::Forgive(std::chrono::nanoseconds gap, TimePoint now) {

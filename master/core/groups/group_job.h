@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "master/core/groups/group_shards.h"
+#include "master/core/groups/group_stores.h"
 #include "master/groups/group_core.h"
 
 namespace muster {
@@ -26,8 +27,9 @@ class GroupJob {
            Snapshots* snapshots, GroupRecords records, TimePoint now);
 
   bool on() const { return core_.has_value(); }
-  /// Requires on(), as the four below.
+  /// Requires on(), as the next one and Exchange.
   const GroupCore& core() const { return *core_; }
+  const GroupStores& stores() const { return stores_; }
   /// As GroupCore::Exchange.
   absl::Status Exchange(const GroupExchangeRequest& request, StepTime at);
 
@@ -50,6 +52,7 @@ class GroupJob {
   Books* const books_;
   JobLife* const life_;
   GroupShards shards_;
+  GroupStores stores_;
   /// Of the last attempt in the journal.
   std::vector<GroupProcess> journaled_;
   std::optional<GroupCore> core_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/names/place.h"
+
 namespace muster {
 namespace {
 
@@ -31,6 +33,15 @@ RestoreTrouble::Change RestoreTrouble::Take(const Report& report, TimePoint now)
   newest_.waiting = report.waiting;
   if (!report.error.empty()) newest_.error = report.error;
   return Change::kNone;
+}
+
+std::string RestoreTrouble::EndText(std::string_view trouble, std::chrono::milliseconds timeout,
+                                    std::string_view place) {
+  return fmt::format(
+      "{}. It has tried for {:g} s (spec.snapshots.restoreTimeout). Put the files of {} back as "
+      "they were and run the job again: it continues where it stopped. If a file is lost, its "
+      "weights are lost, too: the job must then begin again, with another spec.stateDirectory",
+      trouble, static_cast<double>(timeout.count()) / 1000.0, ShownPlace(place));
 }
 
 std::string RestoreTrouble::Text() const {

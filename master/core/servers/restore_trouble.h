@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 
@@ -28,6 +29,10 @@ class RestoreTrouble {
   std::chrono::nanoseconds lasts() const { return lasts_; }
   /// "2 of its partitions cannot be restored: cannot open /...".
   std::string Text() const;
+  /// Why the job ends: `trouble`, for how long it was tried, and what helps. `place`: of the
+  /// snapshots.
+  static std::string EndText(std::string_view trouble, std::chrono::milliseconds timeout,
+                             std::string_view place);
 
  private:
   Report newest_;

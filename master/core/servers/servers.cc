@@ -9,23 +9,12 @@
 #include "base/check.h"
 #include "base/planted_bug.h"
 #include "base/status.h"
-#include "store/names/place.h"
 
 namespace muster {
 namespace {
 
 /// How often a server calls while the job waits for its snapshots.
 constexpr std::chrono::milliseconds kUrgentInterval{50};
-
-std::string UnrestorableText(const std::string& server, const RestoreTrouble& restore,
-                             const CoreOptions& options) {
-  return fmt::format(
-      "{}: {}. It has tried for {:g} s (spec.snapshots.restoreTimeout). Put the files of {} back "
-      "as they were and run the job again: it continues where it stopped. If a file is lost, its "
-      "weights are lost, too: the job must then begin again, with another spec.stateDirectory",
-      server, restore.Text(), static_cast<double>(options.restore_timeout.count()) / 1000.0,
-      ShownPlace(options.snapshot_directory));
-}
 
 }  // namespace
 
@@ -223,7 +212,10 @@ void Servers::TakeRestoreError(const ServerExchangeRequest& request, Node* node,
     books_->Say(at, "restored", node->record.name, "it serves all its partitions again");
   }
   if (restore.active() && restore.lasts() >= books_->options.restore_timeout && !life_->over()) {
-    life_->End(JobState::kFailed, UnrestorableText(node->record.name, restore, books_->options),
+    const std::string trouble = fmt::format("{}: {}", node->record.name, restore.Text());
+    life_->End(JobState::kFailed,
+               RestoreTrouble::EndText(trouble, books_->options.restore_timeout,
+                                       books_->options.snapshot_directory),
                at);
   }
 }

@@ -215,6 +215,8 @@ TEST_F(AnswersTest, ALearnerIsAwaitedWhileItHasSomethingToDo) {
     learner.report.phase = phase;
     EXPECT_EQ(answers.Show().processes[1].awaited, phase != kIdle) << static_cast<int>(phase);
   }
+  learner.report.unreadable = UnreadableState{1, "cannot open /x"};
+  EXPECT_FALSE(answers.Show().processes[1].awaited) << "another process could not read it either";
   learner.standing = GroupStanding::kWaiting;
   EXPECT_FALSE(answers.Show().processes[1].awaited);
 }

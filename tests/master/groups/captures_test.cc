@@ -315,6 +315,26 @@ TEST_F(LargeSumsTest, MembersKeepNoMoreWhileACheckpointIsStored) {
   EXPECT_EQ(parts.captures.asked()->step, StepNumber(1)) << "it is still stored";
 }
 
+TEST_F(CapturesTest, AStripeThatALearnerCannotReadIsCapturedAnew) {
+  parts.DoStep();
+  parts.Hear(2);
+  parts.membership.Place("");
+  AskForCheckpoint();
+  Hold(0, Object(0));
+  Hold(1, Object(1));
+  GroupExchangeRequest learner;
+  learner.unreadable = UnreadableState{1, "cannot open /x"};
+  parts.Hear(2, learner);
+  parts.captures.Ask(parts.now);
+  EXPECT_FALSE(parts.captures.pending()) << "the members have all stripes";
+  parts.membership.Without({{GroupParts::Named(0), "test"}}, "");
+  ASSERT_TRUE(parts.captures.Source().has_value());
+  EXPECT_EQ(parts.captures.Source()->holders[0], GroupMember()) << "it is only stored";
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.pending());
+  EXPECT_EQ(parts.captures.asked()->stripes, 1u);
+}
+
 TEST_F(CapturesTest, ACheckpointOfTheNewestStepIsASource) {
   parts.DoStep();
   parts.books.lineage.Accept({{LineageNumber(1), StepNumber(1)}, {{0, 8, 5, "group/x"}}});

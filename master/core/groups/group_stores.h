@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+#include "master/core/books.h"
+#include "master/core/job_life.h"
+#include "master/core/servers/restore_trouble.h"
+#include "master/core/servers/snapshot_trouble.h"
+#include "master/groups/stored_states.h"
+
+namespace muster {
+
+/// Whether a group can read and write its checkpoints, from what its processes report: events, what
+/// the status says, and the end of the job if nobody can read the state. As Servers does for
+/// snapshots.
+///
+/// Owns since when it cannot. Pure; not thread-safe.
+class GroupStores {
+ public:
+  /// Both outlive it.
+  GroupStores(Books* books, JobLife* life) : books_(books), life_(life) {}
+
+  /// Takes the newest reports. Call it about every 50 ms.
+  void Take(const StoredStates& said, StepTime at);
+
+  /// Why nobody has the state of the group; empty: it can be had.
+  std::string ReadText() const;
+  /// The job has failed for this.
+  bool unrestorable() const;
+  /// Why nothing is committed; empty: it is, or that is too short to tell.
+  std::string WriteText(TimePoint now) const { return write_.Text(written_by_, now); }
+
+ private:
+  void TakeReads(const StoredStates& said, StepTime at);
+  void TakeWrites(const StoredStates& said, StepTime at);
+
+  Books* const books_;
+  JobLife* const life_;
+  RestoreTrouble read_;
+  UnreadableState unreadable_;
+  std::string unreadable_by_;
+  SnapshotTrouble write_;
+  std::string unwritten_, written_by_;
+  StepNumber checkpoint_;  // when a piece could not be stored last
+};
+
+}  // namespace muster
