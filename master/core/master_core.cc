@@ -240,7 +240,7 @@ uint64_t MasterCore::GroupNewsFor(const WorkerKey& worker) const {
 
 bool MasterCore::IsGroupCallDue(const GroupExchangeRequest& call, TimePoint since,
                                 TimePoint now) const {
-  if (!group_.on() || call.master_incarnation != books_.incarnation) return true;
+  if (!group_.on() || call.master_incarnation != books_.incarnation || call.gone) return true;
   const uint64_t news = GroupNewsFor({call.worker, call.incarnation});
   return news == 0 || news > call.news ||
          group_.core().HasNewerCall(call.worker, call.incarnation, call.sequence) ||

@@ -67,7 +67,7 @@ bool Forming::IsSettled(const GroupProcess& awaited) const {
   const auto found = all.find(awaited.worker);
   if (found == all.end()) return false;
   // Another process has its name.
-  if (found->second.incarnation != awaited.incarnation) return true;
+  if (found->second.incarnation != awaited.incarnation || found->second.report.gone) return true;
   return IsReady(found->second) ||
          (found->second.introduction.has_value() && HasHeard(found->second));
 }

@@ -64,6 +64,7 @@ std::string Membership::LossOf(const GroupProcess& member, TimePoint now) {
   }
   const Lineage& lineage = books_->lineage;
   const GroupExchangeRequest& report = process->report;
+  if (report.gone) return "its trainer has left the group";
   if (report.state == StateLabel{lineage.number(), lineage.step()}) process->catches_up.reset();
   if (lineage.Holds(report)) return "";
   if (!process->catches_up.has_value() || !lineage.IsClose(report, 2)) {

@@ -30,6 +30,10 @@ absl::Status Processes::Hear(const GroupExchangeRequest& request, TimePoint now)
   process.report = request;
   process.report.introduction.reset();
   if (request.introduction.has_value()) process.introduction = request.introduction;
+  if (request.gone) {
+    process.introduction.reset();
+    process.refused.clear();
+  }
   return absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ struct Process {
   std::string waits;
   uint64_t news = 0;
 
-  bool leaves() const { return drains || report.leaving; }
+  bool leaves() const { return drains || report.leaving || report.gone; }
   /// It could be a member, as far as only the process itself is asked.
   bool usable() const {
     return introduction.has_value() && refused.empty() && !evicted_until.has_value();

@@ -145,6 +145,9 @@ struct GroupExchangeRequest {
   /// Why it could not store its piece of a captured state; it tries again. Empty: the last piece is
   /// stored, or there was none.
   std::string unwritten;
+  /// Its trainer has destroyed the group, so it takes no part from now on, and has no state. If it
+  /// makes a group again, that introduces itself.
+  bool gone = false;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -157,7 +160,7 @@ struct GroupExchangeRequest {
     f(13, "capture", s.capture), f(14, "minibatch_us", s.minibatch_us);
     f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
     f(18, "replayed", s.replayed);
-    f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten);
+    f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten), f(21, "gone", s.gone);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };

@@ -52,6 +52,19 @@ GroupExchangeRequest MemberCore::Request() {
   return request;
 }
 
+std::optional<GroupExchangeRequest> MemberCore::Farewell() {
+  const bool known = view_.standing != GroupStanding::kUnknown || sent_.has_value();
+  if (!known || view_.directive == JobDirective::kEnd) return std::nullopt;
+  GroupExchangeRequest farewell;
+  farewell.worker = options_.worker;
+  farewell.incarnation = options_.incarnation;
+  farewell.sequence = ++sequence_;
+  farewell.master_incarnation = view_.master_incarnation;
+  farewell.news = view_.news;
+  farewell.gone = true;
+  return farewell;
+}
+
 bool MemberCore::request_changed() const {
   if (!sent_.has_value()) return true;
   GroupExchangeRequest now = Content();

@@ -90,19 +90,26 @@ class MemberCore {
   struct Options {
     std::string worker;
     uint64_t incarnation = 0;
+    /// Of groups of this process before this one: the master takes no older call.
+    uint64_t calls_before = 0;
     GroupIntroduction introduction;
     /// After a transfer that failed.
     std::chrono::milliseconds retry_pause{200};
     /// After a stored state that cannot be read.
     std::chrono::milliseconds unreadable_pause{1'000};
   };
-  explicit MemberCore(Options options) : options_(std::move(options)) {}
+  explicit MemberCore(Options options)
+      : options_(std::move(options)), sequence_(options_.calls_before) {}
 
   // ---- the exchange ----
 
   /// The whole state of the process, for the next call. The next one follows an answer at once, or
   /// when the process has been quiet for a while (CallTimes).
   GroupExchangeRequest Request();
+  /// The last call: the others go on without this process. None: the master need not hear it.
+  std::optional<GroupExchangeRequest> Farewell();
+  /// The number of the newest call.
+  uint64_t calls() const { return sequence_; }
   /// The master must hear something that the newest request does not say: a parked call is
   /// superseded at once.
   bool request_changed() const;
@@ -239,7 +246,7 @@ class MemberCore {
   Options options_;
   /// The newest answer that was taken.
   GroupExchangeReply view_;
-  uint64_t sequence_ = 0;
+  uint64_t sequence_;
   std::optional<GroupExchangeRequest> sent_;
   bool leaving_ = false;
 

@@ -53,6 +53,8 @@ Result<Group> Session::Group(const CollectiveOptions& options) {
   if (!store.ok()) return internal::ToPublic(store.status());
   absl::StatusOr<std::shared_ptr<collectives::Backend>> backend = Open(options);
   if (!backend.ok()) return internal::ToPublic(backend.status());
+  const absl::Status taken = impl_->TakeGroup();
+  if (!taken.ok()) return internal::ToPublic(taken);
   return muster::Group(
       std::make_unique<internal::GroupImpl>(impl_.get(), *std::move(store), *std::move(backend)));
 }

@@ -8,6 +8,7 @@
 
 #include "base/address.h"
 #include "base/status.h"
+#include "worker_sdk/control/control_client.h"
 #include "worker_sdk/session/group_step.h"
 #include "worker_sdk/session/waiting.h"
 
@@ -18,6 +19,7 @@ using Kind = sdk::TrainerTask::Kind;
 
 constexpr std::chrono::milliseconds kLookEvery{250};
 constexpr std::chrono::seconds kReadPause{1};
+constexpr std::chrono::seconds kFarewellTimeout{1};
 /// To make room for the sums of so few elements takes less time than to wake another thread.
 constexpr uint64_t kGiveHereMax = uint64_t{1} << 17;
 
@@ -98,53 +100,6 @@ void GroupImpl::FailLocked(absl::Status status) {
   Signal();
 }
 
-void GroupImpl::Signal() {
-  Wake(Due());
-}
-
-GroupImpl::Wakes GroupImpl::Due() {
-  ++events_;
-  if (core_.has_value()) {
-    session_->BeginStepRun(RunNumber(static_cast<uint32_t>(core_->run())));
-  }
-  const bool over = OverLocked();
-  Wakes wakes;
-  wakes.trainer = !trainer_waits_ || over || core_->HasTask();
-  if (!core_.has_value()) return wakes;
-  wakes.sums = over || SumsDue();
-  wakes.copies = over || CopiesDue();
-  // One thread is enough for a call.
-  const bool call = !idle_.empty() && CallDue(clock_.Now());
-  // The one that has just ended a call: its memory is in the cache.
-  const size_t first = over || idle_.empty() ? 0 : idle_.size() - 1;
-  for (size_t i = first; i < idle_.size() && (over || call); ++i) wakes.calls[i] = idle_[i];
-  return wakes;
-}
-
-void GroupImpl::Wake(const Wakes& wakes) {
-  if (wakes.trainer) changed_.SignalAll();
-  if (wakes.sums) sums_due_.SignalAll();
-  if (wakes.copies) copies_due_.SignalAll();
-  for (CondVar* const due : wakes.calls) {
-    if (due != nullptr) due->SignalAll();
-  }
-}
-
-void GroupImpl::UnlockAndWake(bool gives) {
-  Wakes wakes = Due();
-  const bool here = gives && gives_here_ && wakes.sums && !OverLocked() && !digest_.has_value() &&
-                    core_->WantsRing(ring_);
-  wakes.sums = wakes.sums && !here;
-  mutex_.Unlock();
-  Wake(wakes);
-  if (!here) return;
-  while (GiveBuckets()) {
-  }
-  // What has come meanwhile is for the thread.
-  MutexLock lock(&mutex_);
-  if (SumsDue()) sums_due_.SignalAll();
-}
-
 void GroupImpl::ProgramError(std::string message) {
   MutexLock lock(&mutex_);
   FailLocked(absl::InvalidArgumentError(message));
@@ -179,6 +134,8 @@ GroupImpl::~GroupImpl() {
     stopping_ = true;
     Signal();
   }
+  // It ends the call that the master keeps.
+  SayFarewell();
   for (std::thread& thread : threads_) thread.join();
   storer_.reset();
   {
@@ -186,6 +143,27 @@ GroupImpl::~GroupImpl() {
     reducer_.reset();
   }
   listener_.reset();
+  MutexLock lock(&mutex_);
+  if (session_ != nullptr) session_->ReturnGroup(core_.has_value() ? core_->calls() : 0);
+}
+
+/// If the master does not hear it, the process counts as silent soon.
+void GroupImpl::SayFarewell() {
+  std::optional<GroupExchangeRequest> farewell;
+  {
+    MutexLock lock(&mutex_);
+    if (core_.has_value()) farewell = core_->Farewell();
+  }
+  if (!farewell.has_value()) return;
+  sdk::ControlClient client(session_->options().master_address, session_->options().worker_name,
+                            JobOf(session_->job()), session_->tls().master);
+  static_cast<void>(client.ExchangeGroup(*farewell, kFarewellTimeout));
+}
+
+bool GroupImpl::KeepMemory(std::shared_ptr<const void> memory) {
+  if (own_memory_ != nullptr) return false;
+  own_memory_ = std::move(memory);
+  return true;
 }
 
 collectives::ListenerOptions GroupImpl::ListenerOptionsHere() const {
@@ -225,6 +203,7 @@ absl::Status GroupImpl::Begin() {
   core_.emplace(sdk::MemberCore::Options{
       .worker = session_->options().worker_name,
       .incarnation = session_->incarnation(),
+      .calls_before = session_->group_calls(),
       .introduction = {tensors_.tensors(), memory_.Digest(), listener_->addresses()}});
   return absl::OkStatus();
 }

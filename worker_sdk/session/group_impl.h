@@ -55,7 +55,8 @@ class GroupStepImpl;
 /// to the trainer's thread, apart from Add.
 class GroupImpl final : private collectives::StateProvider {
  public:
-  /// `session` outlives it. Without one, it only registers. `store` has the stored state.
+  /// `session` outlives it, and has given its group to this one (TakeGroup). Without one, it only
+  /// registers. `store` has the stored state.
   /// `backend` adds the buckets; absent: the members' own ring.
   explicit GroupImpl(SessionImpl* session = nullptr, std::unique_ptr<ObjectStore> store = nullptr,
                      std::shared_ptr<collectives::Backend> backend = nullptr);
@@ -71,7 +72,8 @@ class GroupImpl final : private collectives::StateProvider {
   void AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                 std::span<std::byte> memory);
   /// The memory of registered state that is not the trainer's stays as long as the group.
-  void KeepMemory(std::shared_ptr<const void> memory) { own_memory_ = std::move(memory); }
+  /// False: the group has such memory already.
+  bool KeepMemory(std::shared_ptr<const void> memory);
   absl::Status status() const;
   /// See Group::HasFinalState.
   bool HasFinalState() const;
@@ -134,18 +136,11 @@ class GroupImpl final : private collectives::StateProvider {
   void ReadFailed(const sdk::TrainerTask& task, const absl::Status& why);
   /// Room for the gradients of this run.
   void BeginRun(const sdk::TrainerTask& task);
+  void SayFarewell();
   void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
   bool OverLocked() const MUSTER_REQUIRES(mutex_) { return stopping_ || !failure_.ok(); }
   /// For the types and sizes of the buckets, which never change.
   const sdk::GradientSums& layout() const MUSTER_NO_THREAD_SAFETY_ANALYSIS { return *gradients_; }
-  /// The threads that have something to do now. A thread that is at work looks again before it
-  /// waits.
-  struct Wakes {
-    bool trainer = false, sums = false, copies = false;
-    std::array<CondVar*, 2> calls{};
-  };
-  Wakes Due() MUSTER_REQUIRES(mutex_);
-  void Wake(const Wakes& wakes);
   /// Something has happened.
   void Signal() MUSTER_REQUIRES(mutex_);
   /// Holds the mutex while something happens, and wakes threads after that, because they would wait
@@ -169,6 +164,9 @@ class GroupImpl final : private collectives::StateProvider {
 
   // ---- group_threads.cc: exchanges and sums ----
   void StartThreads();
+  struct Wakes;
+  Wakes Due() MUSTER_REQUIRES(mutex_);
+  void Wake(const Wakes& wakes);
   void RunExchanges(CondVar* due);
   bool CallDue(TimePoint now) const MUSTER_REQUIRES(mutex_);
   /// Whether the process gets on, for the master. Asks the threads again.

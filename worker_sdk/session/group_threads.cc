@@ -35,6 +35,60 @@ void GroupImpl::StartThreads() {
   start("muster-copies", [this] { RunCopies(); });
 }
 
+/// The threads that have something to do now. A thread that is at work looks again before it
+/// waits.
+struct GroupImpl::Wakes {
+  bool trainer = false, sums = false, copies = false;
+  std::array<CondVar*, 2> calls{};
+};
+
+void GroupImpl::Signal() {
+  Wake(Due());
+}
+
+GroupImpl::Wakes GroupImpl::Due() {
+  ++events_;
+  if (core_.has_value()) {
+    session_->BeginStepRun(RunNumber(static_cast<uint32_t>(core_->run())));
+  }
+  const bool over = OverLocked();
+  Wakes wakes;
+  wakes.trainer = !trainer_waits_ || over || core_->HasTask();
+  if (!core_.has_value()) return wakes;
+  wakes.sums = over || SumsDue();
+  wakes.copies = over || CopiesDue();
+  // One thread is enough for a call.
+  const bool call = !idle_.empty() && CallDue(clock_.Now());
+  // The one that has just ended a call: its memory is in the cache.
+  const size_t first = over || idle_.empty() ? 0 : idle_.size() - 1;
+  for (size_t i = first; i < idle_.size() && (over || call); ++i) wakes.calls[i] = idle_[i];
+  return wakes;
+}
+
+void GroupImpl::Wake(const Wakes& wakes) {
+  if (wakes.trainer) changed_.SignalAll();
+  if (wakes.sums) sums_due_.SignalAll();
+  if (wakes.copies) copies_due_.SignalAll();
+  for (CondVar* const due : wakes.calls) {
+    if (due != nullptr) due->SignalAll();
+  }
+}
+
+void GroupImpl::UnlockAndWake(bool gives) {
+  Wakes wakes = Due();
+  const bool here = gives && gives_here_ && wakes.sums && !OverLocked() && !digest_.has_value() &&
+                    core_->WantsRing(ring_);
+  wakes.sums = wakes.sums && !here;
+  mutex_.Unlock();
+  Wake(wakes);
+  if (!here) return;
+  while (GiveBuckets()) {
+  }
+  // What has come meanwhile is for the thread.
+  MutexLock lock(&mutex_);
+  if (SumsDue()) sums_due_.SignalAll();
+}
+
 bool GroupImpl::AwaitNews(CondVar* due, uint64_t* seen, std::optional<TimePoint> until) {
   MutexLock lock(&mutex_);
   while (!OverLocked() && events_ == *seen) {

@@ -42,7 +42,10 @@ OuterLoop::Options LoopOptions(const DiLoCoOptions& options) {
 
 OuterLoopImpl::OuterLoopImpl(GroupImpl* group, const DiLoCoOptions& options)
     : group_(group), sum_(options.sum), loop_(std::make_shared<OuterLoop>(LoopOptions(options))) {
-  group_->KeepMemory(loop_);
+  if (group_->KeepMemory(loop_)) return;
+  refused_ = true;
+  group_->ProgramError(
+      "a second DiLoCo or LocalSgd for one group: a group has one, as long as it exists");
 }
 
 bool OuterLoopImpl::MayAdd(std::string_view name) {
@@ -80,6 +83,7 @@ absl::Status OuterLoopImpl::Register() {
 }
 
 std::unique_ptr<GroupStepImpl> OuterLoopImpl::NextStep() {
+  if (refused_) return nullptr;
   if (!registered_) {
     registered_ = true;
     const absl::Status status = Register();
@@ -96,7 +100,8 @@ std::unique_ptr<GroupStepImpl> OuterLoopImpl::NextStep() {
 }
 
 void OuterLoopImpl::Begin(const GroupStepImpl& step) {
-  if (step.computes() && !step.evaluate()) loop_->BeginRun(group_->lineage(), step.run());
+  if (!refused_ && step.computes() && !step.evaluate())
+    loop_->BeginRun(group_->lineage(), step.run());
 }
 
 bool OuterLoopImpl::Contribute(GroupStepImpl* step) {
@@ -112,6 +117,7 @@ bool OuterLoopImpl::Contribute(GroupStepImpl* step) {
 }
 
 bool OuterLoopImpl::Commit(GroupStepImpl* step, const std::function<void()>& apply) {
+  if (refused_) return false;
   const bool trained = step->computes() && !step->evaluate();
   if (trained && !Contribute(step)) return step->Commit({});
   return step->Commit([&] {

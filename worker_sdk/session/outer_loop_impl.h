@@ -38,6 +38,7 @@ class OuterLoopImpl {
   GroupImpl* const group_;
   const SumOptions sum_;
   const std::shared_ptr<sdk::OuterLoop> loop_;
+  bool refused_ = false;  // the group has another one
   bool registered_ = false;
   std::vector<uint32_t> buckets_;  // of the slots
   uint32_t members_bucket_ = 0;    // one element: how many members have trained in the step

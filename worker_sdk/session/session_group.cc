@@ -1,6 +1,7 @@
 // What a group needs of its session.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -95,6 +96,28 @@ void SessionImpl::EndGroup() {
   MutexLock lock(&mutex_);
   if (!told_to_stop_) slot_.End();
   told_to_stop_ = true;
+}
+
+absl::Status SessionImpl::TakeGroup() {
+  MutexLock lock(&mutex_);
+  if (std::exchange(has_group_, true)) {
+    return absl::FailedPreconditionError(
+        "this process has a muster::Group already, and may have only one at a time: use it, or "
+        "destroy it before Session::Group is called again");
+  }
+  return absl::OkStatus();
+}
+
+void SessionImpl::ReturnGroup(uint64_t calls) {
+  MutexLock lock(&mutex_);
+  has_group_ = false;
+  // The master takes no call that is older than the newest of this process.
+  group_calls_ = std::max(group_calls_, calls);
+}
+
+uint64_t SessionImpl::group_calls() {
+  MutexLock lock(&mutex_);
+  return group_calls_;
 }
 
 }  // namespace muster::internal

@@ -131,6 +131,12 @@ class SessionImpl final : private sdk::DataClient::Listener {
   bool leaving() const { return leaving_.load(); }
   /// The group is over for this process.
   void EndGroup();
+  /// The process gets a group. kFailedPrecondition: it has one already.
+  absl::Status TakeGroup();
+  /// The group does not exist any more. `calls`: the number of its last call to the master.
+  void ReturnGroup(uint64_t calls);
+  /// The number of the last call of the groups before.
+  uint64_t group_calls();
   /// A wait for what people should know of: the time counts as waiting for a shard.
   void WaitsForGroup(bool waits);
 
@@ -218,6 +224,8 @@ class SessionImpl final : private sdk::DataClient::Listener {
   sdk::FirstAlone first_alone_ MUSTER_GUARDED_BY(mutex_);
   sdk::ReadBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
   sdk::UnreachableServers unreachable_ MUSTER_GUARDED_BY(mutex_);
+  bool has_group_ MUSTER_GUARDED_BY(mutex_) = false;
+  uint64_t group_calls_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::optional<int> finished_ MUSTER_GUARDED_BY(mutex_);  // what Finish returned
 
   std::unique_ptr<sdk::DataClient> data_;

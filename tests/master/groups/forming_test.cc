@@ -160,6 +160,15 @@ TEST_F(ContinuedTest, AMemberThatIsDeadIsNotAwaited) {
   EXPECT_THAT(parts.books.members, SizeIs(1));
 }
 
+TEST_F(ContinuedTest, AMemberThatSaysFarewellIsNotAwaited) {
+  parts.Hear(0, At(1, 3));
+  GroupExchangeRequest farewell;
+  farewell.gone = true;
+  parts.Hear(1, farewell);
+  Advance();
+  EXPECT_THAT(parts.books.members, SizeIs(1));
+}
+
 TEST_F(ContinuedTest, AMemberThatDoesNotCallIsAwaitedForAWhile) {
   parts.Hear(0, At(1, 3));
   Advance();

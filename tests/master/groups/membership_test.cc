@@ -35,6 +35,25 @@ TEST(MembershipTest, TheStepGoesOnWithoutTheLost) {
                                                     "worker-2 (worker-1: its process has ended)")));
 }
 
+TEST(MembershipTest, WhoSaysFarewellIsOutAtOnceAndMayComeBack) {
+  GroupParts parts;
+  parts.Begin(2);
+  GroupExchangeRequest farewell;
+  farewell.gone = true;
+  parts.Hear(1, farewell);
+  parts.membership.DropLost(parts.now);
+  parts.membership.Place("");
+  EXPECT_EQ(parts.books.members, Named({0}));
+  EXPECT_THAT(parts.data.events, Contains(HasSubstr("worker-1: its trainer has left the group")));
+  const Process& process = *parts.books.processes.Find(GroupParts::Named(1));
+  EXPECT_EQ(process.standing, GroupStanding::kUnknown) << "it must introduce itself again";
+  GroupExchangeRequest again;
+  again.introduction = GroupIntroduction{testing::kModel, 7, {"unix:/again"}};
+  parts.Hear(1, again);
+  parts.membership.Place("");
+  EXPECT_EQ(process.standing, GroupStanding::kLearner);
+}
+
 TEST(MembershipTest, AnEventSaysThatTooFewAreLeft) {
   GroupParts parts({.members_min = 2});
   parts.Begin(2);

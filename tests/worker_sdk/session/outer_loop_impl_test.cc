@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -66,6 +67,23 @@ TEST(OuterLoopImplTest, WhatItCannotUseFailsTheGroup) {
             "the outer optimizer's beta2 is 1; use a number from 0 to below 1");
   EXPECT_EQ(message({}, "weights"), "group tensor \"weights\": the name is taken; choose another");
   EXPECT_EQ(message({}), "");
+}
+
+TEST(OuterLoopImplTest, AGroupHasOneForItsWholeLife) {
+  const std::string refused =
+      "a second DiLoCo or LocalSgd for one group: a group has one, as long as it exists";
+  Group group(std::make_unique<GroupImpl>());
+  std::vector<float> weights{1};
+  std::optional<DiLoCo> first(group);
+  first->AddWeights("weights", weights);
+  EXPECT_FALSE(first->NextStep().has_value());
+  EXPECT_TRUE(group.status().ok()) << group.status().message();
+  // The group still reads the state of the first one.
+  first.reset();
+  LocalSgd second(group);
+  second.AddWeights("weights", weights);
+  EXPECT_FALSE(second.NextStep().has_value());
+  EXPECT_EQ(group.status().message(), refused);
 }
 
 TEST(OuterLoopImplTest, EveryOptionIsPartOfWhatMembersHaveInCommon) {

@@ -286,7 +286,8 @@ class MUSTER_EXPORT Group {
   explicit Group(std::unique_ptr<internal::GroupImpl> impl);
   Group(Group&&) noexcept;
   Group& operator=(Group&&) noexcept;
-  /// Leaves the group. Its members go on without this process.
+  /// Leaves the group: the members go on without this process at once. Waits for the master for 1 s
+  /// at most. Then Session::Group may make another one, which begins without a state.
   ~Group();
 
  private:

@@ -117,7 +117,8 @@ struct DiLoCoOptions {
 /// the thread that calls NextStep.
 class MUSTER_EXPORT DiLoCo {
  public:
-  /// `group` must outlive it, and may be moved.
+  /// `group` must outlive it, and may be moved. A group has one DiLoCo or LocalSgd, as long as it
+  /// exists: with a second one, the session fails.
   explicit DiLoCo(Group& group, const DiLoCoOptions& options = {});
   DiLoCo(DiLoCo&&) noexcept;
   DiLoCo& operator=(DiLoCo&&) noexcept;

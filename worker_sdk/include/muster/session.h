@@ -150,8 +150,9 @@ class MUSTER_EXPORT Session {
   std::optional<Shard> NextShard();
 
   /// This process's part in the group of a job with `spec.group` (muster/group.h), where NextShard
-  /// is not for use. Call it once. kFailedPrecondition: the job has no group, or the process has
-  /// the object already.
+  /// is not for use. The process may have one such object at a time; when it is destroyed, another
+  /// one may join the group. kFailedPrecondition: the job has no group, or the process has the
+  /// object already.
   Result<muster::Group> Group();
   /// The same, with another library than the own one for the sums. Errors also: kNotFound: the
   /// library cannot be loaded; kFailedPrecondition: it has no such GPU; kUnimplemented: it is too
