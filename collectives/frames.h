@@ -132,11 +132,13 @@ struct FetchRequest {
 };
 
 struct FetchError {
-  bool not_found = false;  // otherwise, the request was wrong
+  bool not_found = false;  // otherwise, the request was wrong, or came too early
   std::string text;
+  bool later = false;  // it came too early
   static void Fields(auto& f, auto& s) {
     f(1, "not_found", s.not_found);
     f(2, "text", s.text, {.most = 1'024});
+    f(3, "later", s.later);
   }
   friend bool operator==(const FetchError&, const FetchError&) = default;
 };

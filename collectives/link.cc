@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
@@ -13,6 +14,8 @@ using boost::system::error_code;
 
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
+/// Of a payload, so that a slow peer is seen to get on.
+constexpr size_t kPartBytes = size_t{4} << 20;
 
 }  // namespace
 
@@ -97,8 +100,17 @@ void Link::OnHeader() {
   }
   MUSTER_CHECK(place_.size() == header_.payload_bytes);
   if (place_.empty()) return OnPayload();
-  stream_->ReadOne(asio::buffer(place_.data(), place_.size()),
-                   Guarded([](Link* self) { self->OnPayload(); }));
+  ReadPayload(place_);
+}
+
+void Link::ReadPayload(std::span<std::byte> left) {
+  const std::span<std::byte> part = left.first(std::min(left.size(), kPartBytes));
+  left = left.subspan(part.size());
+  stream_->ReadOne(asio::buffer(part.data(), part.size()), Guarded([left](Link* self) {
+                     if (left.empty()) return self->OnPayload();
+                     self->handler_->OnPart();
+                     if (self->is_open()) self->ReadPayload(left);
+                   }));
 }
 
 void Link::OnPayload() {

@@ -37,6 +37,7 @@ struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
   /// Closes the connection, and answers everything pending and later.
   void End(absl::Status why);
   absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(const FrameHeader& header) override;
+  void OnPart() override { hub->CountMoved(); }
   absl::Status OnPayload(const FrameHeader& header) override;
   void OnEnded(std::string_view why) override;
 
@@ -116,7 +117,9 @@ absl::Status StateClient::State::OnPayload(const FrameHeader& header) {
   MUSTER_ASSIGN_OR_RETURN(const FetchError error, DecodeFetchErrorMessage(message));
   const std::string text =
       fmt::format("{} at {}: {}", options.holder.worker, address, Printable(error.text));
-  AnswerFirst(error.not_found ? absl::NotFoundError(text) : absl::InvalidArgumentError(text));
+  AnswerFirst(error.not_found ? absl::NotFoundError(text)
+              : error.later   ? absl::FailedPreconditionError(text)
+                              : absl::InvalidArgumentError(text));
   return absl::OkStatus();
 }
 

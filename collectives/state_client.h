@@ -18,9 +18,10 @@ namespace muster::collectives {
 /// Thread-safety as of Reducer.
 class StateClient {
  public:
-  /// OK: all bytes have come. kNotFound: the member does not hold that. kInvalidArgument: it holds
-  /// another number of bytes. kUnavailable: it cannot be reached, or the connection broke; the text
-  /// has the address. kAborted: the client was aborted.
+  /// OK: all bytes have come. kNotFound: the member does not hold that. kFailedPrecondition: it
+  /// does not hold it yet. kInvalidArgument: it holds another number of bytes. kUnavailable: it
+  /// cannot be reached, or the connection broke; the text has the address. kAborted: the client was
+  /// aborted.
   using Done = std::function<void(absl::Status)>;
 
   struct Options {

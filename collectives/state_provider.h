@@ -24,7 +24,8 @@ class StateProvider {
   /// All of the stripe of the state that is captured under this label. kNotFound: this process does
   /// not hold it.
   virtual absl::StatusOr<LentBytes> Stripe(StateLabel label, uint32_t stripe) = 0;
-  /// The whole sum of the bucket in this step of the lineage. kNotFound as above.
+  /// The whole sum of the bucket in this step of the lineage. kNotFound as above;
+  /// kFailedPrecondition: this process will hold it.
   virtual absl::StatusOr<LentBytes> KeptSum(LineageNumber lineage, StepNumber step,
                                             uint32_t bucket) = 0;
 };

@@ -59,7 +59,8 @@ void StateSession::Answer(const FetchRequest& request) {
 void StateSession::SendError(const absl::Status& why) {
   link_->SendMessage(FrameKind::kNotFetched,
                      EncodeMessage(FetchError{.not_found = absl::IsNotFound(why),
-                                              .text = ValidUtf8(Message(why), 1'000)}));
+                                              .text = ValidUtf8(Message(why), 1'000),
+                                              .later = absl::IsFailedPrecondition(why)}));
   answering_ = false;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,12 +36,23 @@ class ObjectStore {
   /// Makes the staged file, which the caller has synced, the object `name`. If a crash comes, the
   /// same object may be published again with the same bytes.
   virtual absl::Status Publish(LocalFile staged, const std::string& name) = 0;
+  /// So many more bytes of a large object have gone or come. Called by any thread; must not block.
+  using Moved = std::function<void(uint64_t bytes)>;
+  /// As Publish, for a caller that wants to know whether it gets on.
+  virtual absl::Status PublishLarge(LocalFile staged, const std::string& name,
+                                    const Moved& /*moved*/) {
+    return Publish(std::move(staged), name);
+  }
   /// Makes an object of these bytes. kAlreadyExists: another writer was faster; its object stays.
   virtual absl::Status PutNew(const std::string& name, std::string_view bytes) = 0;
   /// kResourceExhausted if it has more than `bytes_max`.
   virtual absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) = 0;
   /// The object as a file to read.
   virtual absl::StatusOr<LocalFile> Fetch(const std::string& name) = 0;
+  /// As Fetch, for a caller that wants to know whether it gets on.
+  virtual absl::StatusOr<LocalFile> FetchLarge(const std::string& name, const Moved& /*moved*/) {
+    return Fetch(name);
+  }
   /// OK, too, if there is none.
   virtual absl::Status Delete(const std::string& name) = 0;
   /// What DeleteAll could not delete, and why.

@@ -54,8 +54,13 @@ class S3Store final : public ObjectStore {
   absl::StatusOr<LocalFile> Stage(const std::string&) override { return LocalFile::Nameless(); }
 
   absl::Status Publish(LocalFile staged, const std::string& name) override {
+    return PublishLarge(std::move(staged), name, [](uint64_t) {});
+  }
+
+  absl::Status PublishLarge(LocalFile staged, const std::string& name,
+                            const Moved& moved) override {
     MUSTER_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(staged.path()));
-    if (file.bytes().size() > limits_.part_bytes) return PutInParts(name, file.bytes());
+    if (file.bytes().size() > limits_.part_bytes) return PutInParts(name, file.bytes(), moved);
     return Send({.method = "PUT", .name = name, .body = file.bytes()},
                 fmt::format("cannot write {}", Shown(name)))
         .status();
@@ -95,13 +100,19 @@ class S3Store final : public ObjectStore {
   }
 
   absl::StatusOr<LocalFile> Fetch(const std::string& name) override {
+    return FetchLarge(name, [](uint64_t) {});
+  }
+
+  absl::StatusOr<LocalFile> FetchLarge(const std::string& name, const Moved& moved) override {
     MUSTER_ASSIGN_OR_RETURN(LocalFile file, LocalFile::Nameless());
     const std::string what = fmt::format("cannot read {}", Shown(name));
     PartedRead plan(what, limits_.read_part_bytes, limits_.retries, NewSeed());
     const auto try_part = [&](HttpRequest request) {
       request.method = "GET";
       request.url = S3Url(at_, name, {});
-      return SendOnce(request, what);
+      Tried tried = SendOnce(request, what);
+      if (tried.status.ok()) moved(limits_.read_part_bytes);
+      return tried;
     };
     MUSTER_RETURN_IF_ERROR(GetInParts(&plan, file.fd(), limits_.parts_at_once, try_part, clock_));
     return file;
@@ -327,9 +338,9 @@ class S3Store final : public ObjectStore {
     return absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
 
-  absl::Status PutInParts(const std::string& name, std::string_view bytes) {
+  absl::Status PutInParts(const std::string& name, std::string_view bytes, const Moved& moved) {
     MUSTER_ASSIGN_OR_RETURN(const std::string id, BeginUpload(name));
-    absl::StatusOr<std::vector<std::string>> etags = PutParts(name, id, bytes);
+    absl::StatusOr<std::vector<std::string>> etags = PutParts(name, id, bytes, moved);
     absl::Status status = etags.ok() ? Complete(name, id, *etags) : etags.status();
     if (status.ok()) return status;
     const absl::Status aborted = Abort(name, id);
@@ -341,7 +352,7 @@ class S3Store final : public ObjectStore {
 
   /// The parts' entity tags, in order.
   absl::StatusOr<std::vector<std::string>> PutParts(const std::string& name, const std::string& id,
-                                                    std::string_view bytes) {
+                                                    std::string_view bytes, const Moved& moved) {
     const uint64_t size = PartBytes(bytes.size(), limits_.part_bytes);
     const size_t count = (bytes.size() + size - 1) / size;
     std::vector<std::string> etags(count);
@@ -368,6 +379,7 @@ class S3Store final : public ObjectStore {
                      fmt::format("cannot write {}, part {} of {}", Shown(name), i + 1, count));
         MutexLock lock(&mutex);
         if (tried.status.ok()) {
+          moved(std::min<uint64_t>(size, bytes.size() - i * size));
           etags[i] = std::move(tried.answer.etag);
           queue.Done(i);
         } else {

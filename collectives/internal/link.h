@@ -30,6 +30,8 @@ class Link : public std::enable_shared_from_this<Link> {
     /// known yet, so the link reads on after Resume. An error ends the link.
     virtual absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(
         const FrameHeader& header) = 0;
+    /// A part of a large payload has come to its place, and more follows: the peer gets on.
+    virtual void OnPart() {}
     /// All of the payload has come to its place.
     virtual absl::Status OnPayload(const FrameHeader& header) = 0;
     /// All of the payload has come, and lies in memory that the peer can write: it stays until this
@@ -80,6 +82,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void OnWritten();
   void ReadHeader();
   void OnHeader();
+  void ReadPayload(std::span<std::byte> left);
   void OnPayload();
   void OnLent();
   void OnTaken(const absl::Status& status);

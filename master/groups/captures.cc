@@ -7,9 +7,9 @@
 namespace muster {
 namespace {
 
-/// A copy that takes longer is asked for anew.
+/// A copy is asked for anew if nobody has got on with it for so long.
 constexpr std::chrono::seconds kCopyLimit{60};
-/// Stripes that are not stored by then are copied and stored anew.
+/// So are stripes that are being stored.
 constexpr std::chrono::minutes kStoreLimit{10};
 /// Until the first checkpoint, so that a short job loses little.
 constexpr std::chrono::milliseconds kFirstIntervalMin{2'000};
@@ -85,6 +85,20 @@ void Captures::WatchLearners(TimePoint now) {
   learned_at_ = now;
 }
 
+void Captures::WatchHolders(TimePoint now) {
+  decltype(written_) written;
+  bool any_applies = false;  // it copies only after that
+  for (uint32_t rank = 0; rank < holders_.size(); ++rank) {
+    const Process* const process = books_->processes.Find(holders_[rank]);
+    written.emplace_back(process == nullptr ? 0 : process->report.written, stripes_[rank]);
+    any_applies = any_applies || (process != nullptr && !copied_[rank] &&
+                                  process->report.phase == MemberPhase::kApplying);
+  }
+  if (written == written_ && !any_applies) return;
+  written_ = std::move(written);
+  written_at_ = now;
+}
+
 void Captures::Take(TimePoint now) {
   WatchLearners(now);
   if (!AnyLearner() && !AnyCatchesUp()) {
@@ -97,9 +111,10 @@ void Captures::Take(TimePoint now) {
     if (process == nullptr || !process->report.capture.has_value()) continue;
     TakeStripe(rank, *process->report.capture);
   }
+  WatchHolders(now);
   AcceptStored();
-  if (!Complete() && now - asked_at_ >= kCopyLimit) return Drop();
-  if (stores_ && now - asked_at_ >= kStoreLimit) return Drop();
+  if (!Complete() && now - written_at_ >= kCopyLimit) return Drop();
+  if (stores_ && now - written_at_ >= kStoreLimit) return Drop();
   // Nobody needs the copy any more.
   if (Complete() && !stores_ && !for_learners_) Drop();
 }
@@ -202,7 +217,8 @@ void Captures::Ask(TimePoint now) {
   copied_.assign(holders_.size(), false);
   stripes_.assign(holders_.size(), StateStripe());
   asked_ = {lineage.step(), lineage.attempt(), static_cast<uint32_t>(holders_.size()), ""};
-  asked_at_ = now;
+  asked_at_ = written_at_ = now;
+  written_.clear();
   stores_ = checkpoint;
   for_learners_ = AnyLearner();
   if (for_learners_) ++captures_for_learners_;

@@ -73,6 +73,8 @@ class Captures {
   uint64_t KeptSumsMax() const;
   /// More sums would be kept than members should hold.
   bool IsOld() const;
+  /// Looks whether those that are asked get on.
+  void WatchHolders(TimePoint now);
   /// Looks whether the learners get on.
   void WatchLearners(TimePoint now);
   /// A learner gets on with this capture, so another one would make it begin again.
@@ -102,6 +104,9 @@ class Captures {
   std::vector<GroupProcess> holders_;
   std::vector<bool> copied_;
   std::vector<StateStripe> stripes_;
+  /// By rank: what it has written, and its stripe. Since when that has not changed.
+  std::vector<std::pair<uint64_t, StateStripe>> written_;
+  TimePoint written_at_;
   uint64_t number_ = 0;
   TimePoint checkpoint_at_;
   std::vector<std::string> unused_;

@@ -76,7 +76,16 @@ std::string Membership::LossOf(const GroupProcess& member, TimePoint now) {
 
 void Membership::DropLost(TimePoint now) {
   std::vector<std::pair<GroupProcess, std::string>> lost;
+  // The others have the sum to tell only when they have applied it.
+  const bool others_apply = std::ranges::any_of(books_->members, [this](const auto& member) {
+    const Process* const process = books_->processes.Find(member);
+    return process != nullptr && process->report.phase == MemberPhase::kApplying;
+  });
   for (const GroupProcess& member : books_->members) {
+    Process* const process = books_->processes.Find(member);
+    if (others_apply && process != nullptr && process->catches_up.has_value()) {
+      process->catches_up = now;
+    }
     if (std::string why = LossOf(member, now); !why.empty()) {
       lost.emplace_back(member, std::move(why));
     }

@@ -27,6 +27,10 @@ absl::Status Processes::Hear(const GroupExchangeRequest& request, TimePoint now)
   if (!added && request.sequence <= process.report.sequence) {
     return absl::AlreadyExistsError("a newer call of the process was heard");
   }
+  const GroupExchangeRequest& before = process.report;
+  const bool gets_on = request.moved != before.moved || request.state != before.state ||
+                       request.phase == MemberPhase::kApplying;
+  if (gets_on && process.catches_up.has_value()) process.catches_up = now;
   process.report = request;
   process.report.introduction.reset();
   if (request.introduction.has_value()) process.introduction = request.introduction;

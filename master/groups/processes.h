@@ -29,7 +29,8 @@ struct Process {
   /// Why it can never take part; empty: it can.
   std::string refused;
   std::optional<TimePoint> evicted_until;
-  /// It became a member although it lacked steps that the others can tell it; since then.
+  /// It became a member although it lacked steps that the others can tell it; since it has got on
+  /// last.
   std::optional<TimePoint> catches_up;
   /// What it was told, and the number of that news.
   GroupStanding standing = GroupStanding::kUnknown;

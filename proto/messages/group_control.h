@@ -145,9 +145,10 @@ struct GroupExchangeRequest {
   /// Why it could not store its piece of a captured state; it tries again. Empty: the last piece is
   /// stored, or there was none.
   std::string unwritten;
-  /// Its trainer has destroyed the group, so it takes no part from now on, and has no state. If it
-  /// makes a group again, that introduces itself.
+  /// Its trainer has destroyed the group. If it makes one again, that introduces itself.
   bool gone = false;
+  /// Bytes of pieces of captured states that it has copied and stored. It says that it gets on.
+  uint64_t written = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -161,6 +162,7 @@ struct GroupExchangeRequest {
     f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
     f(18, "replayed", s.replayed);
     f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten), f(21, "gone", s.gone);
+    f(22, "written", s.written);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };

@@ -35,6 +35,7 @@ class Provider : public StateProvider {
   }
   absl::StatusOr<LentBytes> KeptSum(LineageNumber lineage, StepNumber step,
                                     uint32_t bucket) override {
+    if (step == StepNumber(43)) return absl::FailedPreconditionError("it is not there yet");
     if (lineage != LineageNumber(2) || step != StepNumber(41) || bucket != 3) {
       return absl::NotFoundError("there is no such sum");
     }
@@ -91,13 +92,25 @@ TEST_F(StateClientTest, WhatIsNotHeldIsSaid) {
   into.resize(99);
   client->FetchSum(LineageNumber(2), StepNumber(41), 3, To(&into), Into());
   client->FetchStripe(kLabel, 1, 0, To(&into), Into());
-  const auto answers = answers_.Await(5);
+  client->FetchSum(LineageNumber(2), StepNumber(43), 3, To(&into), Into());
+  const auto answers = answers_.Await(6);
   EXPECT_THAT(answers[0], StatusIs(absl::StatusCode::kNotFound, HasSubstr("worker-1 at unix:")));
   EXPECT_THAT(answers[1], StatusIs(absl::StatusCode::kNotFound, HasSubstr("no such sum")));
   EXPECT_THAT(answers[2],
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("were asked for")));
   EXPECT_THAT(answers[3], StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
   EXPECT_THAT(answers[4], IsOk());
+  EXPECT_THAT(answers[5],
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not there yet")));
+}
+
+TEST_F(StateClientTest, EveryPartOfALargePieceCountsAsMoved) {
+  const auto client = Start();
+  std::string whole(provider_.stripe().size(), 0);
+  const uint64_t before = group_.listener(0)->moved();
+  client->FetchStripe(kLabel, 1, 0, To(&whole), Into());
+  EXPECT_THAT(answers_.Await(1)[0], IsOk());
+  EXPECT_EQ(group_.listener(0)->moved() - before, 3u) << "12 MiB";
 }
 
 TEST_F(StateClientTest, AnAbortAnswersAtOnce) {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <fstream>
+
 #include "tests/store/s3_fixture.h"
 #include "tests/support/temp_dir.h"
 
@@ -69,6 +72,24 @@ TEST_F(S3StoreTest, ALargeObjectGoesInPartsAndComesBack) {
   ASSERT_THAT(back, IsOk());
   EXPECT_TRUE(*back == text);
   EXPECT_EQ(*store_->DeleteUnfinished(Any), 0u);
+}
+
+TEST_F(S3StoreTest, ALargeObjectSaysThatItGetsOn) {
+  const std::string text = Text((11 << 20) + 7);
+  std::atomic<uint64_t> calls = 0, moved = 0;
+  const auto count = [&](uint64_t bytes) {
+    ++calls;
+    moved += bytes;
+  };
+  auto staged = store_->Stage("large.tmp");
+  ASSERT_THAT(staged, IsOk());
+  std::ofstream(staged->path(), std::ios::binary) << text;
+  ASSERT_THAT(store_->PublishLarge(*std::move(staged), "large", count), IsOk());
+  EXPECT_EQ(moved.load(), text.size());
+  EXPECT_GT(calls.load(), 1u);
+  moved = 0;
+  ASSERT_THAT(store_->FetchLarge("large", count), IsOk());
+  EXPECT_GE(moved.load(), text.size());
 }
 
 TEST_F(S3StoreTest, AFailedUploadLeavesNothingAndACrashedOneIsEnded) {

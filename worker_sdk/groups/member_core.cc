@@ -9,10 +9,6 @@
 namespace muster::sdk {
 namespace {
 
-/// After so many failures in a row, a sum counts as one that nobody has.
-/// Members may be long in `apply` before they have the sum of the step. The next step waits for the
-/// newcomer, so it asks often.
-constexpr uint32_t kFailedSumsMax = 500;
 constexpr uint32_t kSumsPerPause = 10;
 
 StepNumber After(StepNumber step) {
@@ -286,7 +282,7 @@ void MemberCore::OnStateCopied(StateLabel label) {
               label.lineage < view_.lineage && label.step == view_.base;
   transfer_.reset();
   unreadable_.reset();
-  failed_sums_ = 0;
+  no_answer_since_.reset();
   state_ = base ? StateLabel{view_.lineage, label.step} : label;
   if (MUSTER_PLANTED(kGroupLearnerSkips)) state_ = StateLabel{view_.lineage, view_.step};
   Settle();
@@ -295,9 +291,19 @@ void MemberCore::OnStateCopied(StateLabel label) {
 void MemberCore::OnTransferFailed(TimePoint now) {
   if (!transfer_.has_value()) return;
   bool sum = transfer_->kind == GroupTransfer::Kind::kFetchSum;
-  if (sum && ++failed_sums_ >= kFailedSumsMax) return OnSumMissing(transfer_->step);
+  if (sum && !no_answer_since_.has_value()) no_answer_since_ = now;
+  const bool given_up = sum && now - *no_answer_since_ >= options_.no_answer_limit;
+  if (given_up) return OnSumMissing(transfer_->step);
   transfer_.reset();
   retry_at_ = now + (sum ? options_.retry_pause / kSumsPerPause : options_.retry_pause);
+  Settle();
+}
+
+void MemberCore::OnSumLater(TimePoint now) {
+  if (!transfer_.has_value()) return;
+  transfer_.reset();
+  no_answer_since_.reset();
+  retry_at_ = now + options_.retry_pause / kSumsPerPause;
   Settle();
 }
 
@@ -313,7 +319,7 @@ void MemberCore::OnSumFetched(StepNumber step) {
   fetched_ = transfer_->step == step &&
              state_ == StateLabel{transfer_->lineage, StepNumber(step.value() - 1)};
   transfer_.reset();
-  failed_sums_ = 0;
+  no_answer_since_.reset();
   Settle();
 }
 
@@ -323,7 +329,7 @@ void MemberCore::OnSumMissing(StepNumber step) {
     return;
   }
   transfer_.reset();
-  failed_sums_ = 0;
+  no_answer_since_.reset();
   // A source that came meanwhile may have what the lost state lacked.
   const bool same =
       view_.source.has_value() && state_.has_value() && view_.source->label.step <= state_->step;

@@ -95,6 +95,8 @@ class MemberCore {
     GroupIntroduction introduction;
     /// After a transfer that failed.
     std::chrono::milliseconds retry_pause{200};
+    /// After so long without an answer, a sum counts as one that nobody has.
+    std::chrono::milliseconds no_answer_limit{10'000};
     /// After a stored state that cannot be read.
     std::chrono::milliseconds unreadable_pause{1'000};
   };
@@ -181,6 +183,9 @@ class MemberCore {
   /// of it.
   void OnStateUnreadable(UnreadableState what, TimePoint now);
   void OnSumFetched(StepNumber step);
+  /// A holder will have the sum, but its trainer still applies it, however long that takes: the
+  /// next step waits for the newcomer, so it soon asks again.
+  void OnSumLater(TimePoint now);
   /// No holder has the sum.
   void OnSumMissing(StepNumber step);
 
@@ -271,7 +276,8 @@ class MemberCore {
   /// In progress.
   std::optional<GroupTransfer> transfer_;
   std::optional<TimePoint> retry_at_;
-  uint32_t failed_sums_ = 0;                   // in a row
+  /// Since when no holder of the sum has answered.
+  std::optional<TimePoint> no_answer_since_;
   std::optional<UnreadableState> unreadable_;  // by the last copy
   /// A state whose later sums nobody has.
   std::optional<StateLabel> useless_source_;

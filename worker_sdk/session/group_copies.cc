@@ -100,7 +100,7 @@ bool GroupImpl::TakeCapture() {
                                            spare->Put(std::move(last->copy));
                                            delete last;
                                          });
-  memory_.Copy(order->stripe, order->stripes, &capture->copy);
+  memory_.Copy(order->stripe, order->stripes, &capture->copy, &copied_);
   MUSTER_FAILPOINT("group.after-capture");
   {
     MutexLock lock(&mutex_);
@@ -148,7 +148,7 @@ absl::StatusOr<collectives::LentBytes> GroupImpl::KeptSum(LineageNumber lineage,
   }
   // The learner tries again. That nobody keeps the sum would cost it its state.
   if (core_.has_value() && core_->WillApply(lineage, step)) {
-    return absl::UnavailableError("this member has not applied the step yet");
+    return absl::FailedPreconditionError("this member has not applied the step yet");
   }
   return absl::NotFoundError("this member does not keep that sum");
 }
@@ -202,6 +202,8 @@ bool GroupImpl::TakeTransfer(std::optional<TimePoint>* again) {
   } else if (sums == nullptr && absl::IsNotFound(status) &&
              transfer->kind == sdk::GroupTransfer::Kind::kFetchSum) {
     core_->OnSumMissing(transfer->step);
+  } else if (absl::IsFailedPrecondition(status)) {
+    core_->OnSumLater(clock_.Now());
   } else {
     if (!absl::IsAborted(status)) trouble_ = Message(status);
     core_->OnTransferFailed(clock_.Now());
@@ -313,6 +315,7 @@ absl::Status GroupImpl::ReadStripes(const StateSource& source, UnreadableState* 
   absl::Status first;
   const auto moved = [this](size_t) {
     MutexLock lock(&mutex_);
+    ++moved_;
     const bool wanted = !OverLocked() && core_->transfer_wanted();
     return wanted ? absl::OkStatus() : absl::AbortedError("the transfer is not wanted any more");
   };
@@ -323,8 +326,6 @@ absl::Status GroupImpl::ReadStripes(const StateSource& source, UnreadableState* 
     const absl::Status read =
         LoadStripe(store_.get(), stripe, memory_.Pieces(i, count, kPieceBytes), moved);
     if (absl::IsAborted(read)) return read;
-    MutexLock lock(&mutex_);
-    if (read.ok()) ++moved_;
     if (read.ok() || ++unreadable->pieces > 1) continue;
     unreadable->error = Message(read);
     first = read;
@@ -338,7 +339,9 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSums(
   for (const GroupMember& holder : transfer.holders) {
     absl::StatusOr<std::shared_ptr<SummedStep>> sums = FetchSumsFrom(transfer, holder);
     if (sums.ok() || absl::IsAborted(sums.status())) return sums;
-    if (!absl::IsNotFound(sums.status())) other_trouble = sums.status();
+    // One that will have it counts more than one that does not answer.
+    if (absl::IsNotFound(sums.status()) || absl::IsFailedPrecondition(other_trouble)) continue;
+    other_trouble = sums.status();
   }
   MUSTER_RETURN_IF_ERROR(other_trouble);
   return absl::NotFoundError(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -278,6 +279,7 @@ class GroupImpl final : private collectives::StateProvider {
   SumSources sum_sources_;    // of the thread for copies
   bool copy_failed_ = false;  // the last copy of a state; of the thread for copies
   std::optional<StripeStorer> storer_;
+  std::atomic<uint64_t> copied_ = 0;  // bytes, for captures
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
   uint64_t prepared_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
   StripeCopy preparing_;  // of the thread for copies

@@ -119,7 +119,8 @@ std::vector<std::span<std::byte>> GroupMemory::Pieces(uint32_t stripe, uint32_t 
   return pieces;
 }
 
-void GroupMemory::Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy) const {
+void GroupMemory::Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy,
+                       std::atomic<uint64_t>* copied) const {
   copy->Resize(StripeAt(stripe, stripes).second);
   copy->crc_ = 0;
   std::byte* to = copy->begin_;
@@ -128,6 +129,7 @@ void GroupMemory::Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy) cons
     copy->crc_ = Crc32c(piece, copy->crc_);
     CopyPastCache(to, piece.data(), piece.size());
     to += piece.size();
+    copied->fetch_add(piece.size(), std::memory_order_relaxed);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -68,8 +69,10 @@ class GroupMemory {
   /// The pieces of memory that the stripe has, in order, each of up to `piece_bytes` bytes.
   std::vector<std::span<std::byte>> Pieces(uint32_t stripe, uint32_t stripes,
                                            size_t piece_bytes) const;
-  /// Copies the stripe into `copy`, whose memory is used if it is large enough.
-  void Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy) const;
+  /// Copies the stripe into `copy`, whose memory is used if it is large enough. Meanwhile, `copied`
+  /// grows by its bytes.
+  void Copy(uint32_t stripe, uint32_t stripes, StripeCopy* copy,
+            std::atomic<uint64_t>* copied) const;
   /// Overwrites the stripe. Requires that the sizes are the same.
   void Fill(uint32_t stripe, uint32_t stripes, std::span<const std::byte> bytes) const;
   /// CRC-32C of the stripe as it is now.

@@ -144,6 +144,7 @@ void GroupImpl::RunExchanges(CondVar* due) {
 
 void GroupImpl::Watch(TimePoint now, GroupExchangeRequest* request) {
   request->moved = moved_ + listener_->moved();
+  request->written = storer_->written() + copied_.load(std::memory_order_relaxed);
   request->stuck = std::max(listener_watch_.SilentFor(now), sums_watch_.SilentFor(now));
   if (const std::optional<uint64_t> question = listener_watch_.Ask(now)) {
     listener_->Ping([this, question] {

@@ -43,13 +43,16 @@ absl::Status StoreStripe(ObjectStore* store, const std::string& object,
     MUSTER_RETURN_IF_ERROR(moved(piece.size()));
   }
   MUSTER_RETURN_IF_ERROR(SyncPath(staged.path()));
-  return store->Publish(std::move(staged), object);
+  return store->PublishLarge(std::move(staged), object,
+                             [&](uint64_t more) { static_cast<void>(moved(more)); });
 }
 
 absl::Status LoadStripe(ObjectStore* store, const StateStripe& stripe,
                         std::span<const std::span<std::byte>> pieces, const StripeProgress& moved) {
   MUSTER_RETURN_IF_ERROR(CheckObject(stripe.object));
-  MUSTER_ASSIGN_OR_RETURN(const LocalFile fetched, store->Fetch(stripe.object));
+  MUSTER_ASSIGN_OR_RETURN(
+      const LocalFile fetched,
+      store->FetchLarge(stripe.object, [&](uint64_t more) { static_cast<void>(moved(more)); }));
   MUSTER_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(fetched.path()));
   const auto damaged = [&](std::string_view why) {
     return absl::DataLossError(
@@ -117,8 +120,9 @@ void StripeStorer::Run() {
       piece = *std::exchange(next_, std::nullopt);
       number = number_;
     }
+    uint64_t best = 0;
     while (true) {
-      const absl::Status status = Try(piece, number);
+      const absl::Status status = Try(piece, number, &best);
       {
         MutexLock lock(&mutex_);
         if (!IsWanted(number)) break;
@@ -129,15 +133,17 @@ void StripeStorer::Run() {
   }
 }
 
-absl::Status StripeStorer::Try(const Piece& piece, uint64_t number) {
+absl::Status StripeStorer::Try(const Piece& piece, uint64_t number, uint64_t* best) {
+  uint64_t tried = 0;
   MUSTER_FAILPOINT("group.before-store");
-  absl::Status status =
-      StoreStripe(store_, piece.object, piece.bytes.bytes, [this, number](size_t bytes) {
-        MutexLock lock(&mutex_);
-        written_ += bytes;
-        return IsWanted(number) ? absl::OkStatus()
-                                : absl::AbortedError("another piece is to be stored");
-      });
+  absl::Status status = StoreStripe(store_, piece.object, piece.bytes.bytes, [&](size_t bytes) {
+    MutexLock lock(&mutex_);
+    tried += bytes;
+    written_ += std::max(tried, *best) - *best;
+    *best = std::max(tried, *best);
+    return IsWanted(number) ? absl::OkStatus()
+                            : absl::AbortedError("another piece is to be stored");
+  });
   MUSTER_FAILPOINT("group.after-store");
   const bool aborted = absl::IsAborted(status);
   // A full disk stays full for long.

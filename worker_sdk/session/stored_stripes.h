@@ -19,7 +19,8 @@
 /// job see. Blocking. Thread-safe. Errors name the object.
 namespace muster::internal {
 
-/// So many more bytes were moved. An error ends the call with it.
+/// So many more bytes were moved; a bucket moves each twice. An error ends the call with it, apart
+/// from the part that a bucket does at once.
 using StripeProgress = std::function<absl::Status(size_t bytes)>;
 
 /// Writes the object, so that it is there whole and durable, or not at all. An object of the same
@@ -50,7 +51,8 @@ class StripeStorer {
   void Store(std::string object, collectives::LentBytes bytes, Done done);
   /// No piece is to be stored now.
   void Drop();
-  /// Bytes that were written, in all. It grows as long as the store gets on.
+  /// Bytes that were written, in all. It grows as long as the store gets on: a try that comes no
+  /// further than the one before it does not count.
   uint64_t written() const;
 
  private:
@@ -64,7 +66,8 @@ class StripeStorer {
   bool IsWanted(uint64_t number) const MUSTER_REQUIRES(mutex_) {
     return !stopping_ && number == number_;
   }
-  absl::Status Try(const Piece& piece, uint64_t number);
+  /// `best`: how far the tries of this piece have come.
+  absl::Status Try(const Piece& piece, uint64_t number, uint64_t* best);
   void PauseAfterError(uint64_t number);
 
   ObjectStore* const store_;

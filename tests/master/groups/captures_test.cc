@@ -125,6 +125,45 @@ TEST_F(CapturesTest, StripesThatAreNotStoredAreCopiedAnew) {
   EXPECT_FALSE(parts.books.lineage.checkpoint().has_value());
 }
 
+TEST_F(CapturesTest, ASlowStoreHasAsMuchTimeAsItNeeds) {
+  parts.DoStep();
+  AskForCheckpoint();
+  const std::string prefix = parts.captures.asked()->object_prefix;
+  Hold(0, Object(0));
+  Hold(1);
+  GroupExchangeRequest call = parts.Holding();
+  call.capture = HeldCapture{{LineageNumber(1), StepNumber(1)}, 2, {1, 8, 5, ""}};
+  for (int i = 0; i < 10; ++i) {
+    parts.Pass(std::chrono::minutes(9));
+    ++call.written;
+    parts.Hear(1, call);
+    parts.captures.Take(parts.now);
+  }
+  ASSERT_TRUE(parts.captures.asked().has_value());
+  EXPECT_EQ(parts.captures.asked()->object_prefix, prefix);
+  Hold(1, Object(1));
+  EXPECT_TRUE(parts.books.lineage.checkpoint().has_value());
+}
+
+TEST_F(CapturesTest, AMemberCopiesWhenItHasApplied) {
+  parts.DoStep();
+  AskForCheckpoint();
+  Hold(0);
+  GroupExchangeRequest call = parts.Holding();
+  call.phase = MemberPhase::kApplying;
+  parts.Hear(1, call);
+  for (int i = 0; i < 10; ++i) {
+    parts.Pass(std::chrono::seconds(59));
+    parts.captures.Take(parts.now);
+  }
+  EXPECT_TRUE(parts.captures.pending());
+  call.phase = MemberPhase::kIdle;
+  parts.Hear(1, call);
+  parts.Pass(std::chrono::seconds(60));
+  parts.captures.Take(parts.now);
+  EXPECT_FALSE(parts.captures.asked().has_value()) << "it does not get on";
+}
+
 TEST_F(CapturesTest, ACaptureThatBeginsEndsWithItsAttempt) {
   parts.DoStep();
   AskForCheckpoint();

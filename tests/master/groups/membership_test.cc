@@ -138,6 +138,41 @@ TEST_F(JoinTest, ALearnerJoinsWithAStepAlthoughItLacksItsSum) {
   EXPECT_EQ(parts.books.members, Named({0})) << "but not for ever";
 }
 
+TEST_F(JoinTest, WhoGetsOnMayTakeAsLongAsItNeeds) {
+  parts.DoStep();
+  GroupExchangeRequest call = parts.Holding(1);
+  parts.Hear(1, call);
+  parts.membership.ChangeBetweenSteps(true, parts.now);
+  const auto rests = [&] {
+    parts.Pass(2 * parts.books.options.silence_limit - milliseconds(1));
+    parts.membership.DropLost(parts.now);
+    EXPECT_EQ(parts.books.members, Named({0, 1}));
+  };
+  rests();
+  for (int i = 0; i < 10; ++i) {
+    ++call.moved;
+    parts.Hear(1, call);
+    rests();
+  }
+  call.phase = MemberPhase::kApplying;
+  for (int i = 0; i < 10; ++i) {
+    parts.Hear(1, call);
+    rests();
+  }
+  // The sum that it lacks is to be had when another one has applied it.
+  call.phase = MemberPhase::kLearning;
+  parts.Hear(1, call);
+  GroupExchangeRequest other = parts.Holding();
+  other.phase = MemberPhase::kApplying;
+  parts.Hear(0, other);
+  for (int i = 0; i < 10; ++i) rests();
+  other.phase = MemberPhase::kIdle;
+  parts.Hear(0, other);
+  parts.Pass(2 * parts.books.options.silence_limit);
+  parts.membership.DropLost(parts.now);
+  EXPECT_EQ(parts.books.members, Named({0}));
+}
+
 TEST_F(JoinTest, AMemberThatHasCaughtUpIsLikeAllOthers) {
   parts.DoStep();
   parts.Hear(1, parts.Holding(1));

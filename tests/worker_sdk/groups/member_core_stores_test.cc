@@ -41,5 +41,53 @@ TEST_F(MemberCoreStoresTest, APieceThatCannotBeStoredIsToldUntilOneIs) {
   EXPECT_EQ(core_.Request().unwritten, "");
 }
 
+/// What a process lacks that its holders have, or will have.
+class MemberCoreSumsTest : public MemberCoreTest {
+ protected:
+  /// It has the state after step 4, and fetches the sum of step 5.
+  void Fetch() {
+    GroupExchangeReply learner = Learner(5);
+    learner.initial_is_base = false;
+    learner.source = StateSource{Label(1, 4), {}, {}};
+    learner.keep_sums = true;
+    core_.OnReply(learner);
+    ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+    core_.OnStateCopied(Label(1, 4));
+    ASSERT_EQ(core_.TakeTransfer(now_)->kind, GroupTransfer::Kind::kFetchSum);
+  }
+  void Again(milliseconds pause) {
+    now_ += pause;
+    ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  }
+};
+
+TEST_F(MemberCoreSumsTest, ASumThatAHolderStillAppliesIsWaitedFor) {
+  Fetch();
+  for (int i = 0; i < 10'000; ++i) {
+    core_.OnSumLater(now_);
+    EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
+    Again(milliseconds(20));
+  }
+  EXPECT_EQ(core_.state(), Label(1, 4));
+}
+
+TEST_F(MemberCoreSumsTest, ASumThatNobodyGivesIsGivenUpAfterAWhile) {
+  Fetch();
+  for (int i = 0; i < 100; ++i) {
+    core_.OnTransferFailed(now_);
+    Again(milliseconds(99));
+  }
+  core_.OnSumLater(now_);
+  Again(milliseconds(5'000));
+  for (int i = 0; i < 100; ++i) {
+    core_.OnTransferFailed(now_);
+    Again(milliseconds(99));
+  }
+  EXPECT_EQ(core_.state(), Label(1, 4)) << "one has answered meanwhile";
+  now_ += milliseconds(100);
+  core_.OnTransferFailed(now_);
+  EXPECT_EQ(core_.state(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster::sdk

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@ struct State {
 
 StripeCopy CopyOf(const GroupMemory& memory, uint32_t stripe, uint32_t stripes) {
   StripeCopy copy;
-  memory.Copy(stripe, stripes, &copy);
+  std::atomic<uint64_t> copied = 0;
+  memory.Copy(stripe, stripes, &copy, &copied);
+  EXPECT_EQ(copied.load(), copy.bytes().size());
   return copy;
 }
 
@@ -94,7 +97,8 @@ TEST(GroupMemoryTest, ACopyUsesTheMemoryOfAFormerOne) {
   const std::byte* const memory = copy.bytes().data();
   spare.Put(std::move(copy));
   StripeCopy next = spare.Take();
-  state.memory().Copy(0, 2, &next);
+  std::atomic<uint64_t> copied = 0;
+  state.memory().Copy(0, 2, &next, &copied);
   EXPECT_EQ(next.bytes().data(), memory);
   EXPECT_EQ(Numbers(next.bytes()), (std::vector<int>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(next.crc(), Crc32c(next.bytes()));
@@ -118,7 +122,8 @@ TEST(GroupMemoryTest, ACopyGrowsOverManyBlocks) {
   std::vector<std::byte> large(700'001, std::byte(3));
   large.back() = std::byte(4);
   StripeCopy copy = CopyOf(GroupMemory({std::span(large).first(10)}), 0, 1);
-  GroupMemory({large}).Copy(0, 1, &copy);
+  std::atomic<uint64_t> copied = 0;
+  GroupMemory({large}).Copy(0, 1, &copy, &copied);
   EXPECT_TRUE(std::ranges::equal(copy.bytes(), large));
   EXPECT_EQ(copy.crc(), Crc32c(copy.bytes()));
 }

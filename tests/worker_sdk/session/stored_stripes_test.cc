@@ -121,6 +121,10 @@ class SlowStore final : public ObjectStore {
     return store_->Stage(label);
   }
   absl::Status Publish(LocalFile staged, const std::string& name) override {
+    {
+      MutexLock lock(&mutex_);
+      if (fails_written_ > 0 && fails_written_-- > 0) return absl::UnavailableError("away");
+    }
     if (name == "slow") {
       reached.Open();
       go_on.Wait();
@@ -143,12 +147,19 @@ class SlowStore final : public ObjectStore {
     fails_ = true;
   }
 
+  /// The next so many tries.
+  void FailAfterWriting(int times) {
+    MutexLock lock(&mutex_);
+    fails_written_ = times;
+  }
+
   Gate reached, go_on;
 
  private:
   const std::unique_ptr<ObjectStore> store_;
   Mutex mutex_;
   bool fails_ MUSTER_GUARDED_BY(mutex_) = false;
+  int fails_written_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
 class StripeStorerTest : public ::testing::Test {
@@ -193,6 +204,15 @@ TEST_F(StripeStorerTest, AnErrorIsToldAndTheNextTryComes) {
   stored.Wait();
   MutexLock lock(&mutex);
   EXPECT_THAT(told, ::testing::ElementsAre("a: no space", "a"));
+}
+
+TEST_F(StripeStorerTest, ATryThatComesNoFurtherIsNoProgress) {
+  StripeStorer storer(&store, std::chrono::milliseconds(1));
+  store.FailAfterWriting(2);
+  storer.Store("a", Bytes(3), Told("a", &stored));
+  stored.Wait();
+  EXPECT_EQ(told.size(), 3u);
+  EXPECT_EQ(storer.written(), 3u);
 }
 
 TEST_F(StripeStorerTest, ANewPieceEndsTheOneBeforeIt) {
