@@ -99,6 +99,14 @@ bool Forming::AnyUsable() const {
                              [](const auto& process) { return process.second.usable(); });
 }
 
+bool Forming::AllWorkersAreHere() const {
+  const auto here = std::ranges::count_if(books_->processes.all(), [](const auto& process) {
+    return process.second.introduction.has_value();
+  });
+  const std::optional<uint32_t> workers = books_->data->Workers();
+  return workers.has_value() && here >= *workers;
+}
+
 void Forming::Advance(TimePoint now) {
   if (!books_->lineage.begun()) return Found(false, now);
   if (std::vector<GroupProcess> ready = Ready(); !ready.empty()) return GoOn(ready, now);
@@ -203,9 +211,8 @@ void Forming::Found(bool again, TimePoint now) {
   }
   if (!enough_since_.has_value()) enough_since_ = now;
   waits_ = "the group begins soon";
-  if (!again && same.size() < options.members_max && now - *enough_since_ < options.join_wait) {
-    return;
-  }
+  const bool all = same.size() >= options.members_max || AllWorkersAreHere();
+  if (!again && !all && now - *enough_since_ < options.join_wait) return;
   const GroupIntroduction& founder = *books_->processes.Find(same.front())->introduction;
   books_->lineage.Begin({founder.tensors, founder.initial_digest});
   books_->data->Say("group-began", "",

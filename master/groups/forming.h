@@ -45,6 +45,8 @@ class Forming {
   bool All(Predicate predicate) const;
   std::vector<GroupProcess> Ready() const;
   bool AnyUsable() const;
+  /// No other worker can come soon.
+  bool AllWorkersAreHere() const;
 
   void GoOn(std::vector<GroupProcess> ready, TimePoint now);
   /// Nobody holds the newest step.

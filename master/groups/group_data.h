@@ -56,6 +56,8 @@ class GroupData {
   /// FAILED; the job fails if a shard cannot be replayed.
   virtual void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
                       uint64_t incarnation, std::string_view reason) = 0;
+  /// How many workers run, or are on their way; none: not known.
+  virtual std::optional<uint32_t> Workers() const = 0;
   /// The job has ended.
   virtual bool Over() const = 0;
   /// The job cannot go on.

@@ -17,6 +17,8 @@ struct GroupOptions {
   uint32_t members_min = 1;
   /// Further processes wait.
   uint32_t members_max = most::kMembers;
+  /// Workers that the job is to have; 0: not known.
+  uint32_t workers = 0;
   /// A process that has not called for this long is lost.
   std::chrono::milliseconds silence_limit{5'000};
   /// How long a group that begins waits for more members after the first.

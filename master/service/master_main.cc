@@ -78,6 +78,7 @@ std::optional<GroupOptions> GroupOptionsOf(const JobSpec& job) {
   group.global_batch = *job.group.global_batch;
   group.members_min = job.group.members_min;
   group.members_max = std::min(GroupMembersMax(job), most::kMembers);
+  group.workers = job.worker.replicas;
   group.silence_limit = job.group.silence_limit;
   // A member is quiet for as long as a call of it is kept, at most, before it calls again.
   group.heartbeat_interval = std::min(group.heartbeat_interval, group.silence_limit / 4);

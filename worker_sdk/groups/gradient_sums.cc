@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "base/check.h"
@@ -23,6 +24,19 @@ std::span<const T> ElementsOf(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
+                       absl::FunctionRef<void()> get) {
+  try {
+    get();
+    return absl::OkStatus();
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    return absl::ResourceExhaustedError(
+        fmt::format("the bucket \"{}\" of {} elements: there is not enough memory for its {}; "
+                    "give the process more, or the bucket fewer elements or a smaller SumType",
+                    bucket.name, bucket.elements, what));
+  }
+}
+
 absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> tensors,
                                                   std::span<const uint32_t> elsewhere) {
   GradientSums sums;
@@ -40,9 +54,11 @@ absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> t
     bucket.elsewhere =
         std::ranges::count(elsewhere, static_cast<uint32_t>(sums.buckets_.size())) > 0;
     if (!bucket.elsewhere) {
-      if (fixed) bucket.fixed.resize(tensor.elements);
-      if (!fixed) bucket.floats.resize(tensor.elements);
-      if (half) bucket.halves.resize(tensor.elements);
+      MUSTER_RETURN_IF_ERROR(GetMemory(tensor, "gradients", [&] {
+        if (fixed) bucket.fixed.resize(tensor.elements);
+        if (!fixed) bucket.floats.resize(tensor.elements);
+        if (half) bucket.halves.resize(tensor.elements);
+      }));
     }
     sums.buckets_.push_back(std::move(bucket));
   }
@@ -132,11 +148,13 @@ void GradientSums::MarkBad(StepRunNumber run, uint32_t bucket) {
   if (run == run_) buckets_[bucket].bad = true;
 }
 
-absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<const float> values) {
+absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<const float> values,
+                               std::string_view what) {
   if (run != run_) return absl::OkStatus();
   MUSTER_RETURN_IF_ERROR(Check(number, values.size(), /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
   MUSTER_RETURN_IF_ERROR(CheckGiving(bucket, /*by_minibatch=*/false));
+  bucket.what = what;
   const bool adds = bucket.giving == Giving::kAfterLoop;
   // A loop without a minibatch has nothing to add.
   if (adds && bucket.minibatches == ended_) return absl::OkStatus();
@@ -157,10 +175,10 @@ absl::Status GradientSums::CheckPut(StepRunNumber run) const {
 }
 
 absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) {
+  const std::string gradient = fmt::format("the gradient of bucket \"{}\"", bucket.tensor.name);
   return absl::OutOfRangeError(
-      fmt::format("the gradient of bucket \"{}\", element {}, is {}: it is no number, or too large "
-                  "for the type of the sum",
-                  bucket.tensor.name, element, value));
+      fmt::format("{}, element {}, is {}: it is no number, or too large for the type of the sum",
+                  bucket.what.empty() ? gradient : bucket.what, element, value));
 }
 
 void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/interval_set.h"
 #include "base/status.h"
 #include "proto/messages/group_control.h"
@@ -13,6 +16,11 @@
 #include "worker_sdk/groups/sum_kernels.h"
 
 namespace muster::sdk {
+
+/// Calls `get`, which makes room for something of the bucket. kResourceExhausted: there is not
+/// enough memory.
+absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
+                       absl::FunctionRef<void()> get);
 
 /// The gradients that this member has added up for a step, by bucket. They belong to a run
 /// (StepRun): they stay over the attempts of the step, and a new run begins with zeros, also when
@@ -66,8 +74,10 @@ class GradientSums {
   /// Call it before the first Begin.
   void SetGiving(uint32_t bucket, Giving giving) { buckets_[bucket].giving = giving; }
   /// A loop of the run is over, and these are the bucket's values of it, `[elements] float32`.
-  /// Errors are those of Add.
-  absl::Status Put(StepRunNumber run, uint32_t bucket, std::span<const float> values);
+  /// Errors are those of Add. `what`: in their texts, what the bucket has in this run; empty: its
+  /// gradient.
+  absl::Status Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
+                   std::string_view what = {});
   /// kInvalidArgument: minibatches have ended in this run whose sum was not Put; names the bucket.
   absl::Status CheckPut(StepRunNumber run) const;
   /// The bucket has exactly these minibatches.
@@ -97,6 +107,7 @@ class GradientSums {
     Giving giving = Giving::kByMinibatch;
     bool elsewhere = false;
     IntervalSet minibatches;
+    std::string what;  // for errors; empty: its gradient
   };
   GradientSums() = default;
   absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;

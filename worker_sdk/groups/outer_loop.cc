@@ -125,6 +125,14 @@ std::span<const float> OuterLoop::Contribution(uint32_t slot) {
   return scratch_;
 }
 
+std::string OuterLoop::WhatIn(uint32_t slot) {
+  if (slot >= weight_slots()) {
+    return fmt::format("the values of \"{}\"", means_[slot - weight_slots()].name);
+  }
+  const Piece* const piece = InFragment(slot);
+  return piece == nullptr ? "" : fmt::format("the change of the weights \"{}\"", piece->name);
+}
+
 void OuterLoop::Apply(Part part, float count, const SumOf& sum) {
   const float divisor = options_.members == 0 ? count : static_cast<float>(options_.members);
   const uint64_t update = static_cast<uint64_t>(updates_[0]) / options_.fragments + 1;

@@ -86,6 +86,8 @@ class OuterLoop {
   bool Runs(StepRunNumber run) const { return run_ == run; }
   /// What this member gives to the bucket of a slot. Valid until the next call.
   std::span<const float> Contribution(uint32_t slot);
+  /// What that is, by the trainer's name: "the change of the weights \"layer\"".
+  std::string WhatIn(uint32_t slot);
 
   /// Whose changes are in the sums: only of others, or also what the current run has contributed.
   enum class Part : uint8_t { kOthers, kOwn };

@@ -356,7 +356,10 @@ absl::StatusOr<std::shared_ptr<SummedStep>> GroupImpl::FetchSumsFrom(
   collectives::StateClient* const client = sum_sources_.To(holder, listener_.get());
   client->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(), Counted(&asked));
   MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder, /*soon=*/true));
-  auto sums = std::make_shared<SummedStep>(&layout(), facts.evaluate != 0);
+  auto sums = std::make_shared<SummedStep>();
+  if (facts.evaluate == 0) {
+    MUSTER_ASSIGN_OR_RETURN(sums, SummedStep::Create(layout()));
+  }
   sums->after = {transfer.lineage, transfer.step};
   sums->facts = facts;
   if (sums->size() == 0) return sums;

@@ -194,6 +194,8 @@ absl::Status GroupImpl::Begin() {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
+  // The first step needs room for its sums, too: better no beginning than an end in the middle.
+  MUSTER_RETURN_IF_ERROR(SummedStep::Create(*gradients_).status());
   for (const auto& [bucket, giving] : givings_) gradients_->SetGiving(bucket, giving);
   uint64_t elements = 0;
   for (uint32_t i = 0; i < gradients_->size(); ++i) elements += gradients_->tensor(i).elements;
@@ -391,9 +393,9 @@ bool GroupImpl::TakeStateCopied() {
 }
 
 absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
-                            std::span<const float> values) {
+                            std::span<const float> values, std::string_view what) {
   Change change(this, kGives);
-  return gradients_->Put(task.run, bucket, values);
+  return gradients_->Put(task.run, bucket, values, what);
 }
 
 absl::Status GroupImpl::CheckPut(const sdk::TrainerTask& task) {
@@ -421,7 +423,7 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
     if (task.kind == Kind::kReplay) {
       sums = fetched_;
     } else if (task.evaluation) {
-      sums = std::make_shared<SummedStep>(&*gradients_, /*evaluate=*/true);
+      sums = std::make_shared<SummedStep>();
     } else {
       sums = sums_;
     }

@@ -106,7 +106,8 @@ class GroupImpl final : private collectives::StateProvider {
   absl::Status AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                          const float* gradient, uint64_t elements, void* stream);
   /// Errors as of GradientSums::Put.
-  absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values);
+  absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values,
+                   std::string_view what);
   absl::Status CheckPut(const sdk::TrainerTask& task);
   /// With LocalSGD or DiLoCo.
   bool trains_locally() const;
@@ -177,9 +178,7 @@ class GroupImpl final : private collectives::StateProvider {
   bool SumsDue() const MUSTER_REQUIRES(mutex_);
   bool BucketsDue() const MUSTER_REQUIRES(mutex_);
   /// Each does one thing, if it is due; false: nothing is.
-  bool FollowRing();
-  bool GiveBuckets();
-  bool FinishSums();
+  bool FollowRing(), GiveBuckets(), FinishSums();
   void Finish(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run, uint32_t digest);
   absl::Status NewSums(const sdk::WantedSum& wanted) MUSTER_REQUIRES(mutex_);
   /// A bucket to add with the other members: its values, or on the device.

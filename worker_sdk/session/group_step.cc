@@ -129,7 +129,7 @@ void GroupStepImpl::AddDevice(uint32_t bucket, const float* gradient, uint64_t e
   OnAdded(group_->AddDevice(task_, *minibatch, bucket, gradient, elements, stream));
 }
 
-bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
+bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values, std::string_view what) {
   if (!IsThere("Put", values.data(), values.size())) return false;
   // A step to be applied has no loop.
   if (!computes() || replay()) return true;
@@ -148,7 +148,7 @@ bool GroupStepImpl::Put(uint32_t bucket, std::span<const float> values) {
     group_->ProgramError("GroupStep::Put twice for one bucket: give one sum, after the loop");
     return false;
   }
-  const absl::Status put = group_->Put(task_, bucket, values);
+  const absl::Status put = group_->Put(task_, bucket, values, what);
   if (absl::IsInvalidArgument(put)) group_->ProgramError(std::string(Message(put)));
   if (!put.ok()) Fail(Message(put));
   return put.ok();

@@ -37,8 +37,8 @@ class GroupStepImpl final : private StepLoop {
   bool computes() const { return shard_ != nullptr; }
   sdk::StepRunNumber run() const { return task_.run; }
   /// See GroupStep::Put; false: the step has failed. Also of the buckets of local steps, which get
-  /// the values of all minibatches of the run that are over.
-  bool Put(uint32_t bucket, std::span<const float> values);
+  /// the values of all minibatches of the run that are over. `what`: as of GradientSums::Put.
+  bool Put(uint32_t bucket, std::span<const float> values, std::string_view what = {});
   /// `apply` may be empty.
   bool Commit(const std::function<void()>& apply);
   /// False: the trainer may not call it itself, and the session has failed.

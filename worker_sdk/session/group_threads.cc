@@ -238,7 +238,7 @@ bool GroupImpl::FollowRing() {
 
 absl::Status GroupImpl::NewSums(const sdk::WantedSum& wanted) {
   const StepWork& work = *core_->view().work;
-  sums_ = std::make_shared<SummedStep>(&*gradients_, /*evaluate=*/false);
+  MUSTER_ASSIGN_OR_RETURN(sums_, SummedStep::Create(*gradients_));
   sums_->attempt = wanted.attempt;
   sums_->after = {core_->view().lineage, wanted.step};
   sums_->work = work;

@@ -111,7 +111,7 @@ bool OuterLoopImpl::Contribute(GroupStepImpl* step) {
     return false;
   }
   for (uint32_t slot = 0; slot < buckets_.size(); ++slot) {
-    if (!step->Put(buckets_[slot], loop_->Contribution(slot))) return false;
+    if (!step->Put(buckets_[slot], loop_->Contribution(slot), loop_->WhatIn(slot))) return false;
   }
   return step->Put(members_bucket_, std::array{1.0F});
 }

@@ -4,14 +4,18 @@
 
 namespace muster::internal {
 
-SummedStep::SummedStep(const sdk::GradientSums* buckets, bool evaluate) {
-  facts.evaluate = evaluate ? 1 : 0;
-  if (evaluate) return;
-  buckets_.resize(buckets->size());
-  for (uint32_t i = 0; i < buckets_.size(); ++i) {
-    buckets_[i].bytes = buckets->encoded_bytes(i);
-    buckets_[i].memory = std::make_unique_for_overwrite<std::byte[]>(buckets_[i].bytes);
+absl::StatusOr<std::shared_ptr<SummedStep>> SummedStep::Create(const sdk::GradientSums& buckets) {
+  auto sums = std::make_shared<SummedStep>();
+  sums->facts.evaluate = 0;
+  sums->buckets_.resize(buckets.size());
+  for (uint32_t i = 0; i < buckets.size(); ++i) {
+    Bucket& bucket = sums->buckets_[i];
+    bucket.bytes = buckets.encoded_bytes(i);
+    MUSTER_RETURN_IF_ERROR(sdk::GetMemory(buckets.tensor(i), "sums", [&] {
+      bucket.memory = std::make_unique_for_overwrite<std::byte[]>(bucket.bytes);
+    }));
   }
+  return sums;
 }
 
 size_t SummedStep::bytes() const {
@@ -23,7 +27,9 @@ size_t SummedStep::bytes() const {
 absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     if (buckets_[i].device_floats != nullptr) continue;
-    buckets_[i].floats.resize(buckets.tensor(i).elements);
+    const GroupTensor& tensor = buckets.tensor(i);
+    MUSTER_RETURN_IF_ERROR(
+        sdk::GetMemory(tensor, "sums", [&] { buckets_[i].floats.resize(tensor.elements); }));
     MUSTER_RETURN_IF_ERROR(buckets.Decode(i, buckets_[i].encoded(), buckets_[i].floats));
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "collectives/device.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/groups/gradient_sums.h"
@@ -29,8 +30,10 @@ struct StepFacts {
 /// thread-safe.
 class SummedStep {
  public:
-  /// Room in this process for the sums of all buckets; none: the step is an evaluation.
-  SummedStep(const sdk::GradientSums* buckets, bool evaluate);
+  /// Of an evaluation, which has none.
+  SummedStep() { facts.evaluate = 1; }
+  /// Room in this process for the sums of all buckets. kResourceExhausted: there is not enough.
+  static absl::StatusOr<std::shared_ptr<SummedStep>> Create(const sdk::GradientSums& buckets);
 
   size_t size() const { return buckets_.size(); }
   /// Of all sums, encoded.
@@ -39,6 +42,7 @@ class SummedStep {
   std::span<std::byte> encoded(uint32_t bucket) { return buckets_[bucket].encoded(); }
   std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
   /// Makes numbers of what is encoded here. kOutOfRange: a sum has NaN or infinity.
+  /// kResourceExhausted as above.
   absl::Status Decode(const sdk::GradientSums& buckets);
   /// The step is applied: others need what is encoded only.
   void DropFloats();

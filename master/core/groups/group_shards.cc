@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,24 @@ void GroupShards::ChargeReplay(const ShardId& shard, LeaseToken token, const std
   if (failures.count >= failures_max) {
     FailJob(text + ". The tables lack updates; `muster run` tries it again");
   }
+}
+
+/// Those that were not started yet in this run are on their way. One that has ended may be started
+/// again. One that has no place, or is drained, does not come soon.
+std::optional<uint32_t> GroupShards::Workers() const {
+  const uint32_t wanted = books_->options.group->workers;
+  if (wanted == 0) return std::nullopt;
+  uint32_t started = 0, come = 0;
+  for (const auto& [name, node] : books_->nodes.nodes()) {
+    const NodeRecord& record = node.record;
+    if (!record.Is(NodeRole::kWorker)) continue;
+    const bool of_this_run =
+        record.told_start != StartNumber() || record.state != NodeState::kExited;
+    if (!of_this_run) continue;
+    ++started;
+    if (HoldOf(node) == nullptr && node.drain.state == DrainState::kNone) ++come;
+  }
+  return come + std::max(wanted, started) - started;
 }
 
 void GroupShards::FailJob(std::string_view reason) {

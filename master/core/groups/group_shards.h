@@ -50,6 +50,7 @@ class GroupShards final : public GroupData {
   bool NeedsCheckpoint() const override { return life_->NeedsSnapshots(); }
   void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
               uint64_t incarnation, std::string_view reason) override;
+  std::optional<uint32_t> Workers() const override;
   bool Over() const override { return life_->over(); }
   void FailJob(std::string_view reason) override;
   void Say(MasterEventKind kind, const std::string& worker, std::string_view text) override {

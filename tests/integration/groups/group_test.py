@@ -180,7 +180,9 @@ class GroupTest(unittest.TestCase):
             self.assertEqual(sorted(member["rank"] for member in members), [0, 1])
             self.assertGreater(sum(member["share_minibatches"] for member in members), 0)
 
-        train(6, look, members=2, slow_us=20000)
+        # All workers of the job are there, so it does not wait for the six that it has not.
+        spec = {"group": {"globalBatch": MINIBATCH * MINIBATCHES, "minMembers": 1, "maxMembers": 8, "joinWait": "1h", "silenceLimit": "1500ms"}}
+        train(6, look, members=2, slow_us=20000, spec=spec)
 
     def adds_the_same(self, *backend):
         def disturb(job, run):

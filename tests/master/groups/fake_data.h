@@ -92,6 +92,7 @@ class FakeData : public GroupData {
     states[shard.index.value()] = State::kFailed;
     over = over || AllSettled();
   }
+  std::optional<uint32_t> Workers() const override { return workers; }
   bool Over() const override { return over; }
   void FailJob(std::string_view reason) override {
     over = true;
@@ -114,6 +115,7 @@ class FakeData : public GroupData {
   std::vector<uint32_t> minibatches;
   MasterIncarnation incarnation;
   uint32_t failures_max = 3;
+  std::optional<uint32_t> workers;
   bool closed = false;  // no shard now, as of a slow topic
   std::vector<State> states;
   std::vector<uint64_t> done;

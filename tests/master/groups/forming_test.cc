@@ -60,6 +60,17 @@ TEST(FormingTest, AFullGroupBeginsAtOnce) {
   EXPECT_TRUE(parts.books.lineage.begun());
 }
 
+TEST(FormingTest, WithAllWorkersOfTheJobItBeginsAtOnce) {
+  GroupParts parts({.members_max = 8});
+  parts.data.workers = 2;
+  parts.Hear(0);
+  parts.forming.Advance(parts.now);
+  EXPECT_FALSE(parts.books.lineage.begun()) << "another one comes";
+  parts.Hear(1);
+  parts.forming.Advance(parts.now);
+  EXPECT_TRUE(parts.books.lineage.begun());
+}
+
 TEST(FormingTest, AnotherModelIsRefused) {
   GroupParts parts({.members_min = 2, .members_max = 2});
   Process& other = Introduce(parts, 0, 7, {{"w", GroupDtype::kFloat32, 11, false, 0}});

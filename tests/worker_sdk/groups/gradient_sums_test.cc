@@ -43,6 +43,31 @@ std::vector<float> Decoded(GradientSums* sums, uint32_t bucket) {
   return out;
 }
 
+TEST(GradientSumsTest, ABucketThatIsTooLargeForTheMemoryIsAnError) {
+  for (const GroupDtype dtype : {GroupDtype::kFixedPoint, GroupDtype::kBfloat16}) {
+    const std::vector<GroupTensor> huge{{"huge", dtype, uint64_t{1} << 61, true, 0}};
+    EXPECT_THAT(GradientSums::Create(huge),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("the bucket \"huge\" of 2305843009213693952 elements: there is "
+                                   "not enough memory for its gradients")));
+  }
+}
+
+TEST(GradientSumsTest, ErrorsNameWhatTheBucketHas) {
+  GradientSums sums = Sums(2);
+  for (const uint32_t bucket : {0u, 1u, 2u}) {
+    sums.SetGiving(bucket, GradientSums::Giving::kWhole);
+    const float wrong[] = {1, std::nanf("")};
+    EXPECT_THAT(sums.Put(kRun, bucket, wrong, "the change of \"w\""),
+                StatusIs(absl::StatusCode::kOutOfRange,
+                         HasSubstr("the change of \"w\", element 1, is nan")));
+  }
+  const float large[] = {1, 3.4e38F};
+  EXPECT_THAT(sums.Put(kRun, 2, large, "the change of \"w\""), IsOk());
+  EXPECT_THAT(sums.Encoded(2).status(),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("the change of \"w\", element 1")));
+}
+
 TEST(GradientSumsTest, OnlySummedTensorsAreBuckets) {
   GradientSums sums = Sums(2);
   ASSERT_EQ(sums.size(), 3u);

@@ -96,6 +96,24 @@ double Descended(double weight, double target, int steps) {
   return target + std::pow(1 - kRate, steps) * (weight - target);
 }
 
+TEST(OuterLoopTest, WhatASlotHasIsCalledByTheNameOfTheTrainer) {
+  std::vector<float> first{1}, second{2}, third{3}, mean{4};
+  OuterLoop loop({.fragments = 2});
+  loop.AddWeights("first", first);
+  loop.AddWeights("second", second);
+  loop.AddWeights("third", third);
+  loop.AddMean("mean", mean);
+  ASSERT_THAT(loop.Close(), IsOk());
+  const auto what = [&] {
+    return std::vector<std::string>{loop.WhatIn(0), loop.WhatIn(1), loop.WhatIn(2)};
+  };
+  EXPECT_THAT(what(), ElementsAre("the change of the weights \"first\"",
+                                  "the change of the weights \"third\"", "the values of \"mean\""));
+  ++loop.updates()[0];
+  EXPECT_THAT(what(),
+              ElementsAre("the change of the weights \"second\"", "", "the values of \"mean\""));
+}
+
 TEST(OuterLoopTest, LocalSgdWithOneMemberIsSgd) {
   Members members;
   members.emplace_back(OuterLoop::Options{}, std::vector<std::vector<float>>{{5, -3}});

@@ -25,7 +25,8 @@ void Put(std::span<std::byte> to, const std::vector<T>& values) {
 
 TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
   const sdk::GradientSums buckets = TwoBuckets();
-  SummedStep sums(&buckets, /*evaluate=*/false);
+  const auto sums_made = SummedStep::Create(buckets).value();
+  SummedStep& sums = *sums_made;
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums.bytes(), 2 * sizeof(int64_t) + sizeof(float));
   Put<int64_t>(sums.encoded(0), {3, -2});
@@ -38,7 +39,8 @@ TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
 
 TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
   const sdk::GradientSums buckets = TwoBuckets();
-  SummedStep sums(&buckets, /*evaluate=*/false);
+  const auto sums_made = SummedStep::Create(buckets).value();
+  SummedStep& sums = *sums_made;
   Put<int64_t>(sums.encoded(0), {3, -2});
   Put<float>(sums.encoded(1), {0.25F});
   ASSERT_TRUE(sums.Decode(buckets).ok());
@@ -50,7 +52,8 @@ TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
 
 TEST(SummedStepTest, ASumThatIsNoNumberIsAnError) {
   const sdk::GradientSums buckets = TwoBuckets();
-  SummedStep sums(&buckets, /*evaluate=*/false);
+  const auto sums_made = SummedStep::Create(buckets).value();
+  SummedStep& sums = *sums_made;
   Put<int64_t>(sums.encoded(0), {0, 0});
   Put<float>(sums.encoded(1), {std::numeric_limits<float>::quiet_NaN()});
   EXPECT_TRUE(absl::IsOutOfRange(sums.Decode(buckets)));
@@ -93,7 +96,8 @@ TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   const uint32_t elsewhere[] = {0};
   const sdk::GradientSums buckets = sdk::GradientSums::Create(tensors, elsewhere).value();
   MemoryDevice device;
-  SummedStep giver(&buckets, /*evaluate=*/false);
+  const auto giver_made = SummedStep::Create(buckets).value();
+  SummedStep& giver = *giver_made;
   ASSERT_TRUE(giver.Allocate(buckets, &device).ok());
   EXPECT_EQ(giver.device_encoded(1), nullptr);
   const int64_t values[] = {3, -2};
@@ -105,7 +109,8 @@ TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   EXPECT_EQ(giver.device_encoded(0), nullptr);
   EXPECT_EQ(giver.device_floats(0), nullptr);
 
-  SummedStep learner(&buckets, /*evaluate=*/false);
+  const auto learner_made = SummedStep::Create(buckets).value();
+  SummedStep& learner = *learner_made;
   for (uint32_t bucket = 0; bucket < 2; ++bucket) {
     std::ranges::copy(giver.encoded(bucket), learner.encoded(bucket).begin());
   }
@@ -118,9 +123,18 @@ TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   EXPECT_EQ(learner.device_floats(1), nullptr);
 }
 
+TEST(SummedStepTest, SumsThatAreTooLargeForTheMemoryAreAnError) {
+  const GroupTensor huge[] = {{"huge", GroupDtype::kFloat32, uint64_t{1} << 60, true, 0}};
+  const uint32_t elsewhere[] = {0};
+  const sdk::GradientSums buckets = sdk::GradientSums::Create(huge, elsewhere).value();
+  const absl::Status status = SummedStep::Create(buckets).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(status.message().find("\"huge\"") != std::string_view::npos) << status;
+}
+
 TEST(SummedStepTest, AnEvaluationHasNoSums) {
   const sdk::GradientSums buckets = TwoBuckets();
-  SummedStep sums(&buckets, /*evaluate=*/true);
+  SummedStep sums;
   EXPECT_EQ(sums.size(), 0u);
   EXPECT_EQ(sums.bytes(), 0u);
   EXPECT_EQ(sums.facts.evaluate, 1u);

@@ -34,6 +34,31 @@ class GroupShardsTest : public ::testing::Test, protected testing::PartsFixture 
   std::optional<GroupShards> shards;
 };
 
+TEST_F(GroupShardsTest, WorkersThatRunOrAreOnTheirWayAreCounted) {
+  EXPECT_EQ(shards->Workers(), std::nullopt) << "the job does not say how many it is to have";
+  options.group->workers = 3;
+  Begin(0);
+  EXPECT_EQ(shards->Workers(), 3u);
+  const auto add = [&](const std::string& name, NodeState state, uint64_t told_start) {
+    Node* const node = books().nodes.FindOrAdd(name, NodeRole::kWorker, leasing().table());
+    node->record.state = state;
+    node->record.told_start = StartNumber(told_start);
+    return node;
+  };
+  add("worker-1", NodeState::kRunning, 1);
+  add("worker-2", NodeState::kExited, 0);
+  EXPECT_EQ(shards->Workers(), 3u) << "the second is of an earlier run";
+  add("worker-2", NodeState::kStarting, 1);
+  EXPECT_EQ(shards->Workers(), 3u);
+  for (const char* more : {"worker-3", "worker-4"}) add(more, NodeState::kRunning, 1);
+  EXPECT_EQ(shards->Workers(), 4u) << "the job has got more";
+  add("worker-4", NodeState::kRunning, 1)->drain.state = DrainState::kDraining;
+  EXPECT_EQ(shards->Workers(), 3u);
+  Node* const held = add("worker-3", NodeState::kExited, 1);
+  held->hold = {.start = StartNumber(2), .wait = NodeWait::kUnschedulable, .reason = "no place"};
+  EXPECT_EQ(shards->Workers(), 2u) << "the cluster has no place for it";
+}
+
 TEST_F(GroupShardsTest, TheNextShardStaysTodo) {
   const std::optional<StepData> next = shards->Next();
   ASSERT_TRUE(next.has_value());
