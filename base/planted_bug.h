@@ -197,7 +197,9 @@
   X(kGroupCommitsUnstored, "group-commits-unstored", "12.22", kNone, 40,                           \
     "COMMITTED does not wait for a checkpoint")                                                    \
   X(kGroupFloorInUse, "group-floor-in-use", "12.23", kNone, 4000,                                  \
-    "the floor is the token of the step in work")
+    "the floor is the token of the step in work")                                                  \
+  X(kGroupStatesDiffer, "group-states-differ", "12.24", kNone, 20, "states are not compared")      \
+  X(kGroupCountsOneVote, "group-counts-one-vote", "12.24", kNone, 800, "one vote is a majority")
 
 /// X(enumerator, name, what is weaker)
 #define MUSTER_WEAKENING_LIST(X)                                                                 \

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "master/groups/state_checks.h"
 
 namespace muster {
 
@@ -62,6 +63,8 @@ StepWork Answers::WorkOf(uint32_t rank) const {
   work.token = work_->token();
   work.begun = work_->begun();
   work.replay = work_->data().replay;
+  work.check =
+      !work.replay && books_->members.size() > 1 && StateChecks::IsDue(books_->lineage.step());
   for (const ShareRange& range : work_->shares()[rank]) {
     work.share.spans.push_back({MinibatchIndex(range.first), range.count});
   }
@@ -83,6 +86,7 @@ GroupExchangeReply Answers::For(const GroupProcess& process) const {
   reply.news = NewsFor(process);
   reply.standing = known->standing;
   reply.waits = known->waits.empty() ? told_.waits : known->waits;
+  reply.drop_state = known->differs;
   if (!known->introduction.has_value()) return reply;
   reply.initial_is_base = lineage.begun() && lineage.step() == StepNumber() &&
                           known->refused.empty() &&

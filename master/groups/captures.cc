@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/planted_bug.h"
+
 namespace muster {
 namespace {
 
@@ -69,9 +71,20 @@ void Captures::TakeStripe(uint32_t rank, const HeldCapture& held) {
   const bool news = !copied_[rank];
   copied_[rank] = true;
   stripe = held.stripe;
+  digests_[rank] = held.digest;
   // What was stored for another capture may be deleted at any time.
   if (!stores_ || !stripe.object.starts_with(asked_->object_prefix)) stripe.object.clear();
   if (news && Complete()) ++number_;
+}
+
+bool Captures::Differs() const {
+  if (MUSTER_PLANTED(kGroupStatesDiffer)) return false;
+  uint64_t known = 0;
+  for (const uint64_t digest : digests_) {
+    if (digest != 0 && known != 0 && digest != known) return true;
+    known = std::max(known, digest);
+  }
+  return false;
 }
 
 void Captures::WatchLearners(TimePoint now) {
@@ -112,6 +125,11 @@ void Captures::Take(TimePoint now) {
     TakeStripe(rank, *process->report.capture);
   }
   WatchHolders(now);
+  if (Differs()) {
+    // The next one is due at once: without those whose state is not that of most members.
+    if (stores_) checkpoint_at_ -= books_->options.checkpoint_interval;
+    return Drop();
+  }
   AcceptStored();
   if (!Complete() && now - written_at_ >= kCopyLimit) return Drop();
   if (stores_ && now - written_at_ >= kStoreLimit) return Drop();
@@ -149,6 +167,7 @@ void Captures::Drop() {
   holders_.clear();
   copied_.clear();
   stripes_.clear();
+  digests_.clear();
   ++number_;
 }
 
@@ -216,6 +235,7 @@ void Captures::Ask(TimePoint now) {
   holders_ = books_->members;
   copied_.assign(holders_.size(), false);
   stripes_.assign(holders_.size(), StateStripe());
+  digests_.assign(holders_.size(), 0);
   asked_ = {lineage.step(), lineage.attempt(), static_cast<uint32_t>(holders_.size()), ""};
   asked_at_ = written_at_ = now;
   written_.clear();

@@ -26,7 +26,7 @@ class Captures {
   Captures(GroupBooks* books, TimePoint now) : books_(books), checkpoint_at_(now) {}
 
   /// Takes what the members report of the capture. Accepts a checkpoint when all stripes of it are
-  /// stored.
+  /// stored. A capture counts for nothing if its holders had different states.
   void Take(TimePoint now);
   /// Asks for a capture if one is needed. Only between two steps.
   void Ask(TimePoint now);
@@ -84,6 +84,8 @@ class Captures {
   /// A capture that is not of the state that was asked for counts for nothing.
   bool IsOfAsked(const HeldCapture& held, uint32_t rank) const;
   void TakeStripe(uint32_t rank, const HeldCapture& held);
+  /// The holders have copied from different states.
+  bool Differs() const;
   void AcceptStored();
   void Forget(const std::vector<StateStripe>& stripes);
 
@@ -107,6 +109,8 @@ class Captures {
   /// By rank: what it has written, and its stripe. Since when that has not changed.
   std::vector<std::pair<uint64_t, StateStripe>> written_;
   TimePoint written_at_;
+  /// Of the whole state, as each holder has it; 0: it has made none.
+  std::vector<uint64_t> digests_;
   uint64_t number_ = 0;
   TimePoint checkpoint_at_;
   std::vector<std::string> unused_;

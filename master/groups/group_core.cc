@@ -10,6 +10,7 @@
 #include "master/groups/group_books.h"
 #include "master/groups/membership.h"
 #include "master/groups/stalls.h"
+#include "master/groups/state_checks.h"
 #include "master/groups/step_work.h"
 #include "master/groups/suspicions.h"
 #include "master/groups/votes.h"
@@ -30,6 +31,7 @@ struct GroupCore::Parts {
   Captures captures;
   Suspicions suspicions{&books};
   Stalls stalls{&books, &work};
+  StateChecks state_checks{&books};
   Membership membership;
   Votes votes{&books, &work, &suspicions};
   Forming forming;
@@ -132,6 +134,8 @@ void GroupCore::Close() {
 
 void GroupCore::AdvanceStep(TimePoint now) {
   GroupBooks& books = parts_->books;
+  JudgeStates();
+  if (books.data->Over()) return;
   std::string why;
   const Votes::Outcome outcome = parts_->votes.Count(&why);
   if (books.data->Over()) return;
@@ -150,6 +154,27 @@ void GroupCore::AdvanceStep(TimePoint now) {
   if (!books.members.empty() && !parts_->work.any()) {
     parts_->membership.ChangeBetweenSteps(outcome == Votes::Outcome::kHappened, now);
   }
+}
+
+void GroupCore::JudgeStates() {
+  const std::optional<StateChecks::Verdict> verdict = parts_->state_checks.Judge();
+  if (!verdict.has_value()) return;
+  GroupBooks& books = parts_->books;
+  if (verdict->out.empty()) {
+    books.data->Say("group-states-differ", "", verdict->why);
+    return books.data->FailJob(fmt::format(
+        "the members of the group have different states, and none is that of most of them: {}. "
+        "`apply` may depend only on the registered state, the sums, records(), step() and epoch(), "
+        "and nothing else may change the state; members on processors of different kinds may also "
+        "come to other bits",
+        verdict->why));
+  }
+  for (const auto& [process, why] : verdict->out) {
+    books.processes.Find(process)->differs = true;
+    books.data->Say("group-states-differ", process.worker,
+                    fmt::format("{}: it drops it, and learns that of the others", why));
+  }
+  parts_->membership.Without(verdict->out, "");
 }
 
 void GroupCore::JudgeStall(TimePoint now) {

@@ -118,6 +118,7 @@ class GroupCore {
   void Close();
   /// What is due for a step with members.
   void AdvanceStep(TimePoint now);
+  void JudgeStates();
   void JudgeStall(TimePoint now);
 
   std::unique_ptr<Parts> parts_;

@@ -141,6 +141,9 @@ std::pair<GroupStanding, std::string> Membership::PlaceOf(const Process& process
                                          ? "its thread for sums does not answer"
                                          : "other members could not reach it"};
   }
+  if (process.differs) {
+    return {GroupStanding::kWaiting, "its state is not that of the other members"};
+  }
   if (process.leaves()) return {GroupStanding::kWaiting, "it leaves"};
   const bool learns = books_->lineage.begun() &&
                       (!books_->members.empty() || captures_->Source().has_value()) &&

@@ -33,6 +33,7 @@ absl::Status Processes::Hear(const GroupExchangeRequest& request, TimePoint now)
   if (gets_on && process.catches_up.has_value()) process.catches_up = now;
   process.report = request;
   process.report.introduction.reset();
+  if (!request.state.has_value()) process.differs = false;
   if (request.introduction.has_value()) process.introduction = request.introduction;
   if (request.gone) {
     process.introduction.reset();

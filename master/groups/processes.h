@@ -32,6 +32,9 @@ struct Process {
   /// It became a member although it lacked steps that the others can tell it; since it has got on
   /// last.
   std::optional<TimePoint> catches_up;
+  /// Its state is not that of the other members. It must drop it, and until it has none, it is
+  /// treated as if it had none.
+  bool differs = false;
   /// What it was told, and the number of that news.
   GroupStanding standing = GroupStanding::kUnknown;
   std::string waits;
@@ -40,7 +43,7 @@ struct Process {
   bool leaves() const { return drains || report.leaving || report.gone; }
   /// It could be a member, as far as only the process itself is asked.
   bool usable() const {
-    return introduction.has_value() && refused.empty() && !evicted_until.has_value();
+    return introduction.has_value() && refused.empty() && !evicted_until.has_value() && !differs;
   }
 };
 

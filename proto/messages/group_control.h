@@ -101,9 +101,11 @@ struct HeldCapture {
   StateLabel label;
   uint32_t stripes = 0;
   StateStripe stripe;
+  /// StateDigest::value of the state from which it was copied; 0: not made.
+  uint64_t digest = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "label", s.label), f(2, "stripes", s.stripes, {.most = most::kMembers});
-    f(3, "stripe", s.stripe);
+    f(3, "stripe", s.stripe), f(4, "digest", s.digest);
   }
   friend bool operator==(const HeldCapture&, const HeldCapture&) = default;
 };
@@ -149,6 +151,8 @@ struct GroupExchangeRequest {
   bool gone = false;
   /// Bytes of pieces of captured states that it has copied and stored. It says that it gets on.
   uint64_t written = 0;
+  /// The newest one.
+  std::optional<StateDigest> digest;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation), f(3, "sequence", s.sequence);
@@ -162,7 +166,7 @@ struct GroupExchangeRequest {
     f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
     f(18, "replayed", s.replayed);
     f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten), f(21, "gone", s.gone);
-    f(22, "written", s.written);
+    f(22, "written", s.written), f(23, "digest", s.digest);
   }
   friend bool operator==(const GroupExchangeRequest&, const GroupExchangeRequest&) = default;
 };
@@ -208,10 +212,13 @@ struct StepWork {
   LeaseToken begun;  // of the first attempt: it names the replay
   /// Pushes need a map at least as new as this.
   RestoreEpoch restore_epoch;
+  /// The vote comes with a digest of the state before the step.
+  bool check = false;
   static void Fields(auto& f, auto& s) {
     f(1, "step", s.step), f(2, "shard", s.shard), f(3, "token", s.token), f(4, "work", s.work);
     f(5, "share", s.share);
     f(6, "replay", s.replay), f(7, "begun", s.begun), f(8, "restore_epoch", s.restore_epoch);
+    f(9, "check", s.check);
   }
   friend bool operator==(const StepWork&, const StepWork&) = default;
 };
@@ -282,6 +289,8 @@ struct GroupExchangeReply {
   std::chrono::milliseconds heartbeat_interval{0};
   /// With kEnd: the job has succeeded. Otherwise, it has failed or was cancelled.
   bool succeeded = false;
+  /// The state of this process is not that of the others: it drops it, and learns.
+  bool drop_state = false;
   static void Fields(auto& f, auto& s) {
     f(1, "master_incarnation", s.master_incarnation), f(2, "news", s.news);
     f(3, "directive", s.directive, {.most = 2}), f(4, "standing", s.standing, {.most = 4});
@@ -293,6 +302,7 @@ struct GroupExchangeReply {
     f(14, "work", s.work), f(15, "ahead", s.ahead), f(16, "capture", s.capture);
     f(17, "source", s.source), f(18, "keep_sums", s.keep_sums);
     f(19, "heartbeat_interval_ms", s.heartbeat_interval), f(20, "succeeded", s.succeeded);
+    f(21, "drop_state", s.drop_state);
   }
   friend bool operator==(const GroupExchangeReply&, const GroupExchangeReply&) = default;
 };

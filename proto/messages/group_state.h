@@ -48,6 +48,15 @@ struct StateLabel {
   friend auto operator<=>(const StateLabel&, const StateLabel&) = default;
 };
 
+/// A digest of a whole state as a member has it.
+struct StateDigest {
+  StateLabel label;
+  /// XXH3 of all its bytes, in the order of registration.
+  uint64_t value = 0;
+  static void Fields(auto& f, auto& s) { f(1, "label", s.label), f(2, "value", s.value); }
+  friend bool operator==(const StateDigest&, const StateDigest&) = default;
+};
+
 /// One of `stripes` equal pieces of a captured state, as a member holds or has stored it.
 struct StateStripe {
   uint32_t stripe = 0;

@@ -22,6 +22,7 @@ inline constexpr auto kMasterEventKinds = std::to_array<std::string_view>({
     "group-member-evicted",
     "group-member-refused",
     "group-rolled-back",
+    "group-states-differ",
     "group-sums-differ",
     "group-sums-stall",
     "group-told",

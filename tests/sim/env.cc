@@ -22,7 +22,10 @@ Env::Env(uint64_t seed, const Knobs& knobs, bool print)
       trace(print),
       disk(knobs.disk_max, &workload, &probes),
       oracle(&workload, &disk),
-      judge(&oracle, &model_store, {.exact = knobs.group_exact, .tables = knobs.servers > 0}),
+      // The odd member has added gradients of another state.
+      judge(&oracle, &model_store,
+            {.exact = knobs.group_exact && !knobs.group_odd_apply.has_value(),
+             .tables = knobs.servers > 0}),
       journal(HashWords(seed, 103), &scheduler, {knobs.sync_max, knobs.wire},
               [this](const std::vector<Mutation>& mutations, const DurableState& state) {
                 if (this->knobs.servers > 0) {

@@ -63,6 +63,13 @@ struct Knobs {
   bool group_exact = true;
   /// All trainers make the same initial state.
   bool group_same_start = true;
+  /// The trainer of this slot applies one step otherwise than the others: this one or, if it
+  /// applies none in between, a later one. Nothing else goes wrong, so the others are most.
+  struct OddApply {
+    uint32_t slot = 0;
+    uint64_t step = 0;
+  };
+  std::optional<OddApply> group_odd_apply;
   JobSpec::Leases leases;
   JobSpec::Servers server_times;
   milliseconds snapshot_interval{300}, snapshot_timeout{1'500};
@@ -91,6 +98,7 @@ struct Env {
   /// Of a group: what its members have stored, who they are, and what their states must be.
   ModelStore model_store;
   std::map<GroupProcess, SimMember*> members;
+  bool odd_applied = false;
   GroupJudge judge;
   SimJournal journal;
   /// Evaluate shards that some trainer has begun.

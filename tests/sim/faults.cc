@@ -12,7 +12,7 @@ constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
                    kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210,
                    kKeptEpochs = 211, kTwoMasters = 212, kGroupKnobs = 213, kGroupFaults = 214,
-                   kGroupTables = 215;
+                   kGroupTables = 215, kGroupOddApply = 216;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -257,6 +257,12 @@ void DrawGroupKnobs(uint64_t seed, Knobs* knobs) {
   group.inquiry_wait = milliseconds(200);
   group.eviction = milliseconds(500);
   group.kept_sums_max = static_cast<uint32_t>(1 + rng.Below(8));
+  // Uses a separate draw, so that the other seeds do not change.
+  if (Rng odd(HashWords(seed, kGroupOddApply)); odd.Below(8) == 0) {
+    knobs->workers = group.members_max = std::max(3u, knobs->workers);
+    group.members_min = 3;
+    knobs->group_odd_apply = {static_cast<uint32_t>(odd.Below(knobs->workers)), 1 + odd.Below(15)};
+  }
   knobs->group = group;
 }
 
@@ -306,6 +312,7 @@ FaultPlan DrawFaultsOfGroup(uint64_t seed, const Knobs& knobs) {
   Rng rng(HashWords(seed, kGroupFaults));
   FaultPlan plan;
   plan.end = Between(&rng, 1'500, 6'000);
+  if (knobs.group_odd_apply.has_value()) return plan;
   const uint64_t mood = rng.Below(8);
   const uint64_t count = mood == 0  ? rng.Below(3)
                          : mood < 6 ? 4 + rng.Below(12)

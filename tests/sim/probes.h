@@ -107,6 +107,7 @@
   X(kGroupKeptGradients, "group-kept-gradients", "that serve the next attempt")       \
   X(kGroupSuspects, "group-suspects", "a member that another cannot reach")           \
   X(kGroupRestart, "group-restart", "a process that cannot give its state again")     \
+  X(kGroupDropsState, "group-drops-state", "a state that most members have not")      \
   X(kGroupLacksParts, "group-lacks-parts", "a step of which a restore took parts")    \
   X(kGroupPushedAgain, "group-pushed-again", "a minibatch of such a step, replayed")  \
   X(kGroupReplayed, "group-replayed", "such a step that has its parts again")         \

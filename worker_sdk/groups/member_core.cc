@@ -34,6 +34,7 @@ GroupExchangeRequest MemberCore::Content() const {
   request.failed = failed_;
   request.suspected = suspected_;
   request.capture = held_;
+  request.digest = digest_;
   request.minibatch_us = minibatch_us_;
   request.leaving = leaving_;
   if (!state_.has_value()) request.unreadable = unreadable_;
@@ -69,6 +70,8 @@ bool MemberCore::request_changed() const {
   now.minibatch_us = sent_->minibatch_us;
   now.master_incarnation = sent_->master_incarnation;
   now.news = sent_->news;
+  // It goes with a vote or a copy.
+  now.digest = sent_->digest;
   // That a sum is applied is no news: the master has committed it.
   bool applied = sent_->sum.has_value() && state_.has_value() && sent_->sum->step == state_->step &&
                  IsMember();
@@ -126,7 +129,7 @@ TrainerTask::Kind MemberCore::NextKind() const {
     if (UsesMemory()) return Kind::kWait;
     return Over() ? Kind::kEnd : Kind::kRestart;
   }
-  if (applying || ((committed_ || fetched_) && !CaptureDue() && !capturing_)) {
+  if (applying || ((committed_ || fetched_) && !CaptureDue() && !Copies())) {
     return committed_ ? Kind::kApply : Kind::kReplay;
   }
   return MayCompute() ? Kind::kCompute : Kind::kWait;
@@ -342,14 +345,33 @@ std::optional<CaptureOrder> MemberCore::TakeCapture() {
   if (!CaptureDue()) return std::nullopt;
   capturing_ = true;
   taken_ = capture_;
+  // One member has nobody to compare with.
+  taken_->digest = taken_->stripes > 1 && !HasDigest();
   return taken_;
 }
 
-void MemberCore::OnCaptured(StateStripe stripe) {
+void MemberCore::OnCaptured(StateStripe stripe, uint64_t digest) {
   MUSTER_CHECK(capturing_);
   capturing_ = false;
-  stripe.stripe = taken_->stripe;
-  held_ = HeldCapture{taken_->label, taken_->stripes, std::move(stripe)};
+  // Otherwise it has been dropped meanwhile.
+  if (state_ == taken_->label || MUSTER_PLANTED(kGroupLabelOfRequest)) {
+    if (digest != 0) digest_ = {taken_->label, digest};
+    stripe.stripe = taken_->stripe;
+    held_ = HeldCapture{taken_->label, taken_->stripes, std::move(stripe),
+                        HasDigest() ? digest_->value : 0};
+  }
+  Settle();
+}
+
+std::optional<StateLabel> MemberCore::TakeDigest() {
+  if (DigestDue()) return digesting_ = state_;
+  return std::nullopt;
+}
+
+void MemberCore::OnDigest(uint64_t digest) {
+  MUSTER_CHECK(digesting_.has_value());
+  if (digesting_ == state_) digest_ = {*digesting_, digest};
+  digesting_.reset();
   Settle();
 }
 

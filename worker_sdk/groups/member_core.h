@@ -74,6 +74,8 @@ struct CaptureOrder {
   uint32_t stripe = 0;
   uint32_t stripes = 0;
   std::string object_prefix;  // as in StateCapture
+  /// The digest of the whole state is to be made with it.
+  bool digest = false;
   friend bool operator==(const CaptureOrder&, const CaptureOrder&) = default;
 };
 
@@ -192,7 +194,12 @@ class MemberCore {
   /// The piece of the state to copy now; until OnCaptured, nothing changes the state.
   std::optional<CaptureOrder> TakeCapture();
   bool CaptureDue() const;
-  void OnCaptured(StateStripe stripe);
+  /// `digest`: if the order wants it, else 0.
+  void OnCaptured(StateStripe stripe, uint64_t digest = 0);
+  /// The state of which a digest is to be made now; until OnDigest, nothing changes the state.
+  std::optional<StateLabel> TakeDigest();
+  bool DigestDue() const;
+  void OnDigest(uint64_t digest);
   /// The held copy of this state is stored as this object.
   void OnStored(StateLabel label, std::string object);
   /// It cannot be stored now.
@@ -229,6 +236,8 @@ class MemberCore {
   bool UsesMemory() const;
   bool MayCompute() const;
   bool Captured(const CaptureOrder& order) const;
+  bool Copies() const { return capturing_ || digesting_.has_value(); }
+  bool HasDigest() const { return digest_.has_value() && state_ == digest_->label; }
   bool NeedsCopy() const;
   bool NeedsSum() const;
   bool Evaluates() const;
@@ -239,6 +248,7 @@ class MemberCore {
   void EndAttempt();
   /// Everything that follows from the newest answer and the state.
   void Settle();
+  void DropRefusedState();
   void AdoptLineage();
   void AdoptInitialState();
   void AssignWork();
@@ -287,6 +297,9 @@ class MemberCore {
   bool capturing_ = false;
   std::optional<HeldCapture> held_;
   std::string unwritten_;
+  /// The newest digest of the state, and the state of which one is being made.
+  std::optional<StateDigest> digest_;
+  std::optional<StateLabel> digesting_;
 };
 
 }  // namespace muster::sdk

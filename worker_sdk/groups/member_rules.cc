@@ -59,8 +59,7 @@ bool MemberCore::MustRestart() const {
 
 /// The shell copies to or from the registered memory.
 bool MemberCore::UsesMemory() const {
-  return capturing_ ||
-         (transfer_.has_value() && transfer_->kind == GroupTransfer::Kind::kCopyState);
+  return Copies() || (transfer_.has_value() && transfer_->kind == GroupTransfer::Kind::kCopyState);
 }
 
 bool MemberCore::MayCompute() const {
@@ -90,11 +89,17 @@ bool MemberCore::CaptureDue() const {
          inside_ != Inside::kApplying && !Captured(*capture_);
 }
 
+/// A vote for the step tells what the state before it is.
+bool MemberCore::DigestDue() const {
+  return IsMember() && HasNewestState() && view_.work.has_value() && view_.work->check &&
+         !HasDigest() && !Copies();
+}
+
 /// The trainer's thread must be outside of its loop, because it reads the state there.
 bool MemberCore::NeedsCopy() const {
   if (view_.standing != GroupStanding::kLearner || !view_.source.has_value() || Over())
     return false;
-  if (inside_ != Inside::kNothing || capturing_ || committed_ || fetched_) return false;
+  if (inside_ != Inside::kNothing || Copies() || committed_ || fetched_) return false;
   if (useless_source_ == view_.source->label) return false;
   return !state_.has_value() || state_->step < view_.source->label.step;
 }
@@ -110,11 +115,21 @@ bool MemberCore::NeedsSum() const {
 }
 
 void MemberCore::Settle() {
+  DropRefusedState();
   AdoptLineage();
   AdoptInitialState();
   PlanCapture();
   AssignWork();
   Vote();
+}
+
+/// The other members have another state. No copy of it is of use either.
+void MemberCore::DropRefusedState() {
+  // The memory is on its way to the next step, and is dropped then.
+  if (!view_.drop_state || !state_.has_value() || inside_ == Inside::kApplying) return;
+  LoseState();
+  untouched_ = false;
+  held_.reset();
 }
 
 void MemberCore::AdoptLineage() {
@@ -177,6 +192,7 @@ void MemberCore::Vote() {
     evaluation_ = true;
   }
   if (!sum_.has_value() || voted_ || !run_.reported()) return;
+  if (view_.work.has_value() && view_.work->check && !HasDigest()) return;
   sum_->metrics = run_.metrics();
   sum_->pushed_under = run_.pushed_under();
   voted_ = true;
@@ -190,6 +206,7 @@ void MemberCore::DropSum() {
 
 void MemberCore::LoseState() {
   state_.reset();
+  digest_.reset();
   DropSum();
   fetched_ = false;
   run_.Drop();

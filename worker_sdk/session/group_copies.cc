@@ -36,7 +36,8 @@ void GroupImpl::RunCopies() {
   std::optional<TimePoint> again;
   while (AwaitNews(&copies_due_, &seen, again)) {
     again.reset();
-    while (TakeCapture() || TakeTransfer(&again) || ReadAhead() || PrepareCapture()) {
+    while (TakeCapture() || TakeDigest() || TakeTransfer(&again) || ReadAhead() ||
+           PrepareCapture()) {
     }
   }
   sum_sources_.CloseAll();
@@ -44,8 +45,9 @@ void GroupImpl::RunCopies() {
 
 bool GroupImpl::CopiesDue() const {
   const std::optional<ShardWork>& ahead = core_->view().ahead;
-  return fetching_ || core_->CaptureDue() || StripeBytes() > prepared_bytes_ ||
-         (trainer_waits_ && core_->NeedsTransfer()) || reader_.WantsAhead(ahead);
+  return fetching_ || core_->CaptureDue() || core_->DigestDue() ||
+         StripeBytes() > prepared_bytes_ || (trainer_waits_ && core_->NeedsTransfer()) ||
+         reader_.WantsAhead(ahead);
 }
 
 bool GroupImpl::ReadAhead() {
@@ -101,15 +103,29 @@ bool GroupImpl::TakeCapture() {
                                            delete last;
                                          });
   memory_.Copy(order->stripe, order->stripes, &capture->copy, &copied_);
+  const uint64_t digest = order->digest ? memory_.Hash() : 0;
   MUSTER_FAILPOINT("group.after-capture");
   {
     MutexLock lock(&mutex_);
     capture_ = capture;
     prepared_bytes_ = std::max<uint64_t>(prepared_bytes_, capture->copy.bytes().size());
-    core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""});
+    core_->OnCaptured({order->stripe, capture->copy.bytes().size(), capture->copy.crc(), ""},
+                      digest);
     Signal();
   }
   StoreCapture(capture);
+  return true;
+}
+
+bool GroupImpl::TakeDigest() {
+  {
+    MutexLock lock(&mutex_);
+    if (OverLocked() || !core_->TakeDigest().has_value()) return false;
+  }
+  const uint64_t digest = memory_.Hash();
+  MutexLock lock(&mutex_);
+  core_->OnDigest(digest);
+  Signal();
   return true;
 }
 

@@ -201,6 +201,7 @@ class GroupImpl final : private collectives::StateProvider {
   uint64_t StripeBytes() const MUSTER_REQUIRES(mutex_);
   bool PrepareCapture();
   bool TakeCapture();
+  bool TakeDigest();
   void StoreCapture(const std::shared_ptr<const Capture>& capture);
   bool TakeTransfer(std::optional<TimePoint>* again);
   /// `unreadable`: the stored pieces that could not be read.

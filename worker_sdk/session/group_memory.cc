@@ -10,6 +10,7 @@
 
 #include "base/checksum/crc32c.h"
 #include "base/mapped_memory.h"
+#include "proto/wire/checksum_stream.h"
 
 namespace muster::internal {
 namespace {
@@ -93,6 +94,14 @@ GroupMemory::GroupMemory(std::vector<std::span<std::byte>> state) : state_(std::
 
 uint32_t GroupMemory::Digest() const {
   return DigestOf(state_);
+}
+
+uint64_t GroupMemory::Hash() const {
+  wire::ChecksumStream hash;
+  for (const std::span<const std::byte> piece : state_) {
+    if (!piece.empty()) hash.Add(piece);
+  }
+  return hash.value();
 }
 
 std::pair<uint64_t, uint64_t> GroupMemory::StripeAt(uint32_t stripe, uint32_t stripes) const {

@@ -63,6 +63,8 @@ class GroupMemory {
   uint64_t bytes() const { return bytes_; }
   /// CRC-32C of all bytes.
   uint32_t Digest() const;
+  /// XXH3 of all bytes: StateDigest::value.
+  uint64_t Hash() const;
   /// Where the stripe begins and how many bytes it has: stripes differ by one byte at most.
   /// Requires stripe < stripes.
   std::pair<uint64_t, uint64_t> StripeAt(uint32_t stripe, uint32_t stripes) const;

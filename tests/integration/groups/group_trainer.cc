@@ -27,6 +27,7 @@ namespace {
 using muster::testing::TrainerGpu;
 
 constexpr size_t kWeights = 257;
+constexpr int64_t kOddUpdate = 10;
 
 struct Options {
   uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
@@ -46,6 +47,8 @@ struct Options {
   /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
   std::string algorithm;
   bool tables = false;  // each record also adds whole numbers to tables
+  /// This member applies the update kOddUpdate otherwise than the others.
+  std::string odd_member;
 };
 
 /// Nullopt if the members do not train with local steps.
@@ -105,6 +108,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--plugin") options.plugin = value;
     if (name == "--algorithm") options.algorithm = value;
     if (name == "--tables") options.tables = value == "1";
+    if (name == "--odd-member") options.odd_member = value;
     if (name == "--initial") options.initial = std::stof(value);
   }
   return options;
@@ -124,11 +128,14 @@ muster::CollectiveOptions CollectiveOf(const Options& options) {
   return collective;
 }
 
+std::string_view NodeName() {
+  const char* const name = std::getenv("MUSTER_NODE");
+  return name == nullptr ? "worker" : name;
+}
+
 /// The weights, and the number of updates.
 void Write(const Options& options, std::span<const float> weights, int64_t updates) {
-  const char* name = std::getenv("MUSTER_NODE");
-  std::ofstream file(options.output + "-" + (name == nullptr ? "worker" : name) + ".bin",
-                     std::ios::binary);
+  std::ofstream file(options.output + "-" + std::string(NodeName()) + ".bin", std::ios::binary);
   file.write(reinterpret_cast<const char*>(weights.data()), kWeights * sizeof(float));
   file.write(reinterpret_cast<const char*>(&updates), sizeof(updates));
 }
@@ -143,6 +150,7 @@ struct Trainee {
   std::vector<float> weights = std::vector<float>(kWeights);
   std::array<int64_t, 1> updates{};
   std::vector<float> gradient = std::vector<float>(kWeights);
+  bool odd = false;
   std::optional<TrainerGpu> gpu;
   /// With a GPU: what it trains on. It stands for a copy of the weights in the GPU's memory.
   std::vector<float> copy;
@@ -161,6 +169,7 @@ void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBuc
   Descend(sum, step.records(), trainee->trained());
   if (trainee->gpu) trainee->weights = trainee->copy;
   ++trainee->updates[0];
+  if (trainee->odd && trainee->updates[0] == kOddUpdate) trainee->weights[3] += 0.125F;
 }
 
 /// Until it is killed, if the file is there.
@@ -182,6 +191,7 @@ int Train(const Options& options) {
   std::ranges::fill(weights, options.initial);
   if (options.on_device) trainee.gpu.emplace(CollectiveOf(options).driver, kWeights);
   trainee.copy = weights;
+  trainee.odd = options.odd_member == NodeName();
   muster::Result<muster::Group> group = session->Group(CollectiveOf(options));
   if (!group.ok()) {
     std::fprintf(stderr, "%s\n", group.status().message().c_str());

@@ -72,6 +72,24 @@ TEST_F(AnswersTest, AMemberGetsItsShare) {
   EXPECT_FALSE(reply.keep_sums);
 }
 
+TEST_F(AnswersTest, TheStatesOfTwoMembersAreCheckedAndThatOfOneIsNot) {
+  for (const uint64_t count : {1, 2}) {
+    GroupParts of;
+    Answers told{&of.books, &of.work, &of.captures, &of.suspicions};
+    of.Begin(count);
+    const auto check = [&] {
+      of.work.Begin();
+      return told.For(GroupParts::Named(0)).work->check;
+    };
+    EXPECT_FALSE(check()) << "of the initial state";
+    of.DoStep();
+    EXPECT_EQ(check(), count == 2);
+    of.DoStep();
+    of.DoStep();
+    EXPECT_FALSE(check()) << "not of every step";
+  }
+}
+
 TEST_F(AnswersTest, AMemberIsToldOfTheOthersUntilItWorksForTheAttempt) {
   parts.Begin(2);
   parts.work.Begin();

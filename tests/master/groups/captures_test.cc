@@ -18,12 +18,13 @@ class CapturesTest : public ::testing::Test {
  protected:
   CapturesTest() : parts({.checkpoint_interval = milliseconds(60'000)}) { parts.Begin(2); }
   /// Worker i has its stripe of the capture; `object`: where it is stored.
-  void Hold(uint64_t i, const std::string& object = "") {
+  void Hold(uint64_t i, const std::string& object = "", uint64_t digest = 0) {
     GroupExchangeRequest call = parts.Holding();
     const StateCapture& asked = *parts.captures.asked();
     call.capture = HeldCapture{{parts.books.lineage.number(), asked.step},
                                asked.stripes,
-                               {static_cast<uint32_t>(i), 8, 5, object}};
+                               {static_cast<uint32_t>(i), 8, 5, object},
+                               digest};
     parts.Hear(i, call);
     parts.captures.Take(parts.now);
   }
@@ -65,6 +66,31 @@ TEST_F(CapturesTest, ACheckpointCountsWhenAllStripesAreStored) {
   EXPECT_EQ(parts.books.lineage.checkpoint()->stripes[1].object, "group/r1-s1-a1-c1-1");
   EXPECT_THAT(parts.data.done, IsEmpty()) << "COMMITTED";
   EXPECT_FALSE(parts.captures.asked().has_value()) << "nobody needs the copy";
+}
+
+TEST_F(CapturesTest, ACheckpointOfDifferentStatesDoesNotCount) {
+  parts.DoStep();
+  AskForCheckpoint();
+  const std::string first = Object(0), second = Object(1);
+  Hold(0, first, 9);
+  Hold(1, second, 8);
+  EXPECT_FALSE(parts.books.lineage.checkpoint().has_value());
+  EXPECT_FALSE(parts.captures.asked().has_value()) << "and is not waited for";
+  EXPECT_THAT(parts.captures.TakeUnusedObjects(), ElementsAre(first, second));
+  parts.captures.Ask(parts.now);
+  ASSERT_TRUE(parts.captures.asked().has_value()) << "the next one is due at once";
+  Hold(1, Object(1), 9);
+  Hold(0, Object(0), 9);
+  EXPECT_TRUE(parts.books.lineage.checkpoint().has_value());
+}
+
+TEST_F(CapturesTest, NobodyLearnsFromDifferentStates) {
+  parts.Hear(2);
+  parts.membership.Place("");
+  parts.captures.Ask(parts.now);
+  Hold(0, "", 9);
+  Hold(1, "", 8);
+  EXPECT_FALSE(parts.captures.Source().has_value());
 }
 
 TEST_F(CapturesTest, ACheckpointReplacesTheFormerOne) {

@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::ModelMember;
+using testing::ModelState;
 using ::testing::SizeIs;
 using testing::StatusIs;
 
@@ -223,6 +224,65 @@ TEST_F(GroupCoreTest, ASilentMemberIsLost) {
   EXPECT_EQ(silent->reply.standing, GroupStanding::kUnknown);
   Call(*silent);
   EXPECT_EQ(silent->reply.standing, GroupStanding::kLearner);
+}
+
+TEST_F(GroupCoreTest, TheOddOneDropsItsStateAndLearnsThatOfTheOthers) {
+  options.members_max = 3;
+  Start();
+  for (const char* const worker : {"worker-0", "worker-1", "worker-2"}) Add(worker);
+  while (Steps() < 2) Round();
+  ModelMember& odd = *members[1];
+  odd.spoiled = 1;
+  for (int i = 0; i < 5 && odd.label.has_value(); ++i) Round();
+  EXPECT_FALSE(odd.label.has_value());
+  EXPECT_THAT(data.events, Contains(HasSubstr("group-states-differ worker-1: its state after")));
+  EXPECT_FALSE(core->IsMember("worker-1"));
+  EXPECT_FALSE(data.over);
+  for (int i = 0; i < 5 && !odd.reply.source.has_value(); ++i) Round();
+  ASSERT_TRUE(odd.reply.source.has_value()) << "it learns";
+  const StateLabel learned = odd.reply.source->label;
+  odd.Adopt(learned, ModelState(members[0]->state.begin(),
+                                members[0]->state.begin() +
+                                    static_cast<std::ptrdiff_t>(learned.step.value())));
+  while (*odd.label != *members[0]->label) {
+    odd.Replay(members[0]->state[odd.label->step.value()]);
+  }
+  for (int i = 0; i < 60 && !core->IsMember("worker-1"); ++i) Round();
+  EXPECT_TRUE(core->IsMember("worker-1"));
+}
+
+TEST_F(GroupCoreTest, ADropThatIsNotHeardIsToldAgain) {
+  options.members_max = 3;
+  Start();
+  for (const char* const worker : {"worker-0", "worker-1", "worker-2"}) Add(worker);
+  while (Steps() < 2) Round();
+  ModelMember& odd = *members[1];
+  odd.spoiled = 1;
+  for (auto& member : members) ASSERT_THAT(core->Exchange(member->Report(), now), IsOk());
+  for (int i = 0; i < 2; ++i) {
+    const GroupExchangeReply reply = core->ReplyFor(odd.worker, odd.incarnation);
+    EXPECT_TRUE(reply.drop_state);
+    EXPECT_EQ(reply.standing, GroupStanding::kWaiting);
+    EXPECT_FALSE(reply.source.has_value());
+    ASSERT_THAT(core->Exchange(odd.Report(), now), IsOk());
+  }
+  Call(odd);
+  ASSERT_THAT(core->Exchange(odd.Report(), now), IsOk());
+  EXPECT_FALSE(core->ReplyFor(odd.worker, odd.incarnation).drop_state) << "it has none";
+  EXPECT_EQ(core->ReplyFor(odd.worker, odd.incarnation).standing, GroupStanding::kLearner);
+}
+
+TEST_F(GroupCoreTest, TwoMembersThatDifferFailTheJob) {
+  Start();
+  Add("worker-0");
+  Add("worker-1").spoiled = 1;
+  for (int i = 0; i < 20 && !data.over; ++i) Round();
+  EXPECT_TRUE(data.over);
+  EXPECT_LT(Steps(), 8u);
+  EXPECT_THAT(data.failed_with, HasSubstr("the states after step 0 differ: worker-0 has "));
+  EXPECT_THAT(data.failed_with, HasSubstr(", worker-1 has "));
+  EXPECT_THAT(data.failed_with, HasSubstr("`apply` may depend only on the registered state"));
+  EXPECT_FALSE(records.checkpoint.has_value());
 }
 
 TEST_F(GroupCoreTest, AMemberMayEndAfterTheJob) {

@@ -90,6 +90,7 @@ class ModelMember {
           HeldCapture{capture->label, capture->stripes, {capture->stripe, 8, 1, capture->object}};
     }
     request.leaving = leaving;
+    if (label.has_value()) request.digest = StateDigest{*label, Digest()};
     return request;
   }
 
@@ -113,6 +114,12 @@ class ModelMember {
     const std::vector<GroupMember> members = told ? reply.members : news.members;
     reply = news;
     reply.members = members;
+    if (reply.drop_state) {
+      label.reset();
+      sum.reset();
+      capture.reset();
+      initial_intact = false;
+    }
     if (reply.initial_is_base && !label.has_value() && initial_intact) {
       label = StateLabel{reply.lineage, StepNumber(0)};
       state.clear();
@@ -176,6 +183,7 @@ class ModelMember {
     initial_intact = false;
     label = of;
     state = std::move(content);
+    spoiled = 0;
     sum.reset();
   }
 
@@ -199,8 +207,15 @@ class ModelMember {
   std::tuple<LineageNumber, StepNumber, ShardId> computed_of;
   std::set<uint32_t> computed;
   uint64_t computations = 0;
+  /// Its state is another one than the sums make; 0: it is not.
+  uint64_t spoiled = 0;
 
  private:
+  uint64_t Digest() const {
+    uint64_t hash = HashWords(state.size(), spoiled);
+    for (const ModelSum& one : state) hash = HashWords(hash, one.digest());
+    return hash;
+  }
   void Apply(const GroupExchangeReply& news) {
     if (!sum.has_value() || !label.has_value() || label->lineage != news.lineage ||
         news.step != label->step.Next() || news.step_attempt != sum_attempt) {

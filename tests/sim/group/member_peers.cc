@@ -197,12 +197,13 @@ void SimMember::CopyNext() {
 void SimMember::EndCopy() {
   const Copying copied = *std::exchange(copying_, std::nullopt);
   memory_ = *copied.state;
+  odd_ = false;
   if (copied.differs) env_->oracle.Fail("state", "the stripes of a copy are of different states");
   env_->probes.Hit(copied.transfer.source.holders[0].worker.empty() ? Probe::kGroupCheckpointRead
                                                                     : Probe::kGroupCopy);
   core_->OnStateCopied(copied.label);
   if (core_->state().has_value()) {
-    env_->judge.OnState(*core_->state(), memory_, name_ + " has copied it");
+    Judge(*core_->state(), "has copied it");
   }
   Pump();
 }
@@ -253,12 +254,22 @@ void SimMember::Capture() {
     }
     copy_ = Copy{order->label, order->stripe, memory_};
     env_->probes.Hit(Probe::kGroupCapture);
-    env_->judge.OnState(order->label, memory_, name_ + " holds a copy of it");
-    core_->OnCaptured({.stripe = order->stripe,
-                       .bytes = 8,
-                       .crc = CopyCrc(memory_, order->stripe),
-                       .object = ""});
+    Judge(order->label, "holds a copy of it");
+    core_->OnCaptured(
+        {.stripe = order->stripe, .bytes = 8, .crc = CopyCrc(memory_, order->stripe), .object = ""},
+        order->digest ? memory_ : 0);
     if (!order->object_prefix.empty()) Store(*order);
+    Pump();
+  });
+}
+
+void SimMember::Digest() {
+  if (!core_->TakeDigest().has_value()) return;
+  After(Some(milliseconds(30)), [this, before = memory_] {
+    if (before != memory_) {
+      env_->oracle.Fail("torn", fmt::format("the state of {} changed in a digest", name_));
+    }
+    core_->OnDigest(memory_);
     Pump();
   });
 }

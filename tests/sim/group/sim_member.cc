@@ -140,6 +140,8 @@ void SimMember::OnExchanged(uint64_t call, const absl::StatusOr<GroupExchangeRep
                 taken.capture->step.value(), taken.capture->attempt.value(),
                 taken.capture->object_prefix);
     }
+    env_->probes.Hit(Probe::kGroupDropsState,
+                     taken.drop_state && core_->state().has_value() ? 1 : 0);
     core_->OnReply(taken);
     // Drained alone, another process takes its place: the group may need it.
     told_to_stop_ |= taken.directive == JobDirective::kEnd;
@@ -171,6 +173,7 @@ void SimMember::Pump() {
 
 void SimMember::Act() {
   Capture();
+  Digest();
   Transfer();
   Contribute();
   NextTask();
@@ -294,11 +297,22 @@ void SimMember::Apply() {
   const bool evaluation = task_.evaluation || (!own && sum == ModelSum());
   if (evaluation) sum = {};
   if (!evaluation) memory_ = Applied(memory_, sum);
+  const auto& odd = env_->knobs.group_odd_apply;
+  if (odd.has_value() && odd->slot == slot_ && own && !evaluation &&
+      label.step.value() >= odd->step && !std::exchange(env_->odd_applied, true)) {
+    env_->Say(*process_, "applies the step otherwise");
+    ++memory_;
+    odd_ = true;
+  }
   env_->Say(*process_, "applies {}/{}", label.lineage.value(), label.step.value());
-  env_->judge.OnState(label, memory_, name_ + " has applied it");
+  Judge(label, "has applied it");
   core_->OnApplied();
   if (core_->SumsKeptAfter().has_value()) kept_[label] = sum;
   busy_ = false;
+}
+
+void SimMember::Judge(const StateLabel& label, const std::string& how) {
+  if (!odd_) env_->judge.OnState(label, memory_, name_ + " " + how);
 }
 
 void SimMember::Finish() {

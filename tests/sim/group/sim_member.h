@@ -102,6 +102,9 @@ class SimMember final : public WorkerProcess {
   void EndCopy();
   void TransferFailed();
   void Capture();
+  void Digest();
+  /// Tells the judge what the memory is, unless the trainer has applied a step otherwise.
+  void Judge(const StateLabel& label, const std::string& how);
   void Store(const sdk::CaptureOrder& order);
   /// Asks another member, once.
   void Ask(const GroupMember& to, std::function<PeerReply(SimMember*)> serve, Answer done);
@@ -127,6 +130,7 @@ class SimMember final : public WorkerProcess {
   bool calling_ = false;
 
   ModelState memory_ = 0;
+  bool odd_ = false;  // the memory is not what the others have
   sdk::TrainerTask task_;
   bool busy_ = false;  // the trainer's thread is inside task_
   std::deque<uint32_t> to_compute_;

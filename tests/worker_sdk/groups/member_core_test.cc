@@ -325,7 +325,7 @@ TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp)
   EXPECT_FALSE(core_.TakeCapture().has_value());
   core_.OnApplied();
   std::optional<CaptureOrder> order = core_.TakeCapture();
-  EXPECT_EQ(order, (CaptureOrder{Label(1, 1), 1, 2, "at/"}));
+  EXPECT_EQ(order, (CaptureOrder{Label(1, 1), 1, 2, "at/", true}));
   // The next step is computed, but not applied, while the copy is made.
   ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
   Compute({0, 1});
@@ -336,7 +336,7 @@ TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp)
   EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
   core_.OnCaptured({.stripe = 0, .bytes = 8, .crc = 9, .object = ""});
   std::optional<HeldCapture> held = core_.Request().capture;
-  EXPECT_EQ(held, (HeldCapture{Label(1, 1), 2, {1, 8, 9, ""}}));
+  EXPECT_EQ(held, (HeldCapture{Label(1, 1), 2, {1, 8, 9, ""}, 0}));
   core_.OnStored(Label(1, 0), "other");
   core_.OnStored(Label(1, 1), "at/1");
   EXPECT_TRUE(core_.request_changed());

@@ -128,6 +128,15 @@ TEST(GroupMemoryTest, ACopyGrowsOverManyBlocks) {
   EXPECT_EQ(copy.crc(), Crc32c(copy.bytes()));
 }
 
+TEST(GroupMemoryTest, TheHashIsOfTheBytesInTheirOrder) {
+  State state;
+  const uint64_t hash = state.memory().Hash();
+  EXPECT_EQ(GroupMemory({state.first, state.second}).Hash(), hash) << "wherever they are";
+  EXPECT_NE(GroupMemory({state.second, state.first}).Hash(), hash);
+  state.second.back() = std::byte(99);
+  EXPECT_NE(state.memory().Hash(), hash);
+}
+
 TEST(GroupMemoryTest, MoreStripesThanBytes) {
   State state;
   EXPECT_EQ(CopyOf(state.memory(), 20, 40).bytes().size(), 0u);

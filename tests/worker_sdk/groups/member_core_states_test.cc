@@ -1,0 +1,163 @@
+// What a member tells of its state, so that the master can compare it with that of the others.
+#include "tests/worker_sdk/groups/member_core_fixture.h"
+
+namespace muster::sdk {
+namespace {
+
+class MemberCoreStatesTest : public MemberCoreTest {
+ protected:
+  /// Step 1 is in the state, and the vote for step 2 comes with a digest.
+  void ApplyStepOne() {
+    VoteOnStepOne();
+    core_.OnReply(Checked(1, 1, 1));
+    ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
+    EXPECT_FALSE(core_.DigestDue());
+    core_.OnApplied();
+  }
+  GroupExchangeReply Checked(uint64_t attempt, uint64_t step, uint64_t step_attempt) {
+    GroupExchangeReply reply = Member(attempt, step, step_attempt, kTwo);
+    reply.work->check = true;
+    return reply;
+  }
+  GroupExchangeReply Refused() {
+    GroupExchangeReply reply = Reply(++news_, GroupStanding::kWaiting);
+    reply.lineage = LineageNumber(1);
+    reply.attempt = AttemptNumber(2);
+    reply.members = {{"b", 2, {}}};
+    reply.step = StepNumber(1);
+    reply.drop_state = true;
+    return reply;
+  }
+  GroupExchangeReply Source() {
+    GroupExchangeReply reply = Learner(1);
+    reply.source = StateSource{Label(1, 1), {{0, 8, 1, ""}}, {{"b", 2, {}}}};
+    return reply;
+  }
+};
+
+TEST_F(MemberCoreStatesTest, AVoteWaitsForTheDigestOfTheStateBeforeTheStep) {
+  ApplyStepOne();
+  ASSERT_TRUE(core_.DigestDue());
+  ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
+  Compute({0, 1});
+  core_.OnSum(AttemptNumber(1), StepNumber(2), 78);
+  EXPECT_FALSE(core_.Request().sum.has_value());
+  EXPECT_EQ(core_.TakeDigest(), Label(1, 1));
+  EXPECT_FALSE(core_.TakeDigest().has_value()) << "it is being made";
+  core_.OnDigest(99);
+  const GroupExchangeRequest vote = core_.Request();
+  EXPECT_TRUE(vote.sum.has_value());
+  EXPECT_EQ(vote.digest, (StateDigest{Label(1, 1), 99}));
+  EXPECT_FALSE(core_.DigestDue());
+}
+
+TEST_F(MemberCoreStatesTest, ADigestAloneSupersedesNoCall) {
+  ApplyStepOne();
+  core_.Request();
+  ASSERT_TRUE(core_.TakeDigest().has_value());
+  core_.OnDigest(99);
+  EXPECT_FALSE(core_.request_changed());
+}
+
+TEST_F(MemberCoreStatesTest, ADigestServesTheNextAttemptAndTheCopy) {
+  ApplyStepOne();
+  ASSERT_TRUE(core_.TakeDigest().has_value());
+  core_.OnDigest(99);
+  GroupExchangeReply reply = Checked(2, 1, 1);
+  reply.capture = StateCapture{StepNumber(1), AttemptNumber(2), 2, ""};
+  core_.OnReply(reply);
+  EXPECT_FALSE(core_.DigestDue());
+  const std::optional<CaptureOrder> order = core_.TakeCapture();
+  ASSERT_TRUE(order.has_value());
+  EXPECT_FALSE(order->digest);
+  core_.OnCaptured({0, 8, 1, ""});
+  EXPECT_EQ(core_.Request().capture->digest, 99u);
+}
+
+TEST_F(MemberCoreStatesTest, ACopyIsMadeWithADigestThatServesTheVote) {
+  VoteOnStepOne();
+  GroupExchangeReply reply = Checked(1, 1, 1);
+  reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 2, ""};
+  core_.OnReply(reply);
+  ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
+  core_.OnApplied();
+  const std::optional<CaptureOrder> order = core_.TakeCapture();
+  ASSERT_TRUE(order.has_value());
+  EXPECT_TRUE(order->digest);
+  EXPECT_FALSE(core_.DigestDue()) << "one at a time";
+  core_.OnCaptured({0, 8, 1, ""}, 99);
+  EXPECT_FALSE(core_.DigestDue());
+  EXPECT_EQ(core_.Request().capture->digest, 99u);
+  EXPECT_EQ(core_.Request().digest, (StateDigest{Label(1, 1), 99}));
+}
+
+TEST_F(MemberCoreStatesTest, ACopyOfTheOnlyMemberNeedsNoDigest) {
+  VoteOnStepOne();
+  GroupExchangeReply reply = Member(1, 1, 1, kTwo);
+  reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 1, ""};
+  core_.OnReply(reply);
+  ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
+  core_.OnApplied();
+  EXPECT_FALSE(core_.TakeCapture()->digest);
+}
+
+TEST_F(MemberCoreStatesTest, AStateThatDiffersIsDroppedAndLearned) {
+  ApplyStepOne();
+  ASSERT_TRUE(core_.TakeDigest().has_value());
+  core_.OnDigest(98);
+  core_.OnReply(Refused());
+  EXPECT_FALSE(core_.state().has_value());
+  EXPECT_TRUE(core_.request_changed());
+  EXPECT_FALSE(core_.Request().digest.has_value());
+  // It learns the same state, and the old digest is not that of the new one.
+  core_.OnReply(Source());
+  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  core_.OnStateCopied(Label(1, 1));
+  EXPECT_EQ(core_.state(), Label(1, 1));
+  core_.OnReply(Checked(3, 1, 1));
+  EXPECT_TRUE(core_.DigestDue());
+}
+
+TEST_F(MemberCoreStatesTest, NoCopyOfADroppedStateIsHeld) {
+  ApplyStepOne();
+  GroupExchangeReply reply = Member(1, 1, 1, kTwo);
+  reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 2, ""};
+  core_.OnReply(reply);
+  ASSERT_TRUE(core_.TakeCapture().has_value());
+  core_.OnReply(Refused());
+  EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
+  core_.OnCaptured({0, 8, 1, ""}, 98);
+  EXPECT_FALSE(core_.Request().capture.has_value());
+  EXPECT_FALSE(core_.Request().digest.has_value());
+}
+
+TEST_F(MemberCoreStatesTest, AStateOnItsWayToTheNextStepIsDroppedAfterIt) {
+  VoteOnStepOne();
+  core_.OnReply(Checked(1, 1, 1));
+  ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
+  core_.OnReply(Refused());
+  EXPECT_TRUE(core_.state().has_value());
+  core_.OnApplied();
+  EXPECT_FALSE(core_.state().has_value());
+}
+
+TEST_F(MemberCoreStatesTest, NothingChangesTheStateWhileADigestIsMade) {
+  ApplyStepOne();
+  ASSERT_TRUE(core_.TakeDigest().has_value());
+  // The others have gone on without it.
+  GroupExchangeReply reply = Learner(2);
+  reply.keep_sums = true;
+  core_.OnReply(reply);
+  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  core_.OnSumFetched(StepNumber(2));
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
+  reply.news = ++news_;
+  reply.directive = JobDirective::kEnd;
+  core_.OnReply(reply);
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait) << "the trainer may free the memory at the end";
+  core_.OnDigest(99);
+  EXPECT_NE(core_.NextTask().kind, Kind::kWait);
+}
+
+}  // namespace
+}  // namespace muster::sdk
