@@ -79,8 +79,7 @@
   X(kNoReplay, "no-replay", "section 4", kNone, 20, "nothing is replayed")                         \
   X(kRestoreEpochStays, "restore-epoch-stays", "section 4", kNone, 20,                             \
     "a restore leaves R as it is")                                                                 \
-  X(kOwnerEpochStays, "owner-epoch-stays", "section 4", kNone, 20,                                 \
-    "a restore leaves E(P) as it is")                                                              \
+  X(kOwnerEpochStays, "owner-epoch-stays", "section 4", kNone, 20, "a restore leaves E(P) alone")  \
   X(kManifestNotJournaled, "manifest-not-journaled", "section 3", kNone, 20,                       \
     "an acceptance is forgotten")                                                                  \
   X(kFilesTooEarly, "files-too-early", "section 3", kNone, 20,                                     \
@@ -162,8 +161,7 @@
     "an attempt is told, but not journaled")                                                       \
   X(kGroupCommitsAnySum, "group-commits-any-sum", "12.3", kNone, 4000,                             \
     "a commit counts for the sum of any attempt")                                                  \
-  X(kGroupCountsAnyVote, "group-counts-any-vote", "12.4", kNone, 60,                               \
-    "a vote of any attempt counts")                                                                \
+  X(kGroupCountsAnyVote, "group-counts-any-vote", "12.4", kNone, 60, "any attempt's vote counts")  \
   X(kGroupMajority, "group-majority", "12.4", kNone, 60,                                           \
     "a step happens when most members have voted")                                                 \
   X(kGroupTakesAnySum, "group-takes-any-sum", "12.5", kNone, 120,                                  \
@@ -199,7 +197,8 @@
   X(kGroupFloorInUse, "group-floor-in-use", "12.23", kNone, 4000,                                  \
     "the floor is the token of the step in work")                                                  \
   X(kGroupStatesDiffer, "group-states-differ", "12.24", kNone, 20, "states are not compared")      \
-  X(kGroupCountsOneVote, "group-counts-one-vote", "12.24", kNone, 800, "one vote is a majority")
+  X(kGroupCountsOneVote, "group-counts-one-vote", "12.24", kNone, 800, "one vote is a majority")   \
+  X(kGroupOwnRecords, "group-own-records", "12.25", kNone, 20, "members count their own records")
 
 /// X(enumerator, name, what is weaker)
 #define MUSTER_WEAKENING_LIST(X)                                                                 \

@@ -81,6 +81,7 @@ GroupExchangeReply Answers::For(const GroupProcess& process) const {
   reply.attempt = lineage.attempt();
   reply.step = lineage.step();
   reply.step_attempt = lineage.step_attempt();
+  reply.step_records = lineage.step_records();
   const Process* const known = books_->processes.Find(process);
   if (known == nullptr) return reply;
   reply.news = NewsFor(process);

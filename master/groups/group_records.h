@@ -60,9 +60,11 @@ struct StepRecord {
   AttemptNumber attempt;
   uint32_t digest = 0;
   ShardId shard;
+  /// As its members have read them in sum.
+  uint64_t records = 0;
   static void Fields(auto& f, auto& s) {
     f(1, "lineage", s.lineage), f(2, "step", s.step), f(3, "attempt", s.attempt);
-    f(4, "digest", s.digest), f(5, "shard", s.shard);
+    f(4, "digest", s.digest), f(5, "shard", s.shard), f(6, "records", s.records);
   }
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };

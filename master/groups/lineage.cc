@@ -55,9 +55,9 @@ void Lineage::NewAttempt(std::vector<GroupProcess> members) {
   group_changed_ = true;
 }
 
-void Lineage::Commit(const ShardId& shard, uint32_t digest) {
+void Lineage::Commit(const ShardId& shard, uint32_t digest, uint64_t records) {
   MUSTER_CHECK(begun() && attempt() != AttemptNumber());
-  step_ = {number(), step_.step.Next(), attempt(), digest, shard};
+  step_ = {number(), step_.step.Next(), attempt(), digest, shard, records};
   step_changed_ = true;
 }
 

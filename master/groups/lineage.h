@@ -23,6 +23,8 @@ class Lineage {
   StepNumber step() const { return step_.step; }
   /// In which the newest step happened; 0: in a former lineage, or it is the step 0.
   AttemptNumber step_attempt() const { return step_.attempt; }
+  /// Of the newest step.
+  uint64_t step_records() const { return step_.records; }
   const GroupModelRecord& model() const { return model_; }
   const std::optional<CheckpointRecord>& checkpoint() const { return checkpoint_; }
   /// The step of the checkpoint; 0: none.
@@ -40,8 +42,8 @@ class Lineage {
   void Begin(GroupModelRecord model);
   /// An attempt of the next step with these members.
   void NewAttempt(std::vector<GroupProcess> members);
-  /// The next step has happened in the newest attempt.
-  void Commit(const ShardId& shard, uint32_t digest);
+  /// The next step has happened in the newest attempt, with this sum over so many records.
+  void Commit(const ShardId& shard, uint32_t digest, uint64_t records);
   /// A capture is stored. Requires a step of this lineage that is newer than the checkpoint.
   void Accept(CheckpointRecord checkpoint);
   /// The steps after `base` are undone. Requires that the checkpoint has none of them.

@@ -84,7 +84,7 @@ void Votes::Commit(const std::vector<GroupProcess>& voters) {
   const std::string& worker = books_->members[step.value() % books_->members.size()].worker;
   const uint32_t digest = VoteOf(voters.front())->digest;
   books_->data->Commit(data.shard, work_->token(), metrics, worker, pushed_under);
-  books_->lineage.Commit(data.shard, digest);
+  books_->lineage.Commit(data.shard, digest, metrics.records);
   work_->End();
   suspicions_->OnStep();
   differed_ = 0;

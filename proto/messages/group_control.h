@@ -276,6 +276,7 @@ struct GroupExchangeReply {
   /// attempt applies it.
   StepNumber step;
   AttemptNumber step_attempt;
+  uint64_t step_records = 0;  // of this step, as its members have read them in sum
   /// Of the step after it; absent: there is none now.
   std::optional<StepWork> work;
   /// The shard that probably follows, to be read ahead.
@@ -302,7 +303,7 @@ struct GroupExchangeReply {
     f(14, "work", s.work), f(15, "ahead", s.ahead), f(16, "capture", s.capture);
     f(17, "source", s.source), f(18, "keep_sums", s.keep_sums);
     f(19, "heartbeat_interval_ms", s.heartbeat_interval), f(20, "succeeded", s.succeeded);
-    f(21, "drop_state", s.drop_state);
+    f(21, "drop_state", s.drop_state), f(22, "step_records", s.step_records);
   }
   friend bool operator==(const GroupExchangeReply&, const GroupExchangeReply&) = default;
 };

@@ -116,7 +116,10 @@ void MemberCore::EndAttempt() {
 }
 
 void MemberCore::TakeCommit() {
-  if (CommitsHeldSum()) committed_ = true;
+  if (!CommitsHeldSum()) return;
+  committed_ = true;
+  committed_records_ =
+      MUSTER_PLANTED(kGroupOwnRecords) ? sum_->metrics.records : view_.step_records;
 }
 
 // ---- the trainer's thread ----
@@ -144,7 +147,11 @@ TrainerTask MemberCore::NextTask() {
     inside_ = Inside::kApplying;
     untouched_ = false;
     task.step = After(state_->step);
-    if (committed_) task.attempt = sum_->attempt, task.evaluation = evaluation_;
+    if (committed_) {
+      task.attempt = sum_->attempt;
+      task.evaluation = evaluation_;
+      task.records = committed_records_;
+    }
   }
   if (task.kind != Kind::kCompute) return task;
   inside_ = Inside::kComputing;

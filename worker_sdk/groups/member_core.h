@@ -31,6 +31,7 @@ struct TrainerTask {
   AttemptNumber attempt;
   /// kApply: the step was an evaluation, and there is nothing to change.
   bool evaluation = false;
+  uint64_t records = 0;  // kApply: of the step, the same for all members
   StepRunNumber run = 0;
   StepWork work;
   /// Those minibatches of the share that are not computed yet, ascending.
@@ -277,6 +278,7 @@ class MemberCore {
   std::optional<HeldSum> sum_;
   bool voted_ = false;
   bool committed_ = false;
+  uint64_t committed_records_ = 0;
   bool evaluation_ = false;  // what sum_ is of
   /// The fetched sum of the next step is to be applied.
   bool fetched_ = false;

@@ -427,13 +427,9 @@ std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
     } else {
       sums = sums_;
     }
+    // What a topic has of its offsets depends on when they are read, so nobody counts for itself.
+    if (task.kind == Kind::kApply) sums->facts.records = task.records;
     sums->after = after;
-  }
-  // A member without minibatches has not read the shard, and only a topic's has to be read.
-  if (sums->work.has_value() && sums->work->work.stream.has_value()) {
-    const absl::StatusOr<SessionImpl::StepRecords> read = reader_.Read(sums->work->work);
-    if (!read.ok()) ProgramError(std::string(Message(read.status())));
-    sums->facts.records = read.ok() ? read->records->records.size() : 0;
   }
   return sums;
 }

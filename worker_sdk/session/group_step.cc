@@ -181,6 +181,7 @@ bool GroupStepImpl::Commit(const std::function<void()>& apply) {
       return false;
     }
     sums_ = group_->SumsOf(next);
+    facts_.records = sums_->facts.records;
   }
   committed_ = true;
   Apply(apply);

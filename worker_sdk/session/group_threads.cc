@@ -237,13 +237,10 @@ bool GroupImpl::FollowRing() {
 }
 
 absl::Status GroupImpl::NewSums(const sdk::WantedSum& wanted) {
-  const StepWork& work = *core_->view().work;
   MUSTER_ASSIGN_OR_RETURN(sums_, SummedStep::Create(*gradients_));
   sums_->attempt = wanted.attempt;
   sums_->after = {core_->view().lineage, wanted.step};
-  sums_->work = work;
-  sums_->facts.records = work.work.record_count;
-  sums_->facts.epoch = work.shard.epoch.value();
+  sums_->facts.epoch = core_->view().work->shard.epoch.value();
   sums_run_ = wanted.run;
   digest_.reset();
   return sums_->Allocate(*gradients_, device());

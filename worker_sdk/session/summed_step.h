@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,8 +65,6 @@ class SummedStep {
   StateLabel after;  // the state that the step leads to
   AttemptNumber attempt;
   StepFacts facts;
-  /// Of the step; absent: another member has summed.
-  std::optional<StepWork> work;
 
  private:
   struct Bucket {

@@ -90,6 +90,13 @@ TEST_F(AnswersTest, TheStatesOfTwoMembersAreCheckedAndThatOfOneIsNot) {
   }
 }
 
+TEST_F(AnswersTest, ACommitTellsTheRecordsOfTheStep) {
+  parts.Begin(2);
+  parts.DoStep();
+  Number();
+  EXPECT_EQ(answers.For(GroupParts::Named(1)).step_records, 20u);
+}
+
 TEST_F(AnswersTest, AMemberIsToldOfTheOthersUntilItWorksForTheAttempt) {
   parts.Begin(2);
   parts.work.Begin();

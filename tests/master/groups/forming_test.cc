@@ -121,7 +121,7 @@ GroupRecords Records() {
   records.model = GroupModelRecord{kModel, 7};
   records.group = GroupRecord{
       LineageNumber(1), {}, AttemptNumber(4), {GroupParts::Named(0), GroupParts::Named(1)}};
-  records.step = StepRecord{LineageNumber(1), StepNumber(3), AttemptNumber(4), 5, {}};
+  records.step = StepRecord{LineageNumber(1), StepNumber(3), AttemptNumber(4), 5, {}, 8};
   records.checkpoint =
       CheckpointRecord{{LineageNumber(1), StepNumber(1)}, {{0, 8, 5, "group/r1-s1-a1-0"}}};
   return records;

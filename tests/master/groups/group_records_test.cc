@@ -7,7 +7,7 @@ namespace {
 
 TEST(GroupRecordsTest, ARecordReplacesTheFormerOfItsKind) {
   GroupRecords records;
-  Apply(StepRecord{LineageNumber(1), StepNumber(1), AttemptNumber(1), 5, {}}, &records);
+  Apply(StepRecord{LineageNumber(1), StepNumber(1), AttemptNumber(1), 5, {}, 8}, &records);
   Apply(GroupRecord{LineageNumber(1), {}, AttemptNumber(2), {{"worker-0", 4}}}, &records);
   const StepRecord second{LineageNumber(1), StepNumber(2), AttemptNumber(2), 6, {}};
   Apply(second, &records);

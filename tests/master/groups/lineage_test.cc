@@ -19,7 +19,7 @@ Lineage AtStep(uint64_t steps) {
   Lineage lineage({});
   lineage.Begin({});
   lineage.NewAttempt({{"worker-0", 1}});
-  for (uint64_t i = 0; i < steps; ++i) lineage.Commit(ShardId{}, 5);
+  for (uint64_t i = 0; i < steps; ++i) lineage.Commit(ShardId{}, 5, 8);
   return lineage;
 }
 
@@ -68,7 +68,7 @@ TEST(LineageTest, OnlyWhatHasChangedIsJournaled) {
   lineage.Collect(&mutations);
   EXPECT_THAT(mutations, SizeIs(3));
   mutations.clear();
-  lineage.Commit(ShardId{}, 5);
+  lineage.Commit(ShardId{}, 5, 8);
   lineage.Collect(&mutations);
   ASSERT_THAT(mutations, SizeIs(1));
   EXPECT_EQ(std::get<StepRecord>(mutations[0]).step, StepNumber(2));

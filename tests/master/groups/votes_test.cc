@@ -38,6 +38,7 @@ TEST_F(VotesTest, AStepHappensWhenAllHaveItsSum) {
   EXPECT_EQ(parts.books.lineage.step_attempt(), AttemptNumber(1));
   EXPECT_THAT(parts.data.done, ElementsAre(0u));
   EXPECT_EQ(parts.data.records, 20u) << "of both members";
+  EXPECT_EQ(parts.books.lineage.step_records(), 20u);
   EXPECT_FALSE(parts.work.any());
   EXPECT_NE(token, LeaseToken());
   EXPECT_EQ(Count(), Outcome::kOpen) << "the votes of the step are used up";

@@ -27,7 +27,7 @@ inline std::vector<Mutation> SampleGroupRecords() {
                             {"gradient", GroupDtype::kFixedPoint, 10, true, 24}},
                            7},
           GroupRecord{LineageNumber(2), StepNumber(3), AttemptNumber(9), {{"worker-\xff", 4}}},
-          StepRecord{LineageNumber(2), StepNumber(5), AttemptNumber(9), 11, SampleShard(4)},
+          StepRecord{LineageNumber(2), StepNumber(5), AttemptNumber(9), 11, SampleShard(4), 64},
           CheckpointRecord{{LineageNumber(1), StepNumber(3)}, {{0, 40, 12, "group/r1-s3-a2-0"}}}};
 }
 

@@ -116,7 +116,9 @@ void GroupJudge::CheckStep(const StepRecord& record, std::span<const Mutation> m
     return oracle_->Fail("not-summed", fmt::format("{} has the digest of no sum of attempt {}",
                                                    TextOfLabel(label), record.attempt.value()));
   }
-  states_[label].state = Applied(before, *sum.sum);
+  ModelSum applied = *sum.sum;
+  applied.records = record.records;
+  states_[label].state = Applied(before, applied);
 }
 
 void GroupJudge::CheckCheckpoint(const CheckpointRecord& record) {
@@ -263,6 +265,7 @@ void GroupJudge::OnEnd(const DurableState& state) {
                            fmt::format("shard {} is in two steps", ToString(made.shard)));
     }
     ModelSum sum;
+    sum.records = uint64_t{kGroupMinibatchSize} * GroupMinibatchesOf(made.shard);
     for (uint32_t m = 0; m < GroupMinibatchesOf(made.shard); ++m) {
       sum.value += GradientOf(expected, made.shard, m);
     }

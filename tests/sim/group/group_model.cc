@@ -90,7 +90,7 @@ ModelSum SumOf(const std::vector<ModelSum>& parts, bool exact) {
 }
 
 ModelState Applied(ModelState state, const ModelSum& sum) {
-  return HashWords(state, sum.value, sum.rounding);
+  return HashWords(state, HashWords(sum.value, sum.rounding), sum.records);
 }
 
 uint32_t CopyCrc(ModelState state, uint32_t stripe) {

@@ -40,6 +40,8 @@ struct ModelSum {
   std::vector<uint32_t> minibatches;  // in the order in which they were added
   /// Of floating point: depends on who has added what. 0: the sum is exact.
   uint64_t rounding = 0;
+  /// Of the whole step, when it has happened: no part of the digest, but of what is applied.
+  uint64_t records = 0;
 
   uint32_t digest() const;
   friend bool operator==(const ModelSum&, const ModelSum&) = default;

@@ -289,6 +289,7 @@ void SimMember::LeaveLoop() {
 void SimMember::Apply() {
   const bool own = task_.kind == sdk::TrainerTask::Kind::kApply;
   ModelSum sum = own && sum_.has_value() ? sum_->second : ModelSum();
+  sum.records = task_.records;
   if (!own) sum = fetched_;
   env_->probes.Hit(own ? Probe::kGroupApply : Probe::kGroupReplay);
   StateLabel label = *core_->state();

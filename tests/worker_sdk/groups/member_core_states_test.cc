@@ -141,6 +141,20 @@ TEST_F(MemberCoreStatesTest, AStateOnItsWayToTheNextStepIsDroppedAfterIt) {
   EXPECT_FALSE(core_.state().has_value());
 }
 
+TEST_F(MemberCoreStatesTest, TheRecordsOfAStepAreThoseOfTheMaster) {
+  VoteOnStepOne();
+  GroupExchangeReply reply = Member(1, 1, 1, kTwo);
+  reply.step_records = 9;
+  core_.OnReply(reply);
+  // What comes after the commit is not of this step.
+  reply = Learner(2);
+  reply.step_records = 5;
+  core_.OnReply(reply);
+  const TrainerTask task = core_.NextTask();
+  ASSERT_EQ(task.kind, Kind::kApply);
+  EXPECT_EQ(task.records, 9u) << "not the two that this member has read";
+}
+
 TEST_F(MemberCoreStatesTest, NothingChangesTheStateWhileADigestIsMade) {
   ApplyStepOne();
   ASSERT_TRUE(core_.TakeDigest().has_value());

@@ -41,6 +41,7 @@ ShardWork WorkOver(const std::string& path, DatasetMode mode,
 
 FakeGroupMaster::FakeGroupMaster(const Options& options)
     : directory_(options.directory),
+      more_records_(options.more_records),
       data_(std::vector<uint32_t>(
           options.shards.size(),
           (options.lines + options.minibatch_size - 1) / options.minibatch_size)) {
@@ -127,6 +128,7 @@ GroupExchangeReply FakeGroupMaster::Answer(const GroupExchangeRequest& request) 
   GroupExchangeReply reply = core_->ReplyFor(request.worker, request.incarnation);
   if (data_.over) reply.directive = JobDirective::kEnd;
   reply.succeeded = data_.over;
+  reply.step_records += more_records_;
   if (reply.work.has_value()) reply.work->work = works_[reply.work->shard.index.value()];
   if (const std::optional<ShardId> ahead = core_->ahead()) {
     reply.ahead = works_[ahead->index.value()];

@@ -26,6 +26,8 @@ class FakeGroupMaster final : public v1::WorkerService::Service {
     uint32_t lines = 8;
     uint32_t minibatch_size = 2;
     GroupOptions group;
+    /// Other members have read so many records more than there are.
+    uint64_t more_records = 0;
   };
   explicit FakeGroupMaster(const Options& options);
   ~FakeGroupMaster() override;
@@ -48,6 +50,7 @@ class FakeGroupMaster final : public v1::WorkerService::Service {
   void Tick() MUSTER_REQUIRES(mutex_);
 
   const std::string directory_;
+  const uint64_t more_records_;
   const SystemClock clock_;
   std::vector<ShardWork> works_;
   Mutex mutex_;

@@ -76,6 +76,20 @@ TEST_F(GroupStepTest, AStepHasTheSumOfAllMinibatches) {
   EXPECT_THAT(member.weights, ElementsAre(2 * kWhole));
 }
 
+TEST_F(GroupStepTest, TheRecordsInApplyAreThoseThatAllMembersHaveRead) {
+  master = std::make_unique<FakeGroupMaster>(FakeGroupMaster::Options{
+      .directory = dir.path(), .shards = {DatasetMode::kTrain}, .more_records = 3});
+  Member member(*master, "worker-0");
+  const SumBucket bucket = member.group.AddBucket("sum", 1);
+  while (std::optional<GroupStep> step = member.group.NextStep()) {
+    for (Minibatch& batch : step->Minibatches()) step->Add(bucket, std::vector{ValueOf(batch)});
+    EXPECT_EQ(step->records(), 8u) << "what it has read itself";
+    EXPECT_TRUE(step->Commit([&] { EXPECT_EQ(step->records(), 11u); }));
+  }
+  EXPECT_EQ(member.error(), "");
+  EXPECT_TRUE(member.group.HasFinalState());
+}
+
 TEST_F(GroupStepTest, AddAfterTheLoopFailsTheSession) {
   Begin();
   Member member(*master, "worker-0");

@@ -132,7 +132,8 @@ class MUSTER_EXPORT GroupStep {
   /// again as usual, and pushes; what the tables still have is skipped. Add does nothing, Commit
   /// returns false without calling `apply`, and metrics are not counted again.
   bool replay() const;
-  /// The records of the whole step, over all members: divide by it to get the mean gradient.
+  /// The records of the whole step, over all members: divide by it in `apply` to get the mean
+  /// gradient. Before, it is what this process has read, and of a topic, others may differ.
   uint64_t records() const;
   /// True if the registered state has been copied from another process, or from a checkpoint, since
   /// the step before. A trainer that trains on another copy of it, in the memory of a GPU, must
