@@ -146,6 +146,7 @@ std::vector<std::string> TroublesOf(const JobStatus& status) {
     std::vector<const NodeStatus*> nodes;
     for (const NodeStatus& node : status.nodes) nodes.push_back(&node);
     troubles = WaitsOf(nodes);
+    if (!status.reason.empty()) troubles.insert(troubles.begin(), Printable(status.reason));
   }
   for (const DatasetStatus& dataset : status.datasets) {
     if (!dataset.stream || IsTerminal(status.state)) continue;

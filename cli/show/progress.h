@@ -48,8 +48,8 @@ Totals TotalsOf(const JobStatus& status);
 /// For which nodes the job waits because the cluster has no place for them, and why, servers first.
 /// Those with the same reason are one line. Pure.
 std::vector<std::string> WaitsOf(const std::vector<const NodeStatus*>& nodes);
-/// What the job waits for, as sentences: nodes without a place, topics that cannot be read, or that
-/// rejected records cannot be written to. Pure.
+/// Why the job gets nowhere and what it waits for, as sentences: its reason, nodes without a place,
+/// topics that cannot be read, or that rejected records cannot be written to. Pure.
 std::vector<std::string> TroublesOf(const JobStatus& status);
 
 /// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.

@@ -178,7 +178,9 @@ std::string StatusText(const JobStatus& status, EpochsShown shown, size_t column
                                      : fmt::format(", for {} so far", time);
   }
   text += "\n";
-  if (!status.reason.empty()) text += fmt::format("  {}\n", status.reason);
+  if (IsTerminal(status.state) && !status.reason.empty()) {
+    text += fmt::format("  {}\n", status.reason);
+  }
   for (const std::string& trouble : TroublesOf(status)) text += fmt::format("  {}\n", trouble);
   if (status.progress.records_per_second.has_value() && !IsTerminal(status.state)) {
     text += fmt::format("  {}, {}\n", RateText(*status.progress.records_per_second),

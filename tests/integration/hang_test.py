@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A worker that is alive and makes no progress: its stacks come into its log, it is started again, and the weights stay exact.
+A server that is stopped is named as the reason.
 
 Python's standard library only.
 """
@@ -7,6 +8,7 @@ Python's standard library only.
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -76,6 +78,27 @@ class HangTest(unittest.TestCase):
             job.wait(run, 0)
             restarts = job.require_complete()["restarts"]
             self.assertEqual((restarts["ps"], restarts["worker"]), (0, 1))
+            job.require_closed_form()
+
+    def test_a_server_that_is_stopped_is_the_reason_why_the_job_stands_still(self):
+        with counter_job.CounterJob(options, seed=62, records=12000, epochs=1) as self.job:
+            job = self.job
+            job.write_data(random.Random(62))
+            job.silence = "60s"
+            job.write_job()
+            run = job.start()
+            job.wait_progress(run, 0.05)
+            pid = next(node["pid"] for node in job.status()["nodes"] if node["name"] == "ps-0")
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                reason = self.wait_for("a reason", lambda: (job.status() or {}).get("reason"))
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            self.assertRegex(reason, r"^ps-0 runs, but has not called for \d+ s: it is stopped, hangs, or cannot reach")
+            self.wait_for("no reason", lambda: (job.status() or {}).get("reason") == "")
+            job.hurry()
+            job.wait(run, 0)
+            job.require_complete()
             job.require_closed_form()
 
 

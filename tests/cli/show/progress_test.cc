@@ -56,6 +56,15 @@ TEST(ProgressTest, Texts) {
   EXPECT_EQ(DurationText(seconds(3'723)), "1:02:03");
 }
 
+TEST(ProgressTest, WhyTheJobGetsNowhereComesFirst) {
+  ProgressInput input = SomeInput();
+  input.status->reason = "ps-0 runs, but has not called for 14 s";
+  EXPECT_EQ(ProgressBlock(input, 0)[1], "  ps-0 runs, but has not called for 14 s");
+  EXPECT_THAT(ProgressLine(input), HasSubstr("running; ps-0 runs, but has not called for 14 s;"));
+  input.status->state = JobState::kFailed;
+  EXPECT_THAT(ProgressLine(input), Not(HasSubstr("has not called"))) << "the summary says it";
+}
+
 TEST(ProgressTest, RateIsOverTheLastSecondsAlone) {
   RateMeter meter;
   TimePoint now{seconds(1)};
