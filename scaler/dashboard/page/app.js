@@ -34,7 +34,12 @@ function connect() {
     return;
   }
   connection = new Connection(api, {
-    onStatus: (status) => store.takeStatus(status),
+    onStatus(status) {
+      const ended = store.ended;
+      store.takeStatus(status);
+      // The scaler ends soon, and the next question in turn may come too late.
+      if (!ended && store.ended) poller.hurry();
+    },
     onEvent: (event) => store.takeEvent(event),
     onState(state, detail) {
       const back = state === "live" && !store.live;

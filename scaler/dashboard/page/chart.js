@@ -150,6 +150,21 @@ export class TimeChart extends LineChart {
 // With more points than this only the best and the last one are seen as points.
 const kPointsSeen = 30;
 
+/**
+ * The axes of points that all have one epoch, or one value, for which Chart.js chooses odd ones: {x, y}, each {min, max}, or {}
+ * where it chooses well.
+ */
+export function rangesOf(series) {
+  const around = (values, least, part) => {
+    const low = Math.min(...values);
+    if (values.length === 0 || low !== Math.max(...values)) return {};
+    const space = Math.max(part * Math.abs(low), low === 0 ? 1 : least);
+    return { min: low - space, max: low + space };
+  };
+  const points = series.flatMap((line) => line.points).filter(({ y }) => y !== null);
+  return { x: around(points.map(({ x }) => x), 0.5, 0), y: around(points.map(({ y }) => y), 0, 0.1) };
+}
+
 export class EpochChart extends LineChart {
   constructor(canvas, text) {
     super(canvas, text, {
@@ -163,6 +178,8 @@ export class EpochChart extends LineChart {
 
   /** series: [{label, number: of its colour, best: its epoch or null, points: [{x: epoch from 1, y}]}]. */
   set(series) {
+    const { scales } = this.chart.options;
+    for (const [axis, { min, max }] of Object.entries(rangesOf(series))) Object.assign(scales[axis], { min, max });
     this.setLines(series, (one, { number, best, points }) => {
       one.number = number;
       one.data = points;

@@ -60,6 +60,13 @@ export function seconds(value) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** The same of an estimate, without digits that nobody knows: 45 s, 1 min 30 s, 17 min. */
+export function roughly(value) {
+  if (!(value >= 60)) return seconds(Math.ceil(value / 5) * 5);
+  if (value < 595) return seconds(Math.round(value / 10) * 10);
+  return value < 3570 ? `${Math.round(value / 60)} min` : seconds(value);
+}
+
 /** Local time of day; with the date when it is not today's. */
 export function time(wallUs) {
   const at = new Date(wallUs / 1000);

@@ -2,7 +2,9 @@
 
 import { cancelJob, drainJob, scale } from "./actions.js";
 import { byId, fillFigures, setAttribute, setText, show } from "./dom.js";
-import { count, percent, plural, seconds, short, time, words } from "./format.js";
+import { count, percent, plural, roughly, seconds, short, time, words } from "./format.js";
+import { RemainingTime } from "./remaining_time.js";
+import { hasEnded } from "./store.js";
 
 const kTickMs = 500;
 // A figure on the page counts as old after so long.
@@ -36,6 +38,14 @@ function bannerText(store) {
   return "";
 }
 
+/**
+ * Why a job that runs gets nowhere, or would lose work; "": nothing is known. It is no part of the banner, which screen
+ * readers tell whenever it changes: it says for how long.
+ */
+export function troubleText(job) {
+  return job && !hasEnded(job) && job.reason ? `This needs attention: ${job.reason}.` : "";
+}
+
 function updateConnection(store) {
   const line = byId("connection");
   const old = store.seenAt > 0 && Date.now() - store.seenAt > kStaleMs;
@@ -47,15 +57,14 @@ function updateConnection(store) {
   document.body.classList.toggle("stale", stale);
 }
 
-function figures(job, store) {
+function figures(job, store, left) {
   const { progress } = job;
   const workers = store.nodes.filter((node) => node.role === "worker" && node.state === "running").length;
   return [
     ["Training records committed", `${count(progress.records_committed)} of ${count(progress.records_expected)} (${percent(progress.records_committed, progress.records_expected)})`],
     ["Done, not yet committed", count(Math.max(0, progress.records_done - progress.records_committed))],
     ["Rate", store.ended ? "–" : `${short(progress.records_per_second ?? 0)} records/s`],
-    ["Remaining", store.ended ? "–" : progress.remaining_seconds === undefined || progress.remaining_seconds === null
-      ? "not known yet" : `about ${seconds(Math.round(progress.remaining_seconds))}`],
+    ["Remaining", store.ended ? "–" : left === null ? "not known yet" : `about ${roughly(left)}`],
     ["Running for", seconds(Math.round(job.running_ms / 1000))],
     ["Workers", plural(workers, "worker")],
   ];
@@ -77,7 +86,7 @@ export function commitText(progress, intervalS, { at, partitions }, now) {
   return left > 0 ? `${why} The next snapshots begin in about ${seconds(left)}.` : `${why} The next snapshots are being taken.`;
 }
 
-function updateJob(store) {
+function updateJob(store, remaining) {
   const { job } = store;
   if (!job) return;
   const { progress } = job;
@@ -91,7 +100,7 @@ function updateJob(store) {
   byId("progress-done").style.width = part(progress.records_done);
   byId("progress-committed").style.width = part(progress.records_committed);
   setAttribute(byId("progress-bar"), "aria-valuenow", part(progress.records_committed).replace("%", "").slice(0, 5));
-  fillFigures(byId("job-figures"), figures(job, store));
+  fillFigures(byId("job-figures"), figures(job, store, remaining.take(progress.remaining_seconds ?? null, store.seenAt)));
   setText(byId("commit-hint"), store.ended ? "" : commitText(progress, job.snapshot_interval_s, store.partitions, performance.now()));
   fillFigures(byId("job-counters"), Object.entries(job.counters).map(([name, value]) => [words(name), count(value)]));
 }
@@ -102,13 +111,16 @@ export function addJobView(store, dialog) {
     [dialog.button("Drain…", "Drain the job", () => drainJob(store)), drainJob],
     [dialog.button("Cancel…", "Cancel the job", () => cancelJob(store)), cancelJob],
   ];
+  const remaining = new RemainingTime();
   byId("job-actions").append(...orders.map(([button]) => button));
   store.view(["job", "nodes", "connection"], () => {
-    updateJob(store);
+    updateJob(store, remaining);
     updateConnection(store);
     const banner = bannerText(store);
     setText(byId("banner"), banner);
     show(byId("banner"), banner !== "");
+    setText(byId("trouble"), troubleText(store.job));
+    show(byId("trouble"), byId("trouble").textContent !== "");
     byId("banner").dataset.state = store.job?.state ?? "";
     for (const [button, spec] of orders) button.disabled = !store.live || spec(store) === null;
   });

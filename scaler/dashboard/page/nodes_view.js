@@ -2,7 +2,7 @@
 
 import { kNodeOrders, takesOrders } from "./actions.js";
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
-import { bytes, count, digitsOf, plural, seconds, short } from "./format.js";
+import { bytes, count, digitsOf, percent, plural, seconds, short } from "./format.js";
 
 const kHeartbeatLateMs = 3000;
 
@@ -58,8 +58,41 @@ function work(node) {
   return ["", ""];
 }
 
-function stateText(node) {
+const kUp = ["starting", "running", "lost", "draining"];
+
+/** In a word, what a node does. Nothing is heard of the last ends, so those who ran when the job ended are said to end. */
+export function stateText(node, { ended, live }) {
+  if (ended && kUp.includes(node.state)) return live ? "ending" : "ended";
   return node.drain === "none" ? node.state : node.drain;
+}
+
+// A worker is slow with less than this part of the rate of its peers, for so many statuses, a second each, in a row.
+const kSlowRatio = 0.25;
+const kSlowTimes = 5;
+
+function isBusy(node) {
+  return node.worker && node.state === "running" && node.worker.shards_held > 0 && typeof node.records_per_second === "number";
+}
+
+/** The rate of a worker as a part of the median of the others that have shards; null: nothing can be said. */
+export function paceOf(node, nodes) {
+  const rates = nodes.filter((other) => other.name !== node.name && isBusy(other)).map((other) => other.records_per_second).sort((a, b) => a - b);
+  const median = rates[Math.floor(rates.length / 2)];
+  return isBusy(node) && median > 0 ? node.records_per_second / median : null;
+}
+
+/** Which workers are slow beside their peers. */
+export class SlowWorkers {
+  constructor() {
+    this.times = new Map();
+  }
+
+  /** Takes the nodes of a status: [[name, pace]] of those that have been slow for some time. */
+  take(nodes) {
+    const paces = nodes.map((node) => [node.name, paceOf(node, nodes)]).filter(([, pace]) => pace !== null && pace < kSlowRatio);
+    this.times = new Map(paces.map(([name]) => [name, (this.times.get(name) ?? 0) + 1]));
+    return paces.filter(([name]) => this.times.get(name) >= kSlowTimes);
+  }
 }
 
 function heartbeat(node) {
@@ -97,12 +130,13 @@ function makeRow(store, dialog, name) {
     element("td", { class: "orders" }, ...orders, logs));
 }
 
-function fillRow(store, row, node) {
+function fillRow(store, row, node, pace) {
   const [name, state, mem, cpu, works, starts, exit, orders] = row.children;
   fillTwo(name, [node.name, node.role]);
-  setText(state.children[0], stateText(node));
-  setAttribute(state.children[0], "data-state", stateText(node));
-  setText(state.children[1], heartbeat(node));
+  const word = stateText(node, store);
+  setText(state.children[0], word);
+  setAttribute(state.children[0], "data-state", pace === undefined ? word : "slow");
+  setText(state.children[1], pace === undefined ? heartbeat(node) : `slow: ${percent(pace, 1)} of its peers' rate`);
   fillMeter(mem, memory(node));
   fillMeter(cpu, cpuOf(node));
   fillTwo(works, work(node));
@@ -119,11 +153,16 @@ const kRoles = ["master", "scaler", "ps", "worker"];
 
 export function addNodesView(store, dialog) {
   const rows = byId("nodes-rows");
+  const watch = new SlowWorkers();
+  let seen = null;
+  let slow = new Map();
   store.view(["nodes", "job", "connection"], () => {
+    if (seen !== store.nodes) slow = new Map(watch.take(store.nodes));
+    seen = store.nodes;
     const nodes = [...store.nodes].sort((a, b) => kRoles.indexOf(a.role) - kRoles.indexOf(b.role)
       || a.name.localeCompare(b.name, "en", { numeric: true }));
     reconcile(rows, nodes, (node) => node.name, (node) => makeRow(store, dialog, node.name),
-      (row, node) => fillRow(store, row, node));
+      (row, node) => fillRow(store, row, node, store.ended ? undefined : slow.get(node.name)));
     setText(byId("nodes-count"), nodes.length > 0 ? plural(nodes.length, "process").replace("processs", "processes") : "");
     show(byId("nodes-empty"), nodes.length === 0);
   });

@@ -44,8 +44,12 @@ function fillItem(store, item, policy) {
 
 export function addPoliciesView(store, dialog) {
   store.view(["policies", "job", "connection"], () => {
-    reconcile(byId("policies-list"), store.policies, (policy) => policy.name,
+    const list = byId("policies-list");
+    reconcile(list, store.policies, (policy) => policy.name,
       (policy) => makeItem(store, dialog, policy.name), (item, policy) => fillItem(store, item, policy));
     show(byId("policies-empty"), store.policies.length === 0);
+    const all = store.policies.length;
+    const cut = list.scrollHeight > list.clientHeight;
+    setText(byId("policies-count"), all === 0 ? "" : cut ? `${count(all)} in all: scroll to see the others` : `${count(all)} in all`);
   });
 }

@@ -67,10 +67,12 @@ async function askDatasets(store, api, onError) {
 }
 
 async function askShards(store, api) {
+  const { ended } = store;
   await askDatasets(store, api, note("topics"));
   const { datasets } = store;
   const [shown, map] = await askMap(api, datasets, store.chosen);
   store.shown = shown;
+  store.mapOfEnd = ended;
   store.set("map", map);
   store.set("failed", await api.get(`/api/v1/shards?state=failed&limit=${kFailedShown}`));
 }

@@ -64,6 +64,25 @@ export function heldElsewhere(datasets, shown) {
   return parts.length > 0 ? `Workers also hold ${parts.join("; ")}.` : "";
 }
 
+/**
+ * The map to show. The scaler ends with the job, and may not be there to be asked for the last one. If every record was
+ * committed, all shards of a dataset to train are.
+ */
+export function finalMap({ map, ended, mapOfEnd, job, datasets }) {
+  if (!map || !ended || mapOfEnd || job.progress.records_committed < job.progress.records_expected) return map;
+  const trains = datasets.some((one) => one.index === map.dataset && one.mode === "train");
+  return trains ? { ...map, runs: [{ begin: 0, end: map.shards, state: "committed" }] } : map;
+}
+
+const kOld = "The job has ended since. The scaler ended before it could show the last shards.";
+
+/** What is to be known of the map besides the map. */
+export function mapHint(store) {
+  const { datasets, shown, map, ended, live, mapOfEnd } = store;
+  if (!ended) return heldElsewhere(datasets, shown);
+  return map !== null && !live && !mapOfEnd && finalMap(store) === map ? kOld : "";
+}
+
 function fillLegend(legend, counts) {
   reconcile(legend, kStates, (state) => state,
     (state) => element("li", {}, element("span", { class: `swatch shard-${state}`, "aria-hidden": "true" }), element("span")),
@@ -90,7 +109,7 @@ class MapView {
 
   /** Draws only when something is different: most answers are the same as the one before. */
   draw() {
-    const map = this.store.map;
+    const map = finalMap(this.store);
     show(this.canvas, map !== null && map.shards > 0);
     if (!map || map.shards === 0) {
       setText(this.hint, "There are no shards yet. The sources are being cut into shards.");
@@ -108,7 +127,7 @@ class MapView {
   }
 
   point(event) {
-    const map = this.store.map;
+    const map = finalMap(this.store);
     const shard = map && this.map.shardAt(event.offsetX, event.offsetY);
     if (shard === null || shard >= map.shards) return;
     setText(this.hint, `Shard ${map.dataset}/${map.epoch}/${shard}: ${stateAt(map, shard)}`);
@@ -157,12 +176,12 @@ export function addShardsView(store, dialog, poller) {
     store.chosen = { dataset, epoch };
     poller.hurry("shards");
   });
-  store.view(["map", "datasets"], () => {
-    const { map } = store;
+  store.view(["map", "datasets", "job", "connection"], () => {
+    const map = finalMap(store);
     fill();
     const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
     fillLegend(byId("shards-legend"), counts);
-    setText(byId("shards-elsewhere"), heldElsewhere(store.datasets, store.shown));
+    setText(byId("shards-elsewhere"), mapHint(store));
     setText(byId("shards-metrics"), epochText(store));
     view.draw();
     if (map) {

@@ -19,6 +19,7 @@ export class Store {
     this.datasets = [];
     this.shown = null;  // {dataset, epoch} of the shard map; null: nothing to show
     this.map = null;
+    this.mapOfEnd = false;  // it was asked for when the job had ended
     this.failed = { total: 0, shards: [] };
     this.partitions = { total: 0, partitions: [], at: 0 };
     this.policies = [];

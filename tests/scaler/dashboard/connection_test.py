@@ -65,6 +65,9 @@ class ConnectionTest(DashboardCase):
         self.assertFalse(self.browser.script("return document.body.classList.contains('stale')"))
         self.browser.until("document.getElementById('shares-empty').textContent === 'All workers have ended.'")
         self.assertIn("The job has ended: cancelled", self.browser.text("#banner"))
+        badges = self.browser.script("return [...document.querySelectorAll('#nodes-rows .badge')].map((badge) => badge.textContent)")
+        self.assertIn("ended", badges)
+        self.assertEqual([word for word in badges if word in ("running", "ending", "starting")], [])
 
     def test_the_token_leaves_the_address_and_stays_in_the_tab(self):
         self.show()

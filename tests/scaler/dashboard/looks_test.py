@@ -65,6 +65,8 @@ class LooksTest(DashboardCase):
         self.assertEqual(self.browser.text("#shards-metrics"), "loss 0.25 · 1 record rejected (train.csv:17: no number)")
         self.assertIn("worker-1", self.browser.text("#nodes-rows"))
         self.assertIn("out-of-memory", self.browser.text("#policies-list"))
+        self.assertRegex(self.browser.text("#policies-count"), r"^\d+ in all")
+        self.assertEqual(self.browser.text("#trouble"), "")
         self.assertEqual(self.browser.script("return document.getElementById('partitions-heat').childElementCount"), 256)
         self.browser.until("document.getElementById('heat-high').textContent !== '0 %'")
         self.browser.until("document.getElementById('logs-lines').textContent.includes('line 199')")

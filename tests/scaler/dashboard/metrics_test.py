@@ -98,5 +98,20 @@ class ShortJobTest(MetricsCase):
         self.assert_quiet()
 
 
+class OneEpochTest(MetricsCase):
+    EPOCHS = 1
+
+    def test_a_single_point_has_its_epoch_below_it(self):
+        self.show()
+        [train] = self.lines("loss")
+        self.assertEqual((train["points"], train["first"]["x"]), (1, 1))
+        axes = ("const chart = window.Chart.getChart(document.querySelector('#metrics-charts li[data-key=loss] canvas'));"
+                "return [chart.scales.x.ticks.map((tick) => tick.label).filter((label) => label !== null), chart.scales.y.min, chart.scales.y.max];")
+        labels, low, high = self.browser.script(axes)
+        self.assertEqual([str(label) for label in labels], ["1"])
+        self.assertTrue(0 < low < train["first"]["y"] < high < 1, (low, high))
+        self.assert_quiet()
+
+
 if __name__ == "__main__":
     main()

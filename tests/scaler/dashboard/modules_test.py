@@ -27,6 +27,12 @@ class ModulesTest(DashboardCase):
             ("seconds", [81.2], "1 min 21 s"),
             ("seconds", [3599.7], "1 h 0 min"),
             ("seconds", [86400 * 2.5], "2 d 12 h"),
+            ("roughly", [0], "0 s"),
+            ("roughly", [41.2], "45 s"),
+            ("roughly", [83], "1 min 20 s"),
+            ("roughly", [1023], "17 min"),
+            ("roughly", [3590], "59 min 50 s"),
+            ("roughly", [7300], "2 h 2 min"),
             ("percent", [1, 0], "0 %"),
             ("percent", [9999, 10000], "99.9 %"),
             ("percent", [99999, 100000], "99.9 %"),
@@ -147,6 +153,103 @@ class ModulesTest(DashboardCase):
         ):
             with self.subTest(arguments=arguments):
                 self.assertEqual(text(*arguments), expected)
+
+    def test_the_time_left_is_said_when_it_is_known_and_does_not_jump(self):
+        take = "const left = new m.RemainingTime(); return args[0].map(([s, estimate]) => left.take(estimate, 1000 * s));"
+
+        def taken(*estimates):
+            return self.call("remaining_time.js", take, estimates)
+
+        # The first one is of workers that have hardly begun.
+        start = taken((0, 1020), *((s, 100 - s) for s in range(1, 12)))
+        self.assertEqual(start[:10], [None] * 10)
+        for shown, expected in zip(start[10:], (90, 89)):
+            self.assertAlmostEqual(shown, expected)
+        # One estimate that is far off, of a job whose time was known for long.
+        steady = [(s, 1000 - s) for s in range(100)]
+        *_, before, after = taken(*steady, (100, 90))
+        self.assertAlmostEqual(before, 901)
+        self.assertGreater(after, 850)
+        self.assertLess(after, 900)
+        self.assertAlmostEqual(taken(*steady, *((s, 500 - s) for s in range(100, 400)))[-1], 101, delta=1)
+        # The same status again, a job that is nearly over, and an estimate after a pause.
+        self.assertEqual(taken((0, 5), (0, 5), (1, 4)), [5, 5, 4])
+        self.assertEqual(taken((0, 900), (10, 900), (11, None), (12, 900)), [None, 900, None, None])
+
+    def test_what_needs_attention_is_said_while_the_job_runs(self):
+        for job, text in (
+            (None, ""),
+            ({"state": "running", "reason": ""}, ""),
+            ({"state": "running", "reason": "the disk is full"}, "This needs attention: the disk is full."),
+            ({"state": "failed", "reason": "the disk is full"}, ""),
+        ):
+            self.assertEqual(self.call("job_view.js", "return m.troubleText(args[0]);", job), text)
+
+    def test_nobody_runs_when_the_job_has_ended(self):
+        for state, drain, ended, live, text in (
+            ("running", "none", False, True, "running"),
+            ("running", "draining", False, True, "draining"),
+            ("running", "none", False, False, "running"),
+            ("running", "none", True, True, "ending"),
+            ("running", "drained", True, False, "ended"),
+            ("exited", "none", True, False, "exited"),
+        ):
+            node = {"state": state, "drain": drain}
+            found = self.call("nodes_view.js", "return m.stateText(...args);", node, {"ended": ended, "live": live})
+            self.assertEqual(found, text, (node, ended, live))
+
+    def test_shards_that_are_of_before_the_end_are_said_to_be(self):
+        held = [{"name": "a", "index": 0, "epochs": [{"epoch": 0, "shards": {"leased": 1}}]}]
+        for ended, live, of_end, begin in ((False, True, False, "Workers also hold"), (False, False, False, "Workers also hold"),
+                                           (True, True, False, ""), (True, False, True, ""), (True, False, False, "The job has ended since.")):
+            state = {"datasets": held, "shown": None, "map": {}, "ended": ended, "live": live, "mapOfEnd": of_end,
+                     "job": {"progress": {"records_committed": 1, "records_expected": 2}}}
+            hint = self.call("shards_view.js", "return m.mapHint(args[0]);", state)
+            self.assertTrue(hint.startswith(begin) and (hint == "") == (begin == ""), (state, hint))
+
+    def test_when_everything_is_committed_so_are_the_shards(self):
+        old = {"dataset": 0, "shards": 5, "runs": [{"begin": 0, "end": 3, "state": "committed"}, {"begin": 3, "end": 5, "state": "done"}]}
+        end = [{"begin": 0, "end": 5, "state": "committed"}]
+        for ended, of_end, committed, mode, runs in (
+            (True, False, 10, "train", end),
+            (False, False, 10, "train", old["runs"]),
+            (True, True, 10, "train", old["runs"]),
+            (True, False, 9, "train", old["runs"]),
+            (True, False, 10, "evaluate", old["runs"]),
+        ):
+            state = {"map": old, "ended": ended, "mapOfEnd": of_end, "datasets": [{"index": 0, "mode": mode}],
+                     "job": {"progress": {"records_committed": committed, "records_expected": 10}}}
+            self.assertEqual(self.call("shards_view.js", "return m.finalMap(args[0]).runs;", state), runs, state)
+
+    def test_a_worker_that_is_slow_beside_its_peers_for_some_time_is_found(self):
+        def worker(name, rate, held=1, state="running"):
+            return {"name": name, "state": state, "records_per_second": rate, "worker": {"shards_held": held}}
+
+        pace = "return m.paceOf(args[0][0], args[0]);"
+        for nodes, expected in (
+            ([worker("a", 3)], None),
+            ([worker("a", 3), worker("b", 140)], 3 / 140),
+            ([worker("a", 3, held=0), worker("b", 140)], None),
+            ([worker("a", None), worker("b", 140)], None),
+            ([worker("a", 3), worker("b", 140, held=0), worker("c", 140, state="lost")], None),
+            ([worker("a", 3), worker("b", 0)], None),
+            ([worker("a", 50), worker("b", 10), worker("c", 100), worker("d", 900)], 0.5),
+        ):
+            self.assertEqual(self.call("nodes_view.js", pace, nodes), expected)
+        take = "const watch = new m.SlowWorkers(); return args[0].map((nodes) => watch.take(nodes));"
+        slow, well = [worker("a", 14), worker("b", 140)], [worker("a", 140), worker("b", 140)]
+        found = self.call("nodes_view.js", take, [slow] * 4 + [well] + [slow] * 6)
+        self.assertEqual(found, [[]] * 9 + [[["a", 0.1]]] * 2)
+
+    def test_axes_of_a_single_epoch_or_value_are_around_it(self):
+        def ranges(*lines):
+            return self.call("chart.js", "return m.rangesOf(args[0]);", [{"points": [{"x": x, "y": y} for x, y in line]} for line in lines])
+
+        self.assertEqual(ranges(), {"x": {}, "y": {}})
+        self.assertEqual(ranges([(1, 0.5)]), {"x": {"min": 0.5, "max": 1.5}, "y": {"min": 0.45, "max": 0.55}})
+        self.assertEqual(ranges([(1, 0.5)], [(1, 0.75), (2, None)]), {"x": {"min": 0.5, "max": 1.5}, "y": {}})
+        self.assertEqual(ranges([(1, 0), (2, 0)]), {"x": {}, "y": {"min": -1, "max": 1}})
+        self.assertEqual(ranges([(1, 0.5), (2, 0.4)]), {"x": {}, "y": {}})
 
     def test_a_shard_map_of_any_size_fits_its_box(self):
         for shards in (1, 7, 100, 999, 10_000, 123_456, 5_000_000):

@@ -142,7 +142,10 @@ void FakeJobApi::EndJob(JobState state) {
   if (!options_.live) return;
   job_.progress.records_per_second = 0;
   job_.progress.remaining_seconds.reset();
-  for (Node& node : nodes_) node.state = NodeState::kExited;
+  // Nobody is there to tell of the last ends.
+  for (Node& node : nodes_) {
+    if (node.role != "master" && node.role != "scaler") node.state = NodeState::kExited;
+  }
 }
 
 void FakeJobApi::Settle(const Pending& pending) {
