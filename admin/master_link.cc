@@ -262,7 +262,9 @@ void MasterLink::Poll() {
     absl::StatusOr<MasterEvents> events = client_->ListEvents(request);
     if (events.ok()) {
       answer.events = std::move(events->events);
-      events_seen_ = answer.status.events_newest;
+      // There may be newer ones than the status knew of.
+      events_seen_ =
+          answer.events.empty() ? answer.status.events_newest : answer.events.back().sequence;
     }
   }
   PollPartitions(&answer);

@@ -24,6 +24,9 @@ class FakeAdminClient final : public AdminClient {
     uint64_t refused MUSTER_GUARDED_BY(mutex) = 0;
     std::vector<std::string> heard MUSTER_GUARDED_BY(mutex);
     v1::ReportNodeRequest last_report MUSTER_GUARDED_BY(mutex);
+    /// So many events come between each status and the next call.
+    uint64_t events_between MUSTER_GUARDED_BY(mutex) = 0;
+    uint64_t events_newest MUSTER_GUARDED_BY(mutex) = 2;
   };
   explicit FakeAdminClient(State* state) : state_(state) {}
 
@@ -33,12 +36,17 @@ class FakeAdminClient final : public AdminClient {
     JobStatus answer;
     answer.done_seq = 7;
     answer.state = JobState::kRunning;
-    answer.events_newest = 2;
+    MutexLock lock(&state_->mutex);
+    answer.events_newest = state_->events_newest;
+    state_->events_newest += std::exchange(state_->events_between, 0);
     return answer;
   }
   absl::StatusOr<MasterEvents> ListEvents(const v1::ListEventsRequest& request) override {
     MasterEvents response;
-    for (uint64_t i = request.after() + 1; i <= 2; ++i) response.events.push_back({.sequence = i});
+    MutexLock lock(&state_->mutex);
+    for (uint64_t i = request.after() + 1; i <= state_->events_newest; ++i) {
+      response.events.push_back({.sequence = i});
+    }
     return response;
   }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
@@ -179,6 +187,25 @@ TEST_F(MasterLinkTest, AnswersWakeTheOwnerAndCarryNewEventsOnce) {
   answers = link_->TakeAnswers();
   ASSERT_FALSE(answers.empty());
   EXPECT_THAT(answers.back().events, SizeIs(0));
+}
+
+TEST_F(MasterLinkTest, AnEventThatIsNewerThanTheStatusComesOnce) {
+  {
+    MutexLock lock(&state_.mutex);
+    state_.events_between = 1;
+  }
+  Connect();
+  std::vector<uint64_t> events;
+  // Two answers after the one in whose middle it came.
+  for (int answers = 0; answers < 3;) {
+    pollfd ready = {link_->wake_fd(), POLLIN, 0};
+    ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+    for (const MasterLink::Answer& answer : link_->TakeAnswers()) {
+      ++answers;
+      for (const MasterEvent& event : answer.events) events.push_back(event.sequence);
+    }
+  }
+  EXPECT_THAT(events, ElementsAre(1, 2, 3));
 }
 
 TEST_F(MasterLinkTest, ARefusalIsASignOfLifeAndSilenceIsNone) {
