@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -108,6 +109,31 @@ std::string EpochsText(const JobStatus& status, EpochsShown shown) {
   return text;
 }
 
+/// The metrics of every listed epoch that has some, with a column for each metric.
+std::string MetricsText(const JobStatus& status) {
+  std::set<std::string> names;
+  for (const DatasetStatus& dataset : status.datasets) {
+    for (const EpochStatus& epoch : dataset.epochs) {
+      for (const auto& [name, value] : epoch.metrics) names.insert(name);
+    }
+  }
+  if (names.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {{"DATASET", "EPOCH"}};
+  for (const std::string& name : names) rows[0].push_back(Printable(name));
+  for (const DatasetStatus& dataset : status.datasets) {
+    for (const EpochStatus& epoch : dataset.epochs) {
+      if (epoch.metrics.empty()) continue;
+      std::vector<std::string>& row = rows.emplace_back(
+          std::vector<std::string>{dataset.name, std::to_string(epoch.epoch + 1)});
+      for (const std::string& name : names) {
+        const auto value = epoch.metrics.find(name);
+        row.push_back(value == epoch.metrics.end() ? "-" : MetricText(value->second));
+      }
+    }
+  }
+  return FormatTable(rows);
+}
+
 std::string TrendsText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"DATASET", "METRIC", "EPOCH", "NEWEST", "BEFORE", "BEST"}};
@@ -189,6 +215,7 @@ std::string StatusText(const JobStatus& status, EpochsShown shown, size_t column
   if (status.grace_period) text += "  the master was started again and collects leases\n";
   text += GroupText(status, columns);
   text += EpochsText(status, shown);
+  if (shown == EpochsShown::kAll) text += MetricsText(status);
   text += TrendsText(status);
   text += KeptText(status.kept_epochs);
   text += StreamsText(status);

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
+#include "proto/fields/json.h"
+
 namespace muster {
 namespace {
 
@@ -95,6 +99,28 @@ TEST(TextOutputTest, ALongJobShowsTheNewestEpochsAndTotals) {
   const std::string all = StatusText(status, EpochsShown::kAll);
   EXPECT_THAT(all, AllOf(HasSubstr("train    1      1,000"), HasSubstr("train    250    1,000"),
                          Not(HasSubstr("--all-epochs")), Not(HasSubstr("train    all"))));
+}
+
+TEST(TextOutputTest, AllEpochsAreShownWithTheirMetrics) {
+  JobStatus status;
+  status.datasets = {{.name = "train"}, {.name = "test"}};
+  DatasetStatus& train = status.datasets[0];
+  DatasetStatus& test = status.datasets[1];
+  for (uint32_t e = 0; e < 9; ++e) {
+    train.epochs.push_back({.epoch = e, .metrics = {{"loss", 0.5 + e}}});
+    test.epochs.push_back({.epoch = e, .metrics = {{"auc", 0.75}, {"loss", std::nan("")}}});
+  }
+  test.epochs.back().metrics.clear();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("0.75")));
+  EXPECT_THAT(StatusText(status, EpochsShown::kAll),
+              AllOf(HasSubstr("\nDATASET  EPOCH  auc   loss\ntrain    1      -     0.5\n"),
+                    HasSubstr("\ntrain    9      -     8.5\n"
+                              "test     1      0.75  undefined\n"),
+                    HasSubstr("\ntest     8      0.75  undefined\n"),
+                    Not(HasSubstr("\ntest     9      -"))));
+  const nlohmann::json json = ToJson(status);
+  EXPECT_EQ(json["datasets"][0]["epochs"][2]["metrics"]["loss"], 2.5);
+  EXPECT_EQ(json["datasets"][1]["epochs"][7]["metrics"]["auc"], 0.75);
 }
 
 TEST(TextOutputTest, MetricsAndWhatIsToBeSaidOfThem) {
