@@ -20,6 +20,10 @@ inline constexpr uint16_t kInClusterExportPort = 7173;
 /// Mounted in every pod of the job: job.yaml, and the templates of its pods.
 inline constexpr char kInClusterJobFile[] = "/etc/muster/job/job.yaml";
 inline constexpr char kInClusterPodsFile[] = "/etc/muster/job/pods.json";
+/// Of the job file and the image. The job's own pod has it in a variable, too: if they differ, the
+/// ConfigMap is not that of the pod's Job.
+inline constexpr char kInClusterDigestFile[] = "/etc/muster/job/digest";
+inline constexpr char kDigestVariable[] = "MUSTER_JOB_FILE_DIGEST";
 /// ca.crt, ROLE.crt and ROLE.key, of the roles that the pod needs.
 inline constexpr char kInClusterCertificates[] = "/etc/muster/tls";
 /// In the job's own pod, and in that of an export.

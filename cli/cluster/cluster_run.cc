@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -16,8 +17,10 @@
 #include "cli/cluster/follow_words.h"
 #include "cli/cluster/job_link.h"
 #include "cli/cluster/make_objects.h"
+#include "cli/cluster/object_keeper.h"
 #include "cli/cluster/rights.h"
 #include "cli/show/output.h"
+#include "job/in_cluster.h"
 #include "kubernetes/manifests/objects.h"
 #include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
@@ -27,6 +30,8 @@ namespace muster::cluster {
 namespace {
 
 constexpr uint64_t kJobFileBytesMax = 1 << 20;
+/// For whoever reads its log, or asks how it ended.
+constexpr std::chrono::hours kEndedJobStays{7 * 24};
 
 /// Until the job is followed, Ctrl-C ends the command at once.
 void LetSignalsEnd() {
@@ -70,13 +75,16 @@ absl::Status CheckUser(Prepared* prepared) {
   return absl::OkStatus();
 }
 
-/// `--retry-failed` is not in the job file, but of this one Job.
+/// What is not in the job file, but of this one Job: `--retry-failed`, and that Kubernetes takes it
+/// away, with what is left of its pods, some time after its end. Whatever else applies manifests
+/// would make it again then, so they do not have that.
 std::vector<nlohmann::json> ObjectsFor(const RunOptions& options,
                                        const kubernetes::ManifestJob& job) {
   std::vector<nlohmann::json> objects = kubernetes::ObjectsOf(job.spec, job.options);
-  if (!options.retry_failed) return objects;
   for (nlohmann::json& object : objects) {
     if (kubernetes::TextAt(object, {"kind"}) != "Job") continue;
+    object["spec"]["ttlSecondsAfterFinished"] = std::chrono::seconds(kEndedJobStays).count();
+    if (!options.retry_failed) continue;
     for (nlohmann::json& container : object["spec"]["template"]["spec"]["containers"]) {
       if (kubernetes::TextAt(container, {"name"}) != "muster") continue;
       container["command"].push_back("--retry-failed");
@@ -103,18 +111,34 @@ int PrintPlan(const RunOptions& options, const Prepared& prepared, const JobLook
   return kExitSucceeded;
 }
 
-/// Whether the job that lives was made from another job file than this one.
-bool HasOtherJobFile(const Prepared& prepared) {
-  for (const nlohmann::json& object :
-       kubernetes::ObjectsOf(prepared.job.spec, prepared.job.options)) {
-    if (kubernetes::TextAt(object, {"kind"}) != "ConfigMap") continue;
-    const absl::StatusOr<nlohmann::json> present =
-        prepared.cluster->client().Get({.resource = kubernetes::Resource::kConfigMaps,
-                                        .ns = prepared.cluster->ns(),
-                                        .name = kubernetes::IdentityOf(object).name});
-    return present.ok() && present->value("data", nlohmann::json()) != object.at("data");
-  }
-  return false;
+/// Whether the job that is there was made from another job file or image than this one.
+bool HasOtherJobFile(const Prepared& prepared, const JobLook& look) {
+  const kubernetes::ManifestOptions& options = prepared.job.options;
+  if (!look.file_digest.empty()) return look.file_digest != kubernetes::FileDigestOf(options);
+  // An older muster made it, whose templates of pods may differ.
+  const absl::StatusOr<nlohmann::json> present =
+      prepared.cluster->client().Get({.resource = kubernetes::Resource::kConfigMaps,
+                                      .ns = prepared.cluster->ns(),
+                                      .name = InClusterNames(prepared.job.spec.name).muster});
+  return present.ok() && kubernetes::TextAt(*present, {"data", "job.yaml"}) != options.job_file;
+}
+
+/// How one ends a job that lives. Its state stays.
+std::string EndCommand(const std::string& name, const ClusterTarget& target, const JobLook& look) {
+  return look.stage == JobStage::kRunning ? fmt::format("muster drain {}", OptionsFor(name, target))
+                                          : DeleteCommand(target.ns, name);
+}
+
+absl::Status RefuseOther(const RunOptions& options, const Prepared& prepared, const JobLook& look) {
+  const std::string& name = prepared.job.spec.name;
+  ClusterTarget target = options.cluster;
+  target.ns = prepared.cluster->ns();
+  return absl::FailedPreconditionError(fmt::format(
+      "a job {0} is there already ({1}), and was made from another job file or image than this "
+      "one; nothing was changed. `muster status {2}` shows it. Give this job another "
+      "metadata.name, "
+      "or end that one first (`{3}`; its state stays)",
+      name, Describe(look), OptionsFor(name, target), EndCommand(name, target, look)));
 }
 
 /// Says what becomes of a job that lives.
@@ -122,35 +146,63 @@ void SayItLives(const RunOptions& options, const Prepared& prepared, const JobLo
   const std::string& name = prepared.job.spec.name;
   ClusterTarget target = options.cluster;
   target.ns = prepared.cluster->ns();
-  const std::string asks = OptionsFor(name, target);
-  const bool runs = look.stage == JobStage::kRunning;
-  const std::string ending =
-      runs ? fmt::format("muster drain {}", asks) : DeleteCommand(target.ns, name);
   PrintNote(fmt::format(
-      "the job {} is there already ({}), and is left as it is{}. To change it, end it "
-      "first (`{}`; its state stays), and then run it again",
-      name, Describe(look),
-      HasOtherJobFile(prepared) ? "; it was made from another job file or image than this one" : "",
-      ending));
+      "the job {} is there already ({}), and is left as it is. To change it, end it first (`{}`; "
+      "its state stays), and then run it again",
+      name, Describe(look), EndCommand(name, target, look)));
   if (options.retry_failed) {
     PrintNote(fmt::format(
         "--retry-failed is for a new start; {}`muster shards {} --retry` tries FAILED shards again",
-        runs ? "" : "as soon as the job runs, ", asks));
+        look.stage == JobStage::kRunning ? "" : "as soon as the job runs, ",
+        OptionsFor(name, target)));
   }
 }
 
-/// Makes what the job needs. Of a job that lives, only certificates are renewed.
-absl::Status Make(const RunOptions& options, const Prepared& prepared, const JobLook& look) {
+bool Lives(const JobLook& look) {
+  return look.stage == JobStage::kWaiting || look.stage == JobStage::kPending ||
+         look.stage == JobStage::kRunning;
+}
+
+/// Somebody else has made the Job meanwhile: its UID, if it was made from the same file.
+absl::StatusOr<std::string> TakeOver(const RunOptions& options, const Prepared& prepared) {
+  const std::string& name = prepared.job.spec.name;
+  MUSTER_ASSIGN_OR_RETURN(const JobLook look, LookAt(prepared.cluster.get(), name));
+  if (look.stage == JobStage::kAbsent) {
+    return absl::AbortedError(fmt::format(
+        "somebody else made the job {} at the same time, and took it away; run it again", name));
+  }
+  if (HasOtherJobFile(prepared, look)) return RefuseOther(options, prepared, look);
+  SayItLives(options, prepared, look);
+  return look.uid;
+}
+
+/// Who lost the race for the Job may have put a ConfigMap of another file in place of ours.
+absl::Status ApplyOwnConfig(Cluster* cluster, const std::vector<nlohmann::json>& objects) {
+  for (const nlohmann::json& object : objects) {
+    if (kubernetes::TextAt(object, {"kind"}) != "ConfigMap") continue;
+    const absl::StatusOr<nlohmann::json> present =
+        cluster->client().Get({.resource = kubernetes::Resource::kConfigMaps,
+                               .ns = cluster->ns(),
+                               .name = kubernetes::IdentityOf(object).name});
+    if (present.ok() && kubernetes::ValueAt(*present, {"data"}) == object.at("data")) continue;
+    MUSTER_RETURN_IF_ERROR(ApplyObjects(cluster, {object}));
+  }
+  return absl::OkStatus();
+}
+
+/// Makes what the job needs, and returns the UID of the Job that is to be followed. Of a job that
+/// lives, only certificates are renewed.
+absl::StatusOr<std::string> Make(const RunOptions& options, const Prepared& prepared,
+                                 const JobLook& look) {
   const std::string& name = prepared.job.spec.name;
   Cluster* const cluster = prepared.cluster.get();
-  const bool lives = look.stage == JobStage::kWaiting || look.stage == JobStage::kPending ||
-                     look.stage == JobStage::kRunning;
+  if (Lives(look) && HasOtherJobFile(prepared, look)) return RefuseOther(options, prepared, look);
   const absl::Status secrets = EnsureSecrets(cluster, prepared.job, look.stage, PrintNote);
-  if (lives) {
+  if (Lives(look)) {
     // The job can be followed without new certificates.
     if (!secrets.ok()) PrintNote(fmt::format("certificates: not renewed: {}", Message(secrets)));
     SayItLives(options, prepared, look);
-    return absl::OkStatus();
+    return look.uid;
   }
   MUSTER_RETURN_IF_ERROR(secrets);
   const std::vector<nlohmann::json> objects = ObjectsFor(options, prepared.job);
@@ -158,12 +210,15 @@ absl::Status Make(const RunOptions& options, const Prepared& prepared, const Job
   if (look.stage != JobStage::kAbsent) {
     MUSTER_RETURN_IF_ERROR(DeleteEndedJob(cluster, name, look, PrintNote));
   }
-  const absl::Status made = CreateJob(cluster, objects);
+  absl::StatusOr<std::string> made = CreateJob(cluster, objects);
+  if (!made.ok() && kubernetes::KindOf(made.status()) == kubernetes::ApiErrorKind::kAlreadyExists) {
+    return TakeOver(options, prepared);
+  }
+  if (made.ok()) MUSTER_RETURN_IF_ERROR(ApplyOwnConfig(cluster, objects));
   if (made.ok() && !options.detach) {
     PrintNote(fmt::format("the job {} is made in {}", name, cluster->Where()));
   }
-  return kubernetes::KindOf(made) == kubernetes::ApiErrorKind::kAlreadyExists ? absl::OkStatus()
-                                                                              : made;
+  return made;
 }
 
 absl::Status SayIfNoNamespace(const absl::Status& made, const Prepared& prepared) {
@@ -182,22 +237,30 @@ int CodeOf(const absl::Status& status) {
   return is_away ? kExitUnreachable : kExitUsage;
 }
 
-int Follow(const RunOptions& options, const Prepared& prepared) {
+/// `uid`: of the Job that was made or taken over.
+int Follow(const RunOptions& options, const Prepared& prepared, const std::string& uid) {
   const std::string& name = prepared.job.spec.name;
   ClusterTarget target = options.cluster;
   target.ns = prepared.cluster->ns();
   const std::string asks = OptionsFor(name, target);
+  ObjectKeeper keeper(prepared.cluster.get(), name, ObjectsFor(options, prepared.job));
+  keeper.PutBack();
+  for (const std::string& note : keeper.TakeNotes()) PrintNote(note);
   if (options.detach) {
     PrintNote(fmt::format("the job {} is started in {}; `muster status {}` shows it", name,
                           prepared.cluster->Where(), asks));
     return kExitSucceeded;
   }
-  const absl::StatusOr<JobLook> look = LookAt(prepared.cluster.get(), name);
+  absl::StatusOr<JobLook> look = LookAt(prepared.cluster.get(), name);
   if (!look.ok()) return PrintError(Message(look.status()), CodeOf(look.status()));
+  look = LookOfJob(uid, *std::move(look));
+  if (look->stage == JobStage::kAbsent || look->stage == JobStage::kReplaced) {
+    return PrintError(NewsOf({.stage = JobStage::kWaiting}, *look, asks, ""), kExitFailed);
+  }
   const int signal_fd = BlockSignals();
   const absl::Cleanup close_signals = [signal_fd] { ::close(signal_fd); };
-  const absl::StatusOr<std::unique_ptr<JobLink>> link =
-      JobLink::Open(prepared.cluster.get(), name, *look);
+  const absl::StatusOr<std::unique_ptr<JobLink>> link = JobLink::Open(
+      prepared.cluster.get(), name, *look, [&keeper](const JobLook& now) { keeper.OnLook(now); });
   if (!link.ok()) return PrintError(Message(link.status()), CodeOf(link.status()));
   return Follower(prepared.cluster.get(), link->get(),
                   {.spec = prepared.job.spec,
@@ -205,6 +268,7 @@ int Follow(const RunOptions& options, const Prepared& prepared) {
                    .progress = options.progress ? ProgressDisplay::ModeOf(STDERR_FILENO)
                                                 : ProgressDisplay::Mode::kOff,
                    .output = options.output,
+                   .keeper = &keeper,
                    .signal_fd = signal_fd})
       .Run();
 }
@@ -221,9 +285,11 @@ int RunOnCluster(const RunOptions& options) {
   const absl::StatusOr<JobLook> look = LookAt(cluster, prepared->job.spec.name);
   if (!look.ok()) return PrintError(Message(look.status()), CodeOf(look.status()));
   if (options.dry_run) return PrintPlan(options, *prepared, *look);
-  const absl::Status made = SayIfNoNamespace(Make(options, *prepared, *look), *prepared);
-  if (!made.ok()) return PrintError(Message(made), CodeOf(made));
-  return Follow(options, *prepared);
+  const absl::StatusOr<std::string> made = Make(options, *prepared, *look);
+  if (!made.ok()) {
+    return PrintError(Message(SayIfNoNamespace(made.status(), *prepared)), CodeOf(made.status()));
+  }
+  return Follow(options, *prepared, *made);
 }
 
 }  // namespace muster::cluster

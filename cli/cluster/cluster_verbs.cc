@@ -42,6 +42,7 @@ std::string_view WordOf(const JobLook& look) {
       return look.outcome;
     case JobStage::kDeleted:
       return "being deleted";
+    case JobStage::kReplaced:
     case JobStage::kAbsent:
       break;
   }
@@ -126,13 +127,18 @@ int WaitForEndOnCluster(const steer::WaitOptions& options) {
   std::optional<std::chrono::seconds> limit;
   if (options.timeout_s) limit = std::chrono::seconds(*options.timeout_s);
   steer::Patience patience = steer::Patience::OfAPerson(limit, &(*cluster)->clock());
+  std::string awaited;  // the UID of the Job
   while (true) {
-    const absl::StatusOr<JobLook> look = LookAt(cluster->get(), place->job);
+    absl::StatusOr<JobLook> look = LookAt(cluster->get(), place->job);
+    if (look.ok() && awaited.empty()) awaited = look->uid;
+    if (look.ok()) look = LookOfJob(awaited, *std::move(look));
     // An API server that is away for a while says nothing about the job.
     const bool is_away =
         absl::IsUnavailable(look.status()) || absl::IsDeadlineExceeded(look.status());
     if (!look.ok() && !is_away) return PrintError(Message(look.status()), kExitUnreachable);
-    if (look.ok() && look->stage == JobStage::kAbsent) {
+    const bool is_gone =
+        look.ok() && (look->stage == JobStage::kAbsent || look->stage == JobStage::kReplaced);
+    if (is_gone) {
       return PrintError(CheckRuns(place->job, (*cluster)->Where(), *look));
     }
     if (look.ok() && look->stage == JobStage::kEnded) {

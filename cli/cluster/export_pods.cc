@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/cluster/event_words.h"
 #include "cli/show/output.h"
 #include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
@@ -22,7 +23,6 @@ using kubernetes::KindOf;
 using kubernetes::PodStage;
 using kubernetes::PodState;
 using kubernetes::Resource;
-using kubernetes::TextAt;
 using nlohmann::json;
 
 constexpr char kExportContainer[] = "muster";
@@ -115,16 +115,9 @@ std::string WaitsFor(const json& pod, const std::vector<json>& events) {
   const PodState state = kubernetes::ReadPodState(pod, kExportContainer);
   if (state.stage != PodStage::kStarting) return Said(state);
   // While volumes are attached and mounted, only events say what is wrong.
-  const json* newest = nullptr;
-  for (const json& event : events) {
-    if (TextAt(event, {"type"}) != "Warning") continue;
-    const bool is_newer =
-        newest == nullptr || TextAt(event, {"lastTimestamp"}) >= TextAt(*newest, {"lastTimestamp"});
-    if (is_newer) newest = &event;
-  }
-  if (newest == nullptr) return Said(state);
-  return Excerpt(Printable(fmt::format("{}: {}", Said(state), TextAt(*newest, {"message"}))),
-                 kExportReasonBytesMax);
+  const std::string warning = NewestWarning(events, state.uid);
+  if (warning.empty()) return Said(state);
+  return Excerpt(fmt::format("{}: {}", Said(state), warning), kExportReasonBytesMax);
 }
 
 absl::Status PauseUnlessSignal(int signal_fd, std::chrono::milliseconds length) {

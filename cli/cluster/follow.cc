@@ -34,6 +34,11 @@ std::chrono::milliseconds Since(TimePoint then, TimePoint now) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - then);
 }
 
+/// The job is no more, and nobody knows how it ended.
+bool IsGone(JobStage stage) {
+  return stage == JobStage::kAbsent || stage == JobStage::kDeleted || stage == JobStage::kReplaced;
+}
+
 }  // namespace
 
 Follower::Follower(Cluster* cluster, JobLink* link, FollowOptions options)
@@ -49,7 +54,7 @@ int Follower::Run() {
     Look();
     const JobStage stage = look_.stage;
     if (stage == JobStage::kEnded) return Finish(look_);
-    if (stage == JobStage::kAbsent || stage == JobStage::kDeleted) {
+    if (IsGone(stage)) {
       display_.Clear();
       return kExitFailed;
     }
@@ -79,7 +84,11 @@ void Follower::Look() {
   const JobLook now = link_->watch().newest();
   const std::string news = NewsOf(std::exchange(look_, now), now, options_.asks,
                                   DeleteCommand(cluster_->ns(), options_.spec.name));
-  if (!news.empty()) display_.Print(news);
+  if (!news.empty() && IsGone(look_.stage)) display_.Answer(news);
+  if (!news.empty() && !IsGone(look_.stage)) display_.Print(news);
+  if (options_.keeper != nullptr) {
+    for (const std::string& note : options_.keeper->TakeNotes()) display_.Answer(note);
+  }
   const absl::Status trouble = link_->watch().trouble();
   if (!trouble.ok() && !std::exchange(is_away_, true)) {
     display_.Print(

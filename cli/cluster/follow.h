@@ -9,6 +9,7 @@
 #include "admin/master_link.h"
 #include "cli/cluster/cluster_access.h"
 #include "cli/cluster/job_link.h"
+#include "cli/cluster/object_keeper.h"
 #include "cli/run/summary.h"
 #include "cli/show/progress.h"
 #include "job/job_spec.h"
@@ -21,6 +22,8 @@ struct FollowOptions {
   std::string asks;
   ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
   OutputFormat output = OutputFormat::kText;
+  /// Outlives the Follower; the JobLink tells it of looks. Null: nothing is put back.
+  ObjectKeeper* keeper = nullptr;
   /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd).
   int signal_fd = -1;
 };

@@ -61,7 +61,10 @@ std::string NewsOf(const JobLook& before, const JobLook& now, const std::string&
   if (now.stage == before.stage && now.why == before.why && !is_other_pod) return "";
   switch (now.stage) {
     case JobStage::kRunning:
-      return fmt::format("the job's pod {} runs", now.pod);
+      return fmt::format("the job's pod {} runs{}", now.pod,
+                         now.former.empty() || before.stage == JobStage::kAbsent
+                             ? ""
+                             : fmt::format("; the one before was {}", now.former));
     case JobStage::kWaiting:
       return fmt::format("the job waits: {}", now.why);
     case JobStage::kPending:
@@ -75,6 +78,10 @@ std::string NewsOf(const JobLook& before, const JobLook& now, const std::string&
       return fmt::format("somebody deletes the job. {}", kClaimsStay);
     case JobStage::kAbsent:
       return fmt::format("the job is not there any more: somebody deleted it. {}", kClaimsStay);
+    case JobStage::kReplaced:
+      return "somebody ended the job, and made another one of the same name, which is not "
+             "followed: "
+             "how this one ended is not known here";
     case JobStage::kEnded:
       return fmt::format("the job has {}; its log: `muster logs {}`", Describe(now), asks);
   }

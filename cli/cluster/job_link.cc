@@ -8,6 +8,7 @@
 #include "cli/cluster/link_files.h"
 #include "cli/show/output.h"
 #include "job/in_cluster.h"
+#include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
 
 namespace muster::cluster {
@@ -23,6 +24,23 @@ std::string JobFileIn(Cluster* cluster, const InClusterNames& names) {
   const absl::StatusOr<nlohmann::json> map = cluster->client().Get(
       {.resource = Resource::kConfigMaps, .ns = cluster->ns(), .name = names.muster});
   return map.ok() ? kubernetes::TextAt(*map, {"data", "job.yaml"}) : "";
+}
+
+/// The job may run on without it, but worse than it looks.
+void SayWhatIsMissing(Cluster* cluster, const std::string& job) {
+  const std::string service = InClusterNames(job).master_service;
+  const absl::Status there =
+      cluster->client()
+          .Get({.resource = Resource::kServices, .ns = cluster->ns(), .name = service})
+          .status();
+  if (!there.ok() && kubernetes::KindOf(there) == kubernetes::ApiErrorKind::kNotFound) {
+    PrintNote(
+        fmt::format("the Service {} is not there, so workers and servers that start cannot "
+                    "find the master. `muster run JOB.yaml --on kubernetes`, with the job's "
+                    "file, puts it back",
+                    service));
+  }
+  for (const std::string& line : StuckNodes(cluster, job)) PrintNote(line);
 }
 
 absl::Status CheckOptions(const QueryOptions& query) {
@@ -56,6 +74,7 @@ int RunOverLink(QueryOptions* query, WhenPending when_pending,
   query->target = {.job_file = "",
                    .state_directory = (*link)->state().path(),
                    .linked_job = fmt::format("the job {} in {}", place->job, (*cluster)->Where())};
+  SayWhatIsMissing(cluster->get(), place->job);
   const int code = verb(link->get());
   // The verb itself knows only a port of this machine.
   const absl::Status trouble = (*link)->trouble();
@@ -69,26 +88,32 @@ JobLink::JobLink(std::unique_ptr<PrivateFolder> folder)
     : folder_(std::move(folder)), state_(folder_->path()) {}
 
 absl::StatusOr<std::unique_ptr<JobLink>> JobLink::Open(Cluster* cluster, const std::string& job,
-                                                       const JobLook& look) {
+                                                       const JobLook& look, OnLook on_look) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<PrivateFolder> folder, PrivateFolder::Make());
   std::unique_ptr<JobLink> link(new JobLink(std::move(folder)));
-  MUSTER_RETURN_IF_ERROR(link->Connect(cluster, job, look));
+  MUSTER_RETURN_IF_ERROR(link->Connect(cluster, job, look, std::move(on_look)));
   return link;
 }
 
-absl::Status JobLink::Connect(Cluster* cluster, const std::string& job, const JobLook& look) {
+absl::Status JobLink::Connect(Cluster* cluster, const std::string& job, const JobLook& look,
+                              OnLook on_look) {
   const InClusterNames names(job);
   LinkedJob linked{.job = job, .run_id = look.uid};
-  MUSTER_ASSIGN_OR_RETURN(linked.secret, cluster->client().Get({.resource = Resource::kSecrets,
-                                                                .ns = cluster->ns(),
-                                                                .name = names.muster}));
+  absl::StatusOr<nlohmann::json> secret = cluster->client().Get(
+      {.resource = Resource::kSecrets, .ns = cluster->ns(), .name = names.muster});
+  if (kubernetes::KindOf(secret.status()) == kubernetes::ApiErrorKind::kNotFound) {
+    return NoSecret(cluster->ns(), job);
+  }
+  MUSTER_ASSIGN_OR_RETURN(linked.secret, std::move(secret));
   linked.job_file = JobFileIn(cluster, names);
-  watch_ = std::make_unique<JobWatch>(cluster, job, look, [this](const JobLook& now) {
-    if (now.stage == JobStage::kWaiting || now.stage == JobStage::kPending) return;
-    if (now.stage == JobStage::kRunning) return;
-    state_.RemoveRestAddress();
-    state_.RemoveEndpoint();
-  });
+  watch_ = std::make_unique<JobWatch>(
+      cluster, job, look, [this, on_look = std::move(on_look)](const JobLook& now) {
+        if (on_look) on_look(now);
+        if (now.stage == JobStage::kWaiting || now.stage == JobStage::kPending) return;
+        if (now.stage == JobStage::kRunning) return;
+        state_.RemoveRestAddress();
+        state_.RemoveEndpoint();
+      });
   const auto open = [&](uint16_t port) {
     return kubernetes::Tunnel::Open(
         cluster->credentials(), &cluster->clock(),

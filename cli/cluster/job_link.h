@@ -19,9 +19,11 @@ namespace muster::cluster {
 /// no job runs. Not thread-safe.
 class JobLink {
  public:
+  using OnLook = std::function<void(const JobLook&)>;
   /// Requires: no other thread exists (PrivateFolder), and the Job is there. `look`: the newest.
+  /// `on_look` is called in a thread after each later look that succeeded.
   static absl::StatusOr<std::unique_ptr<JobLink>> Open(Cluster* cluster, const std::string& job,
-                                                       const JobLook& look);
+                                                       const JobLook& look, OnLook on_look = {});
   const StateDirectory& state() const { return state_; }
   JobWatch& watch() { return *watch_; }
   /// Why the job cannot be asked now, as far as that is known; OK: it is not known.
@@ -29,7 +31,8 @@ class JobLink {
 
  private:
   explicit JobLink(std::unique_ptr<PrivateFolder> folder);
-  absl::Status Connect(Cluster* cluster, const std::string& job, const JobLook& look);
+  absl::Status Connect(Cluster* cluster, const std::string& job, const JobLook& look,
+                       OnLook on_look);
 
   // In this order: tunnels ask the watch, and the watch writes into the folder.
   std::unique_ptr<PrivateFolder> folder_;

@@ -5,8 +5,12 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/cluster/back_off.h"
+#include "cli/cluster/event_words.h"
 #include "cli/show/output.h"
+#include "job/in_cluster.h"
 #include "kubernetes/model/json_access.h"
+#include "kubernetes/model/labels.h"
 #include "kubernetes/model/pod_state.h"
 
 namespace muster::cluster {
@@ -39,15 +43,31 @@ const json& ConditionOf(const json& job, std::string_view type) {
   return absent;
 }
 
+bool IsOver(const json& pod) {
+  const std::string phase = TextAt(pod, {"status", "phase"});
+  return phase == "Failed" || phase == "Succeeded";
+}
+
 /// The newest pod; one that is not over goes before one that is.
 const json* NewestOf(const std::vector<json>& pods) {
   const auto rank = [](const json& pod) {
-    const std::string phase = TextAt(pod, {"status", "phase"});
-    return std::pair(phase != "Failed" && phase != "Succeeded",
-                     TextAt(pod, {"metadata", "creationTimestamp"}));
+    return std::pair(!IsOver(pod), TextAt(pod, {"metadata", "creationTimestamp"}));
   };
   const auto newest = std::ranges::max_element(pods, {}, rank);
   return newest == pods.end() ? nullptr : &*newest;
+}
+
+/// The newest pod that is over, other than this one.
+const json* NewestOver(const std::vector<json>& pods, std::string_view other_than) {
+  const json* newest = nullptr;
+  const auto created = [](const json& pod) {
+    return TextAt(pod, {"metadata", "creationTimestamp"});
+  };
+  for (const json& pod : pods) {
+    if (!IsOver(pod) || TextAt(pod, {"metadata", "name"}) == other_than) continue;
+    if (newest == nullptr || created(*newest) < created(pod)) newest = &pod;
+  }
+  return newest;
 }
 
 /// What the run in the pod said at its end; null: nothing.
@@ -115,6 +135,7 @@ JobLook ReadJobLook(const json& job, const std::vector<json>& pods) {
   JobLook look;
   if (!job.is_object()) return look;
   look.uid = TextAt(job, {"metadata", "uid"});
+  look.file_digest = TextAt(job, {"metadata", "annotations", kubernetes::kFileAnnotation});
   const json* const pod = NewestOf(pods);
   if (ValueAt(job, {"metadata", "deletionTimestamp"}).is_string()) {
     look.stage = JobStage::kDeleted;
@@ -138,11 +159,23 @@ JobLook ReadJobLook(const json& job, const std::vector<json>& pods) {
     return look;
   }
   if (pod == nullptr) {
-    look.why = "it has no pod now; Kubernetes makes one";
+    const bool died = kubernetes::IntegerAt(job, {"status", "failed"}, 0) > 0;
+    look.why = died ? fmt::format("it has no pod now. {}", NextStart(job, pods))
+                    : "it has no pod now; Kubernetes makes one";
     return look;
   }
   ReadPod(*pod, &look);
+  if (IsOver(*pod)) look.why += fmt::format(". {}", NextStart(job, pods));
+  if (const json* former = NewestOver(pods, look.pod)) {
+    look.former = fmt::format("{}: {}", kubernetes::IdentityOf(*former).name,
+                              WordsOf(*former, kubernetes::ReadPodState(*former, kContainer)));
+  }
   return look;
+}
+
+JobLook LookOfJob(const std::string& uid, JobLook look) {
+  if (look.stage == JobStage::kAbsent || look.uid == uid) return look;
+  return {.stage = JobStage::kReplaced, .uid = uid};
 }
 
 std::vector<std::string> ClaimsOf(const json& pod) {
@@ -157,16 +190,12 @@ std::vector<std::string> ClaimsOf(const json& pod) {
 std::string UnboundClaim(const json& claim, const std::vector<json>& events) {
   if (TextAt(claim, {"status", "phase"}) != "Pending") return "";
   const std::string name = TextAt(claim, {"metadata", "name"});
-  const auto time_of = [](const json& event) {
-    const std::string last = TextAt(event, {"lastTimestamp"});
-    return last.empty() ? TextAt(event, {"metadata", "creationTimestamp"}) : last;
-  };
   const json* newest = nullptr;
   for (const json& event : events) {
     if (TextAt(event, {"involvedObject", "kind"}) != "PersistentVolumeClaim") continue;
     if (TextAt(event, {"involvedObject", "name"}) != name) continue;
     if (std::ranges::count(kOrdinaryEvents, TextAt(event, {"reason"})) != 0) continue;
-    if (newest == nullptr || time_of(*newest) <= time_of(event)) newest = &event;
+    if (newest == nullptr || TimeOf(*newest) <= TimeOf(event)) newest = &event;
   }
   if (newest == nullptr) return "";
   return Printable(fmt::format("the claim {} gets no volume: {}", name,
@@ -185,6 +214,8 @@ std::string Describe(const JobLook& look) {
       return "running";
     case JobStage::kDeleted:
       return "being deleted";
+    case JobStage::kReplaced:
+      return "replaced by another job of its name";
     case JobStage::kEnded:
       break;
   }
@@ -196,6 +227,14 @@ std::string Describe(const JobLook& look) {
 
 std::string DeleteCommand(const std::string& ns, const std::string& job) {
   return fmt::format("kubectl --namespace {} delete job {}", ns, job);
+}
+
+absl::Status NoSecret(const std::string& ns, const std::string& job) {
+  return absl::NotFoundError(fmt::format(
+      "the Secret {} is not there, which has the keys with which one asks the job. A `muster run` "
+      "that still follows the job puts it back. Otherwise take the job away (`{}`; its state "
+      "stays), and run it again: then it gets new keys",
+      InClusterNames(job).muster, DeleteCommand(ns, job)));
 }
 
 absl::Status CheckRuns(const std::string& job, const std::string& where, const JobLook& look) {
@@ -214,6 +253,9 @@ absl::Status CheckRuns(const std::string& job, const std::string& where, const J
                       look.is_stuck ? fmt::format(kStuckAdvice, job) : "Try again later"));
     case JobStage::kDeleted:
       return absl::NotFoundError(fmt::format("the job {} in {} is being deleted", job, where));
+    case JobStage::kReplaced:
+      return absl::NotFoundError(
+          fmt::format("the job {} in {} was {}", job, where, Describe(look)));
     case JobStage::kEnded:
       break;
   }

@@ -22,14 +22,20 @@ enum class JobStage {
   kEnded,
   /// Somebody deletes it.
   kDeleted,
+  /// Somebody deleted it and made another one of the same name.
+  kReplaced,
 };
 
 /// A look at a job.
 struct JobLook {
   JobStage stage = JobStage::kAbsent;
   std::string uid;
+  /// kubernetes::FileDigestOf what it was made from; empty: an older muster made it.
+  std::string file_digest;
   /// The newest pod of master and scaler; empty: none. The job can be asked only while it runs.
   std::string pod;
+  /// The pod before `pod`, if Kubernetes still has it, and how it ended: "ads-a: failed: ...".
+  std::string former;
   /// In plain words, what it waits for, or why it ended; may be empty.
   std::string why;
   /// The image cannot be had, or the container cannot be made: without a person, it stays so.
@@ -44,6 +50,9 @@ struct JobLook {
 /// order.
 JobLook ReadJobLook(const nlohmann::json& job, const std::vector<nlohmann::json>& pods);
 
+/// What `look` says about the Job with this UID: kReplaced if it is a look at another one.
+JobLook LookOfJob(const std::string& uid, JobLook look);
+
 /// The claims that the pod mounts.
 std::vector<std::string> ClaimsOf(const nlohmann::json& pod);
 
@@ -57,6 +66,9 @@ std::string Describe(const JobLook& look);
 
 /// The command that takes a Job away, with its pods. Its state stays.
 std::string DeleteCommand(const std::string& ns, const std::string& job);
+
+/// Nobody can ask a job whose Secret NAME-muster is gone: kNotFound, with what helps.
+absl::Status NoSecret(const std::string& ns, const std::string& job);
 
 /// OK if the job runs; otherwise why a verb cannot ask it, and what to do. `where`:
 /// Cluster::Where().

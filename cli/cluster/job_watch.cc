@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
+#include "cli/cluster/event_words.h"
 #include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/labels.h"
@@ -16,6 +18,8 @@ using kubernetes::Resource;
 
 /// A look that is older is not trusted to name the pod.
 constexpr std::chrono::seconds kLookAgeMax{4};
+/// A pod that starts for longer is asked about: machines also warn of what is about to come.
+constexpr std::chrono::seconds kStartsForLong{10};
 
 /// Why a claim of a pod that waits gets no volume. Whoever may not look there hears nothing of it.
 std::string ClaimTrouble(Cluster* cluster, const std::vector<nlohmann::json>& pods,
@@ -36,6 +40,30 @@ std::string ClaimTrouble(Cluster* cluster, const std::vector<nlohmann::json>& po
   return "";
 }
 
+/// The newest warning about an object. Whoever may not look there hears nothing of it.
+std::string WarningOf(Cluster* cluster, const nlohmann::json& object, const std::string& job) {
+  const std::string uid = kubernetes::IdentityOf(object).uid;
+  const absl::StatusOr<kubernetes::ObjectList> events = cluster->client().List(
+      Resource::kEvents, cluster->ns(), {.fields = fmt::format("involvedObject.uid={}", uid)});
+  return events.ok() ? WithAdvice(NewestWarning(events->items, uid), job) : "";
+}
+
+/// More words about what the job waits for, which neither the Job nor its pod has.
+std::string TroubleOf(Cluster* cluster, const nlohmann::json& job,
+                      const std::vector<nlohmann::json>& pods, const JobLook& look) {
+  const std::string name = kubernetes::IdentityOf(job).name;
+  if (look.stage == JobStage::kWaiting) return WarningOf(cluster, job, name);
+  if (look.stage != JobStage::kPending) return "";
+  for (const nlohmann::json& pod : pods) {
+    if (kubernetes::IdentityOf(pod).name != look.pod) continue;
+    std::string claim = ClaimTrouble(cluster, pods, look.pod);
+    if (!claim.empty()) return claim;
+    const bool starts = StartsFor(pod, cluster->clock().Wall(), kStartsForLong);
+    return starts ? WarningOf(cluster, pod, name) : "";
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<JobLook> LookAt(Cluster* cluster, const std::string& job) {
@@ -49,10 +77,25 @@ absl::StatusOr<JobLook> LookAt(Cluster* cluster, const std::string& job) {
                              {.labels = fmt::format("{}={},{}=master", kubernetes::kJobLabel, job,
                                                     kubernetes::kRoleLabel)}));
   JobLook look = ReadJobLook(*object, pods.items);
-  if (look.stage != JobStage::kPending) return look;
-  const std::string trouble = ClaimTrouble(cluster, pods.items, look.pod);
+  const std::string trouble = TroubleOf(cluster, *object, pods.items, look);
   if (!trouble.empty()) look.why += fmt::format("; {}", trouble);
   return look;
+}
+
+std::vector<std::string> StuckNodes(Cluster* cluster, const std::string& job) {
+  std::vector<std::string> stuck;
+  const absl::StatusOr<std::vector<nlohmann::json>> pods = PodsOf(cluster, job);
+  if (!pods.ok()) return stuck;
+  for (const nlohmann::json& pod : *pods) {
+    const std::string node =
+        kubernetes::TextAt(pod, {"metadata", "labels", kubernetes::kNodeLabel});
+    if (node.empty() || !StartsFor(pod, cluster->clock().Wall(), kStartsForLong)) continue;
+    const std::string warning = WarningOf(cluster, pod, job);
+    if (warning.empty()) continue;
+    stuck.push_back(fmt::format("the pod {} of {} does not start: {}",
+                                kubernetes::IdentityOf(pod).name, Printable(node), warning));
+  }
+  return stuck;
 }
 
 absl::StatusOr<std::vector<nlohmann::json>> PodsOf(Cluster* cluster, const std::string& job) {
@@ -67,6 +110,7 @@ JobWatch::JobWatch(Cluster* cluster, std::string job, JobLook first,
                    std::function<void(const JobLook&)> on_look)
     : cluster_(cluster),
       job_(std::move(job)),
+      uid_(first.uid),
       on_look_(std::move(on_look)),
       newest_(std::move(first)),
       seen_at_(cluster->clock().Now()),
@@ -106,7 +150,7 @@ void JobWatch::Look() {
   const MutexLock lock(&mutex_);
   trouble_ = look.status();
   if (!look.ok()) return;
-  newest_ = *std::move(look);
+  newest_ = LookOfJob(uid_, *std::move(look));
   seen_at_ = cluster_->clock().Now();
 }
 

@@ -17,12 +17,16 @@
 
 namespace muster::cluster {
 
-/// Asks the API server about the job: two requests, and some more about the claims of a pod that
-/// waits. A job that is not there is no error.
+/// Asks the API server about the job: two requests, and some more about a job that waits. A job
+/// that is not there is no error.
 absl::StatusOr<JobLook> LookAt(Cluster* cluster, const std::string& job);
 
 /// All pods of the job: of master and scaler, workers and servers.
 absl::StatusOr<std::vector<nlohmann::json>> PodsOf(Cluster* cluster, const std::string& job);
+
+/// One line for each server and worker whose pod has a machine and has not begun for long, with the
+/// words of Kubernetes. Empty if the user may not see them.
+std::vector<std::string> StuckNodes(Cluster* cluster, const std::string& job);
 
 /// Looks at a job every 2 s, in its own thread. Thread-safe.
 class JobWatch {
@@ -30,7 +34,8 @@ class JobWatch {
   static constexpr std::chrono::seconds kInterval{2};
 
   /// Starts at once, with `first`. `on_look` is called in the thread, after each look that
-  /// succeeded; may be empty. `cluster` must outlive this.
+  /// succeeded; may be empty. Only the Job with the UID of `first` is looked at: another one of its
+  /// name makes it kReplaced. `cluster` must outlive this.
   JobWatch(Cluster* cluster, std::string job, JobLook first,
            std::function<void(const JobLook&)> on_look);
   ~JobWatch();
@@ -51,6 +56,7 @@ class JobWatch {
 
   Cluster* const cluster_;
   const std::string job_;
+  const std::string uid_;
   const std::function<void(const JobLook&)> on_look_;
   mutable Mutex mutex_;
   CondVar stopping_;

@@ -111,10 +111,7 @@ absl::Status EnsureSecrets(Cluster* cluster, const kubernetes::ManifestJob& job,
     }
     if (pods.is_object()) return RenewSecrets(cluster, job, pods, authority, say);
     if (stage == JobStage::kRunning) {
-      return absl::FailedPreconditionError(
-          fmt::format("the Secret {} is not there, and the job's pods still use its keys; end the "
-                      "job, and run it again: then it gets new ones",
-                      names.muster));
+      return NoSecret(cluster->ns(), job.spec.name);
     }
     made = MakeSecrets(cluster, job, authority);
     if (kubernetes::KindOf(made) != ApiErrorKind::kAlreadyExists) break;
@@ -164,10 +161,12 @@ absl::Status DeleteEndedJob(Cluster* cluster, const std::string& job, const JobL
       job, kGoneMax.count(), cluster->ns(), job));
 }
 
-absl::Status CreateJob(Cluster* cluster, const std::vector<json>& objects) {
+absl::StatusOr<std::string> CreateJob(Cluster* cluster, const std::vector<json>& objects) {
   for (const json& object : objects) {
     if (TextAt(object, {"kind"}) != "Job") continue;
-    return cluster->client().Create(Resource::kJobs, cluster->ns(), object).status();
+    MUSTER_ASSIGN_OR_RETURN(const json made,
+                            cluster->client().Create(Resource::kJobs, cluster->ns(), object));
+    return kubernetes::IdentityOf(made).uid;
   }
   return absl::InternalError("the manifests have no Job");
 }

@@ -19,7 +19,7 @@ using SayFn = std::function<void(std::string_view)>;
 
 /// Makes the Secrets if they are not there, and renews certificates where it is time. Never
 /// replaces keys that somebody else has just made. If only the authority is there, the job gets new
-/// keys, and keeps its id. kFailedPrecondition: there are none, but the job runs with some.
+/// keys, and keeps its id. kNotFound: there are none, but the job runs with some.
 absl::Status EnsureSecrets(Cluster* cluster, const kubernetes::ManifestJob& job, JobStage stage,
                            const SayFn& say);
 
@@ -30,7 +30,7 @@ absl::Status ApplyObjects(Cluster* cluster, const std::vector<nlohmann::json>& o
 absl::Status DeleteEndedJob(Cluster* cluster, const std::string& job, const JobLook& look,
                             const SayFn& say);
 
-/// Makes the Job. kAlreadyExists: somebody else was faster.
-absl::Status CreateJob(Cluster* cluster, const std::vector<nlohmann::json>& objects);
+/// Makes the Job, and returns its UID. kAlreadyExists: somebody else was faster.
+absl::StatusOr<std::string> CreateJob(Cluster* cluster, const std::vector<nlohmann::json>& objects);
 
 }  // namespace muster::cluster

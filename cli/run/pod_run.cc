@@ -29,6 +29,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kTokenFileMax = 4'096;
+constexpr uint64_t kDigestFileMax = 4'096;
 constexpr size_t kTerminationMax = 4'096;
 constexpr size_t kReasonStep = 128;
 constexpr std::chrono::seconds kDeniedMax{60};
@@ -89,6 +90,16 @@ absl::Status TakeToken(const StateDirectory& state, const std::string& mounted) 
   MUSTER_RETURN_IF_ERROR_PREPEND(LoadToken(state.token()).status(),
                                  fmt::format("the copy of {}", mounted));
   return absl::OkStatus();
+}
+
+absl::Status CheckJobFile(const std::string& expected, const std::string& mounted) {
+  if (expected.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> digest = ReadFile(mounted, kDigestFileMax);
+  if (digest.ok() && *digest == expected) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the job file in the ConfigMap is not that of this Job: another `muster run` of this name, "
+      "with another file, came in between. `muster run --on kubernetes` of this Job's file puts it "
+      "back");
 }
 
 absl::Status CheckRightsOfJob(

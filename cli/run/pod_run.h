@@ -26,6 +26,11 @@ absl::StatusOr<LoadedJob> LoadJobIn(const std::string& ns, const std::string& pa
 /// no token.
 absl::Status TakeToken(const StateDirectory& state, const std::string& mounted);
 
+/// kUnavailable unless the file at `mounted`, beside the job file, has the digest `expected`: two
+/// `muster run` of one name at the same moment may leave the ConfigMap of the one to the Job of the
+/// other. OK if nothing is expected.
+absl::Status CheckJobFile(const std::string& expected, const std::string& mounted);
+
 /// PermissionDenied, with all RightsOfJob() that the service account of the job's pod lacks in
 /// `ns`; or the first error of a question. Pure, if `may` is.
 absl::Status CheckRightsOfJob(

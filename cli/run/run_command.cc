@@ -249,6 +249,13 @@ int Refuse(const RunOptions& options, const absl::Status& why) {
   return PrintError(Message(why), code);
 }
 
+absl::StatusOr<PodEnvironment> ReadJobPod() {
+  MUSTER_ASSIGN_OR_RETURN(PodEnvironment pod, ParseJobPod(ReadEnvironment));
+  MUSTER_RETURN_IF_ERROR(
+      CheckJobFile(ReadEnvironment(kDigestVariable).value_or(""), kInClusterDigestFile));
+  return pod;
+}
+
 /// The end of a run of which pod after pod ends without progress. Without it, the Job would make
 /// pods for ever.
 int EndInVain(const RunOptions& options, const RunPlan& plan, const absl::Status& why) {
@@ -349,7 +356,7 @@ int RunCommand(const RunOptions& options) {
   std::optional<EndsAtOnce> at_once(std::in_place, options.in_cluster ? kLeftExit : kExitDrained);
   PodEnvironment pod;
   if (options.in_cluster) {
-    absl::StatusOr<PodEnvironment> here = ParseJobPod(ReadEnvironment);
+    absl::StatusOr<PodEnvironment> here = ReadJobPod();
     if (!here.ok()) return Refuse(options, here.status());
     pod = *std::move(here);
   }

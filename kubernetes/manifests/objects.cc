@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/digest/sha256.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "job/file/job_file.h"
@@ -72,7 +73,9 @@ std::string PodText(const JobSpec& spec, const ManifestOptions& options) {
 
 json ConfigMapOf(const JobSpec& spec, const ManifestOptions& options, const InClusterNames& names) {
   json map = Object("v1", "ConfigMap", names.muster, spec, options);
-  map["data"] = {{"job.yaml", options.job_file}, {"pods.json", PodText(spec, options) + "\n"}};
+  map["data"] = {{"job.yaml", options.job_file},
+                 {"pods.json", PodText(spec, options) + "\n"},
+                 {"digest", FileDigestOf(options)}};
   return map;
 }
 
@@ -118,6 +121,7 @@ json JobOf(const JobSpec& spec, const ManifestOptions& options, const InClusterN
       if (name != kRoleLabel) job["metadata"][part][name] = text;
     }
   }
+  job["metadata"]["annotations"][kFileAnnotation] = FileDigestOf(options);
   const json ignored = {
       {"action", "Ignore"},
       {"onPodConditions", json::array({{{"type", "DisruptionTarget"}, {"status", "True"}}})}};
@@ -223,6 +227,10 @@ absl::StatusOr<ManifestJob> ReadManifestJob(std::string_view text, const std::st
     return absl::InvalidArgumentError(fmt::format("{}", fmt::join(errors, "\n")));
   }
   return ManifestJob{std::move(spec), std::move(options)};
+}
+
+std::string FileDigestOf(const ManifestOptions& options) {
+  return Sha256Hex(fmt::format("{}\n{}", options.image, options.job_file));
 }
 
 std::vector<json> ObjectsOf(const JobSpec& spec, const ManifestOptions& options) {

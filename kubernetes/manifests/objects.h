@@ -41,6 +41,9 @@ struct ManifestJob {
 absl::StatusOr<ManifestJob> ReadManifestJob(std::string_view text, const std::string& file_name,
                                             const ManifestFlags& flags);
 
+/// Tells the jobs of two job files or images apart: a SHA-256 in hexadecimal.
+std::string FileDigestOf(const ManifestOptions& options);
+
 /// Every object but the Secrets, in the order in which one applies them: ServiceAccount, Role,
 /// RoleBinding, ConfigMap, PersistentVolumeClaims, Service, Job. Arguments: of ReadManifestJob.
 std::vector<nlohmann::json> ObjectsOf(const JobSpec& spec, const ManifestOptions& options);

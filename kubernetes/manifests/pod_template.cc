@@ -248,6 +248,8 @@ json MasterTemplateOf(const JobSpec& spec, const ManifestOptions& options) {
                   .grace = kGrace});
   json& pod = base["spec"];
   pod["serviceAccountName"] = names.muster;
+  pod["containers"][0]["env"].push_back(
+      {{"name", kDigestVariable}, {"value", FileDigestOf(options)}});
   pod["automountServiceAccountToken"] = true;
   pod["tolerations"] = MasterTolerations();
   json& container = pod["containers"][0];

@@ -14,5 +14,7 @@ inline constexpr char kExportRole[] = "export";
 inline constexpr char kRunLabel[] = "muster/run";
 inline constexpr char kNodeLabel[] = "muster/node";
 inline constexpr char kStartLabel[] = "muster/start";
+/// An annotation of the Job: FileDigestOf its job file and image.
+inline constexpr char kFileAnnotation[] = "muster/job-file";
 
 }  // namespace muster::kubernetes

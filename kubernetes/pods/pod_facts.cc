@@ -21,6 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kWordsBytesMax = 4'000;
+constexpr size_t kDisruptionBytesMax = 500;
 
 std::string LabelOf(const Json& pod, std::string_view label) {
   return TextAt(pod, {"metadata", "labels", label});
@@ -57,6 +58,19 @@ std::string WordsOf(const PodState& state) {
   if (state.message.empty()) return state.reason;
   if (state.reason.empty()) return state.message;
   return fmt::format("{}: {}", state.reason, state.message);
+}
+
+/// Why Kubernetes takes the pod away. The container's own last message, which PodState prefers when
+/// it has ended, is not that.
+std::string DisruptionWordsOf(const Json& pod, const PodState& state) {
+  if (state.failure == PodFailure::kEvicted) return WordsOf(state);
+  for (const Json& condition : ElementsAt(pod, {"status", "conditions"})) {
+    if (TextAt(condition, {"type"}) != "DisruptionTarget") continue;
+    if (TextAt(condition, {"status"}) != "True") continue;
+    return WordsOf({.reason = TextAt(condition, {"reason"}),
+                    .message = Excerpt(TextAt(condition, {"message"}), kDisruptionBytesMax)});
+  }
+  return WordsOf(state);
 }
 
 void ReadWait(const PodState& state, PodFacts* facts) {
@@ -153,7 +167,9 @@ PodFacts ReadPodFacts(const Json& pod) {
   facts.grace =
       std::chrono::seconds(IntegerAt(pod, {"metadata", "deletionGracePeriodSeconds"}, 30));
   facts.disruption = state.disruption;
-  if (facts.disruption != Disruption::kNone) facts.disruption_text = WordsOf(state);
+  if (facts.disruption != Disruption::kNone) {
+    facts.disruption_text = DisruptionWordsOf(pod, state);
+  }
   facts.resize = state.resize;
   ReadResize(pod, &facts);
   facts.ended_at = ParseTimestamp(TextAt(end, {"finishedAt"}));

@@ -55,6 +55,9 @@ TEST(FollowWords, OnlyNewsIsSaid) {
   JobLook moved = running;
   moved.pod = "ads-b";
   EXPECT_THAT(NewsOf(running, moved, "", "kubectl d"), HasSubstr("ads-b runs"));
+  moved.former = "ads-a: failed: evicted by its node";
+  EXPECT_THAT(NewsOf(running, moved, "", "kubectl d"),
+              HasSubstr("ads-b runs; the one before was ads-a: failed: evicted"));
   const JobLook ended{.stage = JobStage::kEnded, .outcome = "failed", .exit_code = 1};
   EXPECT_THAT(NewsOf(running, ended, "--job ads", "kubectl d"),
               HasSubstr("`muster logs --job ads`"));

@@ -109,6 +109,38 @@ TEST_F(LinkToFake, AJobThatIsNotThere) {
               HasSubstr("no job other in the namespace team"));
 }
 
+TEST_F(LinkToFake, WhatTheJobHasLostIsSaid) {
+  fake.Put("pods/ads-x", RunningPod());
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(OverLink(&query, WhenPending::kSay, [] { return 17; }), 17);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the Service ads-master is not there"));
+}
+
+TEST_F(LinkToFake, WithoutTheSecretItSaysWhatHelps) {
+  fake.Put("pods/ads-x", RunningPod());
+  fake.Put("secrets/ads-muster", json());
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(OverLink(&query, WhenPending::kSay, [] { return 17; }), kExitUnreachable);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("`kubectl --namespace team delete job ads`; its state stays"));
+}
+
+TEST_F(LinkToFake, AJobWithoutItsAccountSaysWhatHelps) {
+  fake.Put("events/e", {{"type", "Warning"},
+                        {"reason", "FailedCreate"},
+                        {"lastTimestamp", "2026-01-01T00:00:01Z"},
+                        {"message",
+                         "error looking up service account team/ads-muster: serviceaccount "
+                         "\"ads-muster\" not found"},
+                        {"involvedObject", {{"uid", "u"}}}});
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(OverLink(&query, WhenPending::kSay, [] { return 17; }), kExitUnreachable);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::AllOf(HasSubstr("serviceaccount \"ads-muster\" not found"),
+                               HasSubstr("puts back")));
+}
+
 TEST_F(LinkToFake, OptionsOfOneMachineAreRefused) {
   query.master = "127.0.0.1:1";
   EXPECT_EQ(OverLink(&query, WhenPending::kGoOn, [] { return 17; }), kExitUsage);

@@ -14,6 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 json Job(const std::string& condition = "") {
   json job = {{"metadata", {{"name", "ads"}, {"uid", "u1"}}}, {"spec", {{"parallelism", 1}}}};
@@ -110,7 +111,31 @@ TEST(JobLook, APodThatLeavesSaysWhyInWords) {
       Job(), {Pod("ads-a", "Failed", "2026-01-01T00:00:00Z",
                   Ended(1, R"({"outcome":"left","exit_code":1,"reason":"told to leave"})"))});
   EXPECT_EQ(look.stage, JobStage::kPending);
-  EXPECT_EQ(look.why, "failed: exited (exit code 1): told to leave");
+  EXPECT_THAT(look.why, StartsWith("failed: exited (exit code 1): told to leave. Kubernetes "));
+}
+
+TEST(JobLook, AfterADeathItSaysWhenKubernetesGoesOn) {
+  json job = Job();
+  job["status"]["failed"] = 2;
+  json dead = Pod("ads-a", "Failed", "2026-01-01T00:00:00Z", Ended(137, ""));
+  dead["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] =
+      "2026-01-01T01:00:00Z";
+  EXPECT_THAT(Describe(ReadJobLook(job, {dead})), HasSubstr("at about 2026-01-01T01:00:20Z"));
+  // Its pod was deleted, and Kubernetes has counted it.
+  EXPECT_THAT(Describe(ReadJobLook(job, {})), HasSubstr("20 s"));
+  EXPECT_THAT(Describe(ReadJobLook(Job(), {})), Not(HasSubstr("20 s")));
+}
+
+TEST(JobLook, APodThatMovedSaysWhy) {
+  json evicted = Pod("ads-a", "Failed", "2026-01-01T00:00:00Z");
+  evicted["status"]["reason"] = "Evicted";
+  evicted["status"]["message"] = "The node was low on resource: memory.";
+  const json next = Pod("ads-b", "Running", "2026-01-01T01:00:00Z", Running());
+  const JobLook look = ReadJobLook(Job(), {next, evicted});
+  EXPECT_EQ(look.pod, "ads-b");
+  EXPECT_THAT(look.former, AllOf(StartsWith("ads-a: "), HasSubstr("evicted by its node"),
+                                 HasSubstr("low on resource: memory")));
+  EXPECT_EQ(ReadJobLook(Job(), {next}).former, "");
 }
 
 TEST(JobLook, AnImageWithoutMuster) {
@@ -180,6 +205,17 @@ TEST(JobLook, VerbsSayWhyTheyCannotAsk) {
               AllOf(HasSubstr("muster export"), Not(HasSubstr("muster run"))));
   EXPECT_THAT(said({.stage = JobStage::kPending, .is_stuck = true}).message(),
               HasSubstr("`kubectl delete job ads`"));
+}
+
+TEST(JobLookTest, AJobOfTheSameNameIsAnotherOne) {
+  const JobLook ended{.stage = JobStage::kEnded, .uid = "a", .outcome = "succeeded"};
+  EXPECT_EQ(LookOfJob("a", ended).stage, JobStage::kEnded);
+  EXPECT_EQ(LookOfJob("a", JobLook{}).stage, JobStage::kAbsent);
+  const JobLook other = LookOfJob("b", ended);
+  EXPECT_EQ(other.stage, JobStage::kReplaced);
+  EXPECT_NE(ExitCodeOf(other), kExitSucceeded);
+  EXPECT_THAT(CheckRuns("ads", "here", other),
+              testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("replaced")));
 }
 
 }  // namespace

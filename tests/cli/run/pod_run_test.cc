@@ -42,6 +42,18 @@ TEST(PodRunTest, TheTokenOfTheSecretIsTheJobs) {
   }
 }
 
+TEST(PodRunTest, TheJobFileOfAnotherJobIsRefusedForNow) {
+  TempDir folder;
+  const std::string mounted = folder.File("digest");
+  EXPECT_THAT(CheckJobFile("", mounted), IsOk()) << "of an older muster";
+  const absl::Status absent = CheckJobFile("ab", mounted);
+  EXPECT_EQ(RefusalInCluster(absent), kExitUnreachable) << "the Job tries again";
+  ASSERT_THAT(WriteFileAtomically(mounted, "cd"), IsOk());
+  EXPECT_THAT(CheckJobFile("ab", mounted),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("not that of this Job")));
+  EXPECT_THAT(CheckJobFile("cd", mounted), IsOk());
+}
+
 TEST(PodRunTest, OneErrorNamesEveryMissingRight) {
   EXPECT_THAT(CheckRightsOfJob("ml", [](const kubernetes::Right&) { return true; }), IsOk());
   const std::set<std::pair<std::string, std::string>> lacks = {{"create", ""}, {"get", "log"}};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kubernetes/manifests/pod_template.h"
@@ -202,6 +203,23 @@ spec:
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("spec.datasets[0].files: 'b-*' is relative"),
                              HasSubstr("spec.replicaSpecs.worker.command: 'build/trainer'"))));
+}
+
+TEST(ObjectsTest, JobConfigMapAndPodHaveTheDigestOfTheFile) {
+  const std::vector<json> objects = ObjectsWith("");
+  const json job = KindIn(objects, "Job");
+  const std::string digest = job.at("metadata").at("annotations").at("muster/job-file");
+  EXPECT_EQ(KindIn(objects, "ConfigMap").at("data").at("digest"), digest);
+  const json& variables = job.at("spec").at("template").at("spec").at("containers").at(0).at("env");
+  EXPECT_EQ(
+      std::ranges::count(variables, json{{"name", "MUSTER_JOB_FILE_DIGEST"}, {"value", digest}}),
+      1);
+  const auto of = [](const std::string& file, const std::string& image) {
+    return FileDigestOf({.ns = "a", .image = image, .job_file = file});
+  };
+  EXPECT_NE(of("f", "i"), of("g", "i"));
+  EXPECT_NE(of("f", "i"), of("f", "j"));
+  EXPECT_EQ(of("f", "i"), FileDigestOf({.ns = "b", .image = "i", .job_file = "f"}));
 }
 
 }  // namespace

@@ -235,5 +235,27 @@ TEST(PodFactsTest, Resize) {
   EXPECT_FALSE(Read("resize-deferred").resize_text.empty());
 }
 
+TEST(PodFactsTest, TheReasonOfADisruptionIsNotTheNoteOfTheExit) {
+  const nlohmann::json pod = {
+      {"metadata", {{"name", "p"}}},
+      {"spec", {{"containers", nlohmann::json::array({{{"name", "muster"}}})}, {"nodeName", "n1"}}},
+      {"status",
+       {{"phase", "Failed"},
+        {"conditions", nlohmann::json::array({{{"type", "DisruptionTarget"},
+                                               {"status", "True"},
+                                               {"reason", "EvictionByEvictionAPI"},
+                                               {"message", "Eviction API: evicting"}}})},
+        {"containerStatuses",
+         nlohmann::json::array({{{"name", "muster"},
+                                 {"state",
+                                  {{"terminated",
+                                    {{"exitCode", 1},
+                                     {"reason", "Error"},
+                                     {"message", R"({"code":1,"last_words":"bye"})"}}}}}}})}}}};
+  const PodFacts facts = ReadPodFacts(pod);
+  EXPECT_EQ(facts.disruption, Disruption::kDrained);
+  EXPECT_EQ(facts.disruption_text, "EvictionByEvictionAPI: Eviction API: evicting");
+}
+
 }  // namespace
 }  // namespace muster::kubernetes
