@@ -40,7 +40,7 @@ absl::StatusOr<const Node*> FindNode(const Picture& picture, const std::string& 
 /// The job as the routes see it and act on it; the scaler implements it, tests have a fake.
 ///
 /// Thread-safety: every call may come from several threads at once. Calls may block, but each has a
-/// deadline of its own of a few seconds, and at most four may be slow at a time: the server has
+/// deadline of its own of a few seconds, and at most six may be slow at a time: the server has
 /// threads for eight (server/http_server.h).
 ///
 /// Errors: kNotFound (no such node, event, policy, dataset), kInvalidArgument and kOutOfRange (a

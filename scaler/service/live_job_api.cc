@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kLogBytesMax = 1 << 20;
 /// As rest::JobApi promises.
 constexpr int kAtMasterMax = 4;
+/// Of pods: the API server may take long. Both together leave threads for everything else.
+constexpr int kAtLogsMax = 2;
 constexpr std::chrono::milliseconds kGatePatience{300};
 /// Runs of one map: what a page can draw, and 10 answers of the master.
 constexpr int kMapRunsMax = 100'000;
@@ -85,17 +87,19 @@ LiveJobApi::LiveJobApi(Options options, const PictureBoard* board, const EventLo
       events_(events),
       master_(master),
       calls_(calls),
-      orders_(orders) {}
+      orders_(orders),
+      at_master_(kAtMasterMax),
+      at_logs_(kAtLogsMax) {}
 
-bool LiveJobApi::MasterGate::Enter() {
+bool LiveJobApi::Gate::Enter() {
   MutexLock lock(&mutex_);
-  if (inside_ >= kAtMasterMax) left_.WaitFor(&mutex_, kGatePatience);
-  if (inside_ >= kAtMasterMax) return false;
+  if (inside_ >= max_) left_.WaitFor(&mutex_, kGatePatience);
+  if (inside_ >= max_) return false;
   ++inside_;
   return true;
 }
 
-void LiveJobApi::MasterGate::Leave() {
+void LiveJobApi::Gate::Leave() {
   MutexLock lock(&mutex_);
   --inside_;
   left_.SignalAll();
@@ -106,10 +110,10 @@ absl::StatusOr<Answer> LiveJobApi::AskMaster(const std::function<absl::StatusOr<
   if (!board_->Look()->job.master_reachable) {
     return absl::UnavailableError(kAway);
   }
-  if (!gate_.Enter()) {
+  if (!at_master_.Enter()) {
     return absl::UnavailableError("too many requests wait for the master; try again");
   }
-  absl::Cleanup leave = [this] { gate_.Leave(); };
+  absl::Cleanup leave = [this] { at_master_.Leave(); };
   absl::StatusOr<Answer> answer = ask();
   if (!answer.ok()) return ForPeople(answer.status());
   return answer;
@@ -151,6 +155,10 @@ absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
                                                 const rest::LogQuery& query) {
   // Only names that the job has become paths.
   MUSTER_RETURN_IF_ERROR(HasNode(node));
+  if (!at_logs_.Enter()) {
+    return absl::UnavailableError("too many requests wait for logs; try again");
+  }
+  const absl::Cleanup leave = [this] { at_logs_.Leave(); };
   absl::StatusOr<LogPiece> piece = options_.host->ReadLog(
       node, {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
   rest::LogChunk chunk{.node = node};

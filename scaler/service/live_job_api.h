@@ -68,14 +68,16 @@ class LiveJobApi final : public rest::JobApi {
   absl::StatusOr<rest::Event> Give(const Wish& wish) override;
 
  private:
-  /// Questions to the master at a time: it may be away, and then each takes seconds.
-  class MasterGate {
+  /// Bounds calls of one kind at a time: whom they ask may be away, and then each takes seconds.
+  class Gate {
    public:
+    explicit Gate(int max) : max_(max) {}
     /// False when too many are inside and none has come out for a moment.
     bool Enter();
     void Leave();
 
    private:
+    const int max_;
     Mutex mutex_;
     CondVar left_;
     int inside_ MUSTER_GUARDED_BY(mutex_) = 0;
@@ -98,7 +100,8 @@ class LiveJobApi final : public rest::JobApi {
   AdminClient* const master_;
   CallQueue* const calls_;
   OrderTaker* const orders_;
-  MasterGate gate_;
+  Gate at_master_;
+  Gate at_logs_;
 };
 
 }  // namespace muster::scaler

@@ -20,7 +20,7 @@ namespace muster::scaler::testing {
 
 /// Nodes that exist in memory only. What is done with them is written down; what becomes of them is
 /// the test's to say, but for this: a start succeeds, and who is told to end does.
-class FakeHost final : public NodeHost {
+class FakeHost : public NodeHost {
  public:
   FakeHost() = default;
   ~FakeHost() override { ::close(wake_fd_); }

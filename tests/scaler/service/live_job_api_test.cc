@@ -188,6 +188,50 @@ TEST_F(LiveJobApiTest, PartitionsHaveTheirLoad) {
   EXPECT_FALSE(page.partitions[0].pulls_per_second.has_value());
 }
 
+/// A host whose logs do not come before it is opened.
+class SlowLogs final : public testing::FakeHost {
+ public:
+  absl::StatusOr<LogPiece> ReadLog(const std::string&, const LogQuestion&) const override {
+    const MutexLock lock(&mutex_);
+    ++inside_;
+    changed_.SignalAll();
+    while (!open_) changed_.Wait(&mutex_);
+    return LogPiece{};
+  }
+  void AwaitReaders(int count) {
+    const MutexLock lock(&mutex_);
+    while (inside_ < count) changed_.Wait(&mutex_);
+  }
+  void Open() {
+    const MutexLock lock(&mutex_);
+    open_ = true;
+    changed_.SignalAll();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  mutable int inside_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool open_ MUSTER_GUARDED_BY(mutex_) = false;
+};
+
+TEST_F(LiveJobApiTest, LogsThatTakeLongLeaveThreadsForTheRest) {
+  SlowLogs host;
+  LiveJobApi api({.host = &host, .order_deadline = kPatience}, &board_, log_.get(), master_.get(),
+                 &calls_, &*taker_);
+  std::vector<std::jthread> readers(2);
+  for (std::jthread& reader : readers) {
+    reader = std::jthread([&api] { EXPECT_THAT(api.Logs("ps-0", {}).status(), IsOk()); });
+  }
+  host.AwaitReaders(2);
+  EXPECT_THAT(api.Logs("worker-0", {}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("too many")));
+  EXPECT_EQ(api.Shards({})->total, 0u);
+  host.Open();
+  readers.clear();
+  EXPECT_THAT(api.Logs("worker-0", {}).status(), IsOk());
+}
+
 TEST_F(LiveJobApiTest, LogsAreOfNodesThatThereAre) {
   EXPECT_THAT(api_->Logs("../secret", {}).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is no node")));
