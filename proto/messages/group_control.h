@@ -12,6 +12,7 @@
 #include "proto/messages/group_standing.h"
 #include "proto/messages/group_state.h"
 #include "proto/messages/metrics.h"
+#include "proto/messages/step_work.h"
 #include "proto/messages/worker_control.h"
 
 /// What the members of a synchronous group and the master tell each other (docs/protocol.md,
@@ -181,46 +182,6 @@ struct GroupMember {
     f(3, "addresses", s.addresses, {.most = most::kAddressesOfMember});
   }
   friend bool operator==(const GroupMember&, const GroupMember&) = default;
-};
-
-/// Minibatches [first, first + count) of a shard.
-struct MinibatchSpan {
-  MinibatchIndex first;
-  uint32_t count = 0;
-  static void Fields(auto& f, auto& s) { f(1, "first", s.first), f(2, "count", s.count); }
-  friend bool operator==(const MinibatchSpan&, const MinibatchSpan&) = default;
-};
-/// The minibatches of one member in one attempt of a step. All members together have every
-/// minibatch.
-struct StepShare {
-  std::vector<MinibatchSpan> spans;
-  static void Fields(auto& f, auto& s) { f(1, "spans", s.spans, {.most = most::kMembers}); }
-  friend bool operator==(const StepShare&, const StepShare&) = default;
-};
-
-/// The data of a step is one shard, whose minibatches are divided among the members.
-struct StepWork {
-  StepNumber step;
-  ShardId shard;
-  LeaseToken token;  // of this attempt
-  ShardWork work;
-  /// Of the member that is told.
-  StepShare share;
-  /// The step of this shard has happened, and what it pushed to tables is pushed again. There are
-  /// no sums, and `step` does not happen by it.
-  bool replay = false;
-  LeaseToken begun;  // of the first attempt: it names the replay
-  /// Pushes need a map at least as new as this.
-  RestoreEpoch restore_epoch;
-  /// The vote comes with a digest of the state before the step.
-  bool check = false;
-  static void Fields(auto& f, auto& s) {
-    f(1, "step", s.step), f(2, "shard", s.shard), f(3, "token", s.token), f(4, "work", s.work);
-    f(5, "share", s.share);
-    f(6, "replay", s.replay), f(7, "begun", s.begun), f(8, "restore_epoch", s.restore_epoch);
-    f(9, "check", s.check);
-  }
-  friend bool operator==(const StepWork&, const StepWork&) = default;
 };
 
 /// After the step `step`, every member copies its stripe of the state: that of its rank. It keeps
