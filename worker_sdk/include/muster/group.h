@@ -200,9 +200,9 @@ class MUSTER_EXPORT GroupStep {
   /// Sum(), records(), step() and epoch(), because a member that joins calls it for steps whose
   /// data it has never seen, and must come to the same bits. So no random numbers without a seed
   /// from step(), no threads whose order matters, and no counters outside of the state. The state
-  /// must not change anywhere else. Members compare digests of their states. Who has other bits than
-  /// most copies theirs; without a majority, the job fails. So use processors of one kind.
-  /// If `apply` throws, Commit throws the same, and the state is half changed: the next NextStep
+  /// must not change anywhere else. Members compare digests of their states. Who has other bits
+  /// than most copies theirs; without a majority, the job fails. So use processors of one kind. If
+  /// `apply` throws, Commit throws the same, and the state is half changed: the next NextStep
   /// copies it anew from another member, or from a checkpoint.
   ///
   /// Blocks, with a line on stderr after 2 s that says what it waits for. A second call returns
