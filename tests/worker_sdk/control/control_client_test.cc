@@ -9,6 +9,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/descriptors.h"
 #include "base/version.h"
 #include "proto/control.grpc.pb.h"
 #include "proto/fields/generated.h"
@@ -152,7 +153,9 @@ TEST_F(ControlClientTest, ARestartedServerIsFoundAgain) {
   EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
   std::string same = address();
   Stop();
-  EXPECT_THAT(client.Hello(1, 3, kLong), StatusIs(absl::StatusCode::kUnavailable, HasSubstr(same)));
+  EXPECT_THAT(client.Hello(1, 3, kLong),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       ::testing::AllOf(HasSubstr(same), HasSubstr("refused"))));
   Start(same);
   EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
   Stop();
@@ -176,6 +179,21 @@ TEST_F(ControlClientTest, AnAnswerBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 67108864")));
   service_.extra_bytes = 0;
   EXPECT_THAT(client.Hello(1, 3, kLong), IsOk());
+}
+
+TEST(IsPermanentTest, WhatTheMasterWillNotAnswerOtherwise) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kFailedPrecondition,
+        absl::StatusCode::kPermissionDenied, absl::StatusCode::kUnimplemented,
+        absl::StatusCode::kUnauthenticated}) {
+    EXPECT_TRUE(IsPermanent(absl::Status(code, ""))) << code;
+  }
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
+        absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnknown,
+        absl::StatusCode::kInternal}) {
+    EXPECT_FALSE(IsPermanent(absl::Status(code, ""))) << code;
+  }
 }
 
 TEST_F(ControlClientTest, BadAddressesAreNamed) {
@@ -272,6 +290,20 @@ TEST_F(TlsControlClientTest, PlainTextOnOneSideIsUnavailableAndSaysSo) {
   Start("127.0.0.1:0");
   EXPECT_THAT(ControlClient(address(), "w", {}, Tls()).Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("plain text")));
+}
+
+TEST_F(TlsControlClientTest, AMasterThatClosesInTheHandshakeIsUnavailableAtOnce) {
+  const OwnedFd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(listening.get(), 1), 0);
+  sockaddr_in self{};
+  socklen_t size = sizeof(self);
+  ASSERT_EQ(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&self), &size), 0);
+  std::thread peer([&] { const OwnedFd closed(::accept(listening.get(), nullptr, nullptr)); });
+  ControlClient client("127.0.0.1:" + std::to_string(ntohs(self.sin_port)), "w", {}, Tls());
+  const absl::Status status = client.Hello(1, 3, kLong).status();
+  peer.join();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                               ::testing::Not(HasSubstr("no answer in time"))));
 }
 
 TEST_F(TlsControlClientTest, TheMasterOfAnotherJobIsRefused) {

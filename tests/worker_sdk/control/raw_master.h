@@ -149,7 +149,11 @@ class RawMaster {
       replies_.pop_front();
       const std::string answer = reply.bytes(stream);
       ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-      if (reply.close) return;
+      if (!reply.close) continue;
+      // Without a reset: what is on its way is read until the peer closes, too.
+      ::shutdown(peer.get(), SHUT_WR);
+      while (Read(peer.get(), 1, &bytes)) continue;
+      return;
     }
   }
 
