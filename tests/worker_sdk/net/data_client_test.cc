@@ -115,6 +115,7 @@ TEST_F(DataClientTest, ASmallRequestDoesNotOvertakeALargeOne) {
 TEST_F(DataClientTest, TimersFireAndStopIsIdempotent) {
   Start();
   client_->SetTimer(TimePoint());
+  client_->SetTimer(TimePoint::max());  // a later one does not replace it
   collector_.WaitForTimer();
   client_->Stop();
   client_->Stop();

@@ -171,6 +171,8 @@ TEST_F(RingLinkTest, MemoryThatIsOfNoUseIsNotAskedForAgain) {
   ASSERT_TRUE(collector_.Ended(1));
   EXPECT_THAT(collector_.Wait(1).why, HasSubstr("ps-0.0: its shared memory is of no use"));
   EXPECT_FALSE(sharing_.wanted);
+  Connect();
+  EXPECT_EQ(hello_.ring_bytes_max, 0u);
 }
 
 TEST_F(RingLinkTest, AServerThatSharesNothingAfterItsOfferIsGivenUp) {

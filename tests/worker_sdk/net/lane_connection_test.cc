@@ -94,6 +94,22 @@ TEST_F(ConnectionTest, AnAnswerWithAWrongChecksumOrNoneIsNotBelieved) {
   EXPECT_EQ(collector_.Wait(4).why, "");
 }
 
+TEST_F(ConnectionTest, ADamagedRowInANarrowEncodingIsNotBelieved) {
+  std::atomic<int> answers = 0;
+  FakeDataServer server({.encoding = wire::Encoding::kFloat16});
+  server.damage = [&](std::string* frame) {
+    if (++answers == 1) frame->back() ^= 1;
+  };
+  DataClient::Options options = ClientOptions();
+  options.encoding = wire::Encoding::kFloat16;
+  Start(options);
+  client_->SetServers(Servers({server.address()}));
+  client_->Send({Request(1, false)});
+  EXPECT_THAT(collector_.Wait(1).why, HasSubstr("checksum of an answer is wrong"));
+  client_->Send({Request(2, false)});
+  EXPECT_EQ(collector_.Wait(2).why, "");
+}
+
 TEST_F(ConnectionTest, ASilentServerIsGivenUp) {
   std::atomic<bool> hang = true;
   FakeDataServer server({});

@@ -191,6 +191,7 @@ TEST_F(LyingServerTest, AnAnswerThatComesTwiceCountsOnceAndEndsTheConnection) {
   Write(AnswerOf(Request(1, true)));
   ASSERT_TRUE(collector_.Ended(2));
   EXPECT_THAT(collector_.Wait(2).why, HasSubstr("it answered request 1, which was not asked"));
+  EXPECT_FALSE(sharing_.tcp_only.contains(lane_)) << "it was greeted there";
   EXPECT_EQ(collector_.Wait(1).why, "");
 }
 
@@ -242,6 +243,7 @@ TEST_F(LyingServerTest, AnErrorOfNoKnownRequestIsAboutTheConnection) {
 }
 
 TEST_F(LyingServerTest, SilenceCountsFromTheRequestOn) {
+  connection_->CheckSilence();  // sees that the greeting has come
   clock_.Advance(10 * options_.silence_max);
   connection_->CheckSilence();  // nothing is owed
   connection_->Send(Request(1, true));
