@@ -1,11 +1,15 @@
 #include "ps/net/lane.h"
 
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <future>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "tests/ps/net/fake_handler.h"
 #include "tests/ps/net/wire_client.h"
 #include "tests/support/status_matchers.h"
@@ -81,6 +85,33 @@ TEST(LaneTest, WithoutAUnixSocketAsManyConnectByTcpAsByBoth) {
     WireClient fourth(addresses[0]);
     EXPECT_THAT(fourth.ReceiveErrorAndEnd(), HasSubstr("3 TCP connections, which is its limit"));
   }
+}
+
+TEST(LaneTest, WithoutADescriptorItTriesAgainLater) {
+  FakeHandler handler;
+  Lane lane({.name = "l", .unix_path = "", .limits = {}, .clock = &kClock}, &handler);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto addresses, lane.Listen());
+  lane.Start();
+  const OwnedFd early(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port =
+      htons(static_cast<uint16_t>(std::stoi(addresses[0].substr(addresses[0].find(':') + 1))));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  rlimit files;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(::connect(early.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  for (int turn = 0; turn < 2; ++turn) {  // of the loop: it has tried to accept
+    std::promise<void> done;
+    lane.Post([&] { done.set_value(); });
+    done.get_future().get();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  WireClient client(addresses[0]);
+  client.SendHello("job");
+  EXPECT_TRUE(client.Receive());
 }
 
 TEST(LaneTest, AMissingFolderIsAnErrorWithThePath) {

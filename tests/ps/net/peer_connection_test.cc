@@ -98,6 +98,42 @@ TEST_F(ConnectionTest, ChecksumsAreCheckedAndGivenBack) {
   EXPECT_THAT(client->ReceiveErrorAndEnd(), HasSubstr("checksum"));
 }
 
+TEST_F(ConnectionTest, AHelloWithAChecksumIsCheckedAndAnsweredWithOne) {
+  const std::string hello =
+      wire::EncodeHello({.job = "job", .job_id = "id-1", .peer = "worker-0", .software = "test"});
+  wire::Header header;
+  header.kind = Kind::kHello;
+  header.checksum_kind = wire::Checksum::kXxh3;
+  header.checksum = wire::ChecksumOf(hello, {}, "");
+  WireClient client(addresses_[0]);
+  client.Send(header, hello);
+  const Frame greeting = client.Receive().value();
+  ASSERT_EQ(greeting.header.kind, Kind::kHelloReply);
+  EXPECT_EQ(greeting.header.checksum_kind, wire::Checksum::kXxh3);
+  EXPECT_EQ(greeting.header.checksum, wire::ChecksumOf(greeting.directory, {}, ""));
+  header.checksum ^= 1;
+  WireClient damaged(addresses_[0]);
+  damaged.Send(header, hello);
+  EXPECT_THAT(damaged.ReceiveErrorAndEnd(), HasSubstr("checksum"));
+}
+
+TEST_F(ConnectionTest, AnErrorNamesTheRequestIfItIsKnown) {
+  for (const bool known : {true, false}) {
+    const auto client = Greeted(addresses_[0]);
+    SendPull(client.get(), {3}, wire::Encoding::kFloat32, 99);
+    ASSERT_TRUE(client->Receive());
+    wire::Header header = PullHeader(9, wire::Encoding::kFloat32, 100);
+    if (known) {
+      client->Send(header, "abcd");
+    } else {
+      client->SendBytes(std::string(64, ' '));
+    }
+    const Frame error = client->Receive().value();
+    EXPECT_EQ(error.header.kind, Kind::kError);
+    EXPECT_EQ(error.header.request, known ? 100u : 0u);
+  }
+}
+
 TEST_F(ConnectionTest, AnotherJobIsRefusedWithTheReason) {
   WireClient client(addresses_[0]);
   client.SendHello("other");
@@ -274,8 +310,14 @@ TEST_F(SmallLimitsTest, PeersOfOneKindLeaveTheOtherKindItsRoom) {
   EXPECT_THAT(Pull(other.get(), {3}), ElementsAre(3, 3, 3, 3));
 }
 
-TEST_F(SmallLimitsTest, WhoStaysAfterAnErrorIsClosedAndMakesRoom) {
+class StayingPeerTest : public SmallLimitsTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(StayingPeerTest, WhoStaysAfterAnErrorIsClosedAndMakesRoom) {
   WireClient stays(addresses_[1]);
+  if (GetParam()) {
+    stays.SendHello("job");
+    ASSERT_TRUE(stays.Receive());
+  }
   stays.SendBytes(std::string(64, ' '));
   EXPECT_THAT(stays.ReceiveErrorAndEnd(), HasSubstr("not a muster frame"));
   WireClient refused(addresses_[1]);
@@ -287,6 +329,8 @@ TEST_F(SmallLimitsTest, WhoStaysAfterAnErrorIsClosedAndMakesRoom) {
   const auto next = Greeted(addresses_[1]);
   EXPECT_THAT(Pull(next.get(), {3}), ElementsAre(3, 3, 3, 3));
 }
+
+INSTANTIATE_TEST_SUITE_P(Greeted, StayingPeerTest, ::testing::Bool());
 
 TEST_F(SmallLimitsTest, APeerThatDoesNotReadIsNotReadFromAndLosesNothing) {
   const auto slow = Greeted(addresses_[0]);
