@@ -91,9 +91,18 @@ TEST_F(MasterServerTest, BadInputIsRefusedAndNamed) {
               RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("worker: a node's name")));
   EXPECT_THAT(Hello(kCompatibleVersion, std::string(65, 'a')),
               RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("65 bytes")));
+  v1::HelloRequest nobody;
+  nobody.set_worker("worker-0");
+  nobody.set_sdk_version(std::string(kCompatibleVersion));
+  EXPECT_THAT(Call(worker_.get(), &Worker::Hello, nobody, &hello_),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("incarnation: 0")));
+  v1::WorkerExchangeReply reply;
+  v1::WorkerExchangeRequest unnamed;
+  unnamed.set_worker("no spaces");
+  EXPECT_THAT(Exchange(unnamed, &reply),
+              RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("worker: a node's name")));
   v1::WorkerExchangeRequest many;
   for (int i = 0; i < 100'001; ++i) many.add_held();
-  v1::WorkerExchangeReply reply;
   EXPECT_THAT(Exchange(many, &reply), RpcIs(grpc::StatusCode::INVALID_ARGUMENT, HasSubstr("held")));
   v1::WorkerExchangeRequest phase;
   phase.add_held()->set_phase(9);

@@ -105,6 +105,8 @@ class MasterServerTest : public ::testing::Test {
     v1::RegisterServerReply registered;
     EXPECT_TRUE(Call(servers_.get(), &Servers::Register, registration, &registered).ok());
     EXPECT_EQ(registered.snapshot_directory(), folder_.path());
+    EXPECT_EQ(registered.heartbeat_interval_ms(),
+              static_cast<uint64_t>(options_.job.servers.heartbeat_interval.count()));
     beat_.set_incarnation(registered.incarnation());
     return Beat();
   }

@@ -107,6 +107,18 @@ TEST_F(OwnerLoopTest, AMasterWithNothingToWriteStillLooks) {
   EXPECT_THAT(*loop_->failure(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("taken over")));
 }
 
+TEST_F(OwnerLoopTest, ItLooksNoMoreOftenThanItIsDue) {
+  ASSERT_THAT(loop_->Start(), IsOk());
+  clock_.Advance(std::chrono::milliseconds(999));
+  ASSERT_THAT(Meet("worker-0"), IsOk());
+  clock_.Advance(std::chrono::milliseconds(999));
+  EXPECT_THAT(Ask(), IsOk());
+  EXPECT_EQ(journal_.looks, 0) << "the write was a look, too";
+  clock_.Advance(std::chrono::milliseconds(1));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Ask(), IsOk());
+  EXPECT_EQ(journal_.looks, 1);
+}
+
 TEST_F(OwnerLoopTest, RequestsThatComeDuringASyncShareTheNext) {
   ASSERT_THAT(loop_->Start(), IsOk());
   Gate gate, entered;
