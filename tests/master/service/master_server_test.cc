@@ -273,6 +273,11 @@ TEST_F(MasterServerTest, AnotherJobsSnapshotsAreLeftAlone) {
                        AllOf(HasSubstr("'flights'"), HasSubstr("'trains'"))));
   EXPECT_TRUE(std::filesystem::exists(theirs));
   EXPECT_FALSE(other.state().meta.has_value()) << "nothing was journaled";
+  // Nor are they after a restart within its run.
+  options_.core.run_id = "run-1";
+  testing::MemoryJournal restarted(journal_.state(), "other");
+  EXPECT_THAT(MasterServer::Start(options_, &restarted, &clock_),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'trains'")));
 }
 
 TEST(CheckListening, OtherMachinesNeedTlsOrTheWord) {
