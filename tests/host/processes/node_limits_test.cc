@@ -169,6 +169,18 @@ TEST_F(KernelLimitsTest, AKillAtTheLimit) {
   EXPECT_EQ(Next<NodeExited>().memory_kill, MemoryKill::kNone);
 }
 
+TEST_F(KernelLimitsTest, ACommandThatSurvivesAKillBelowItAndSucceedsWasNotKilled) {
+  command_.command = {"sh", "-c", "\"$0\" fill \"$1\"; exit 0", MUSTER_NODE_PROGRAM, orders_path_};
+  ASSERT_THAT(host_->Start({.node = "node", .start = 1, .limits = {.memory_bytes = 64 * kMiB}}),
+              IsOk());
+  Next<NodeStarted>();
+  Fill(256);
+  const NodeExited report = Next<NodeExited>();
+  if (report.exit.signal != 0) GTEST_SKIP() << "the kernel kills the whole group";
+  EXPECT_EQ(report.exit, ExitStatus());
+  EXPECT_EQ(report.memory_kill, MemoryKill::kNone);
+}
+
 TEST_F(KernelLimitsTest, AKillWhileNoLauncherLived) {
   Start({.memory_bytes = 64 * kMiB});
   const HeldProcess node(NextPid());
