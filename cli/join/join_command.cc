@@ -68,7 +68,7 @@ class Join {
         .address = options_.master_address, .job = {job_id, ""}, .token_file = token_file_};
     target.joiner = joiner_;
     if (!certificates_.empty()) {
-      target.tls = CredentialFilesOf(certificates_, Role::kOperator);
+      target.tls = CredentialFilesOf(certificates_, asks_as_);
       target.job.id = certified_job_;
     }
     return MakeAdminClient(std::move(target), kDeadline, when_away);
@@ -90,7 +90,8 @@ class Join {
   std::string trainer_;        // absolute
   std::string certificates_;   // absolute; empty: plain text
   std::string certified_job_;  // the job of the certificates
-  std::string joiner_;         // of the state directory
+  Role asks_as_ = Role::kOperator;
+  std::string joiner_;  // of the state directory
   std::optional<StateLock> lock_;
   std::string reason_;
 };
@@ -141,15 +142,19 @@ absl::Status Join::CheckCertificates() {
         "spec.security.insecure, say --insecure");
   }
   certificates_ = std::filesystem::absolute(options_.tls).string();
-  MUSTER_ASSIGN_OR_RETURN(const Credentials ours,
-                          LoadCredentials(CredentialFilesOf(certificates_, Role::kOperator),
-                                          {"", Role::kOperator}, clock_.Wall()));
+  const Role node = options_.role == ToString(NodeRole::kWorker) ? Role::kWorker : Role::kServer;
+  MUSTER_ASSIGN_OR_RETURN(
+      const Credentials ours,
+      LoadCredentials(CredentialFilesOf(certificates_, node), {"", node}, clock_.Wall()));
   certified_job_ = ours.identity.job_id;
-  Role node = Role::kWorker;
-  if (options_.role != ToString(NodeRole::kWorker)) node = Role::kServer;
-  return LoadCredentials(CredentialFilesOf(certificates_, node), {certified_job_, node},
-                         clock_.Wall())
-      .status();
+  // The node's own certificate is enough, with a token that can only join. The job's token needs
+  // that of an operator.
+  const CredentialFiles operators = CredentialFilesOf(certificates_, Role::kOperator);
+  if (::access(operators.certificate.c_str(), F_OK) != 0) {
+    asks_as_ = node;
+    return absl::OkStatus();
+  }
+  return LoadCredentials(operators, {certified_job_, Role::kOperator}, clock_.Wall()).status();
 }
 
 v1::JoinNodeRequest Join::Request() const {

@@ -363,7 +363,7 @@ std::map<std::string, std::string> JoinCommands(const RunPlan& plan) {
   for (uint32_t i = job.ps.replicas - job.servers_joined; i < job.ps.replicas; ++i) {
     const std::string name = fmt::format("ps-{}", i);
     commands[name] =
-        fmt::format("muster join {} --role ps --name {} --token-file token {} --state-dir join-{}",
+        fmt::format("muster join {} --role ps --name {} --token-file join-ps {} --state-dir {}",
                     plan.master_address, name, UsesTls(job) ? "--tls tls" : "--insecure", name);
   }
   return commands;

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/token_file.h"
 #include "proto/fields/json.h"
+#include "security/join_token.h"
 
 namespace muster {
 namespace {
@@ -112,7 +113,12 @@ absl::Status StateDirectory::Create() const {
 
 absl::Status StateDirectory::MakeToken() const {
   MUSTER_RETURN_IF_ERROR(MakeDirectories(scaler()));
-  return LoadOrMakeToken(token()).status();
+  MUSTER_ASSIGN_OR_RETURN(const std::string token, LoadOrMakeToken(this->token()));
+  for (const Role role : {Role::kWorker, Role::kServer}) {
+    MUSTER_RETURN_IF_ERROR(WriteFileAtomically(JoinTokenOf(role), JoinToken(token, role) + "\n",
+                                               FileAccess::kOwnerOnly));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StateDirectory::WriteEndpoint(const Endpoint& value) const {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/messages/job_identity.h"
+#include "security/identity.h"
 
 namespace muster {
 
@@ -62,6 +63,10 @@ class StateDirectory {
   std::string scaler() const { return path_ + "/scaler"; }
   /// The job's token, which master and scaler ask for (base/token_file.h).
   std::string token() const { return scaler() + "/token"; }
+  /// With this token, a machine can join as `role` (kWorker or kServer), and do nothing else.
+  std::string JoinTokenOf(Role role) const {
+    return scaler() + "/join-" + std::string(RoleWord(role));
+  }
   /// The certificates that `muster run` makes (security/certificate_authority.h).
   std::string certificates() const { return path_ + "/tls"; }
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
@@ -72,7 +77,7 @@ class StateDirectory {
   /// cannot be written and why.
   absl::Status Create() const;
 
-  /// Makes the job's token, if it is not there.
+  /// Makes the job's token, if it is not there, and those of machines that join.
   absl::Status MakeToken() const;
 
   absl::Status WriteEndpoint(const Endpoint& endpoint) const;

@@ -15,10 +15,11 @@ void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command) {
                    "Name of the node: ps-1, or of a worker any that is free (a worker: the name of "
                    "this machine; a server: the only one that joins)");
   verb->add_option("--token-file", options->token_file,
-                   "Copy of scaler/token of the job's state directory (token in --state-dir)");
+                   "Copy of scaler/join-worker or scaler/join-ps of the job's state directory "
+                   "(token in --state-dir)");
   verb->add_option("--tls", options->tls,
-                   "Folder with a copy of the job's certificates, without ca.key (none: plain "
-                   "text)");
+                   "Folder with copies of ca.crt, and of ROLE.crt and ROLE.key, from tls of the "
+                   "job's state directory (none: plain text)");
   verb->add_option("--state-dir", options->state_directory,
                    "Folder for logs and sockets of this node (muster-join)");
   verb->add_option("--data-root", options->data_root,
@@ -41,8 +42,8 @@ void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command) {
   verb->add_option("command", options->command, "After --: the trainer and its arguments");
   verb->footer(
       "Examples:\n"
-      "  muster join 10.0.0.1:26500 --role ps --name ps-1 --token-file token --tls tls\n"
-      "  muster join 10.0.0.1:26500 --role worker --token-file token --tls tls -- ./trainer\n"
+      "  muster join 10.0.0.1:26500 --role ps --name ps-1 --token-file join-ps --tls tls\n"
+      "  muster join 10.0.0.1:26500 --role worker --token-file join-worker --tls tls -- ./trainer\n"
       "Ctrl-C lets the node leave; a second Ctrl-C ends it. docs/network.md has a whole example.\n"
       "Exit codes: 0 the job is over or the node left, 1 it crashed too often, 2 bad arguments or "
       "a "

@@ -128,8 +128,8 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call,
                                       const v1::GetStatusRequest* request,
                                       v1::JobStatus* response) override {
-    return Run(
-        call,
+    return RunFor(
+        {.joiners = true}, call,
         [this, request](MasterCore& core, StepTime at) -> absl::StatusOr<StatusFacts> {
           StatusFacts facts = StatusFactsOf(core, context_.job->name, at);
           const bool over = IsTerminal(facts.status.state);
@@ -180,8 +180,9 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* call,
                                        const v1::ListEventsRequest* request,
                                        v1::ListEventsResponse* response) override {
-    return Run(
-        call, [request](MasterCore& core, StepTime) { return EventsOf(core, *request); },
+    return RunFor(
+        {.joiners = true}, call,
+        [request](MasterCore& core, StepTime) { return EventsOf(core, *request); },
         PutPage(response));
   }
   grpc::ServerUnaryReactor* ReportNode(grpc::CallbackServerContext* call,
@@ -189,7 +190,8 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                        v1::ReportNodeResponse*) override {
     absl::StatusOr<NodeReport> report = ParseReport(*request);
     if (!report.ok()) return Answer(call, report.status());
-    return Run(call, [report = *std::move(report)](MasterCore& core, StepTime at) {
+    const AdminCall may{.joiners = true, .role = report->role};
+    return RunFor(may, call, [report = *std::move(report)](MasterCore& core, StepTime at) {
       core.ReportNode(report, at);
       return absl::OkStatus();
     });
@@ -199,8 +201,8 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                      v1::JoinNodeResponse* response) override {
     absl::StatusOr<JoinWish> wish = ParseJoin(*request);
     if (!wish.ok()) return Answer(call, wish.status());
-    return Run(
-        call,
+    return RunFor(
+        {.joiners = true, .role = wish->role}, call,
         [this, wish = *std::move(wish)](MasterCore& core,
                                         StepTime at) -> absl::StatusOr<JoinFacts> {
           MUSTER_ASSIGN_OR_RETURN(Joining joining,
@@ -221,14 +223,18 @@ class AdminRpc final : public v1::AdminService::CallbackService {
                                       v1::DrainNodeResponse* response) override {
     const absl::Status checked = CheckDrain(*request);
     if (!checked.ok()) return Answer(call, checked);
-    return Run(call, [request, response](MasterCore& core, StepTime at) -> absl::Status {
-      MUSTER_ASSIGN_OR_RETURN(
-          const NodeDrain drain,
-          core.DrainNode(request->node(), std::chrono::milliseconds(request->timeout_ms()), at));
-      response->set_drain(std::string(ToString(drain.state)));
-      response->set_left(drain.left);
-      return absl::OkStatus();
-    });
+    const NodeRole role =
+        NodeTable::ServerIdOf(request->node()) ? NodeRole::kServer : NodeRole::kWorker;
+    return RunFor({.joiners = true, .role = role}, call,
+                  [request, response](MasterCore& core, StepTime at) -> absl::Status {
+                    MUSTER_ASSIGN_OR_RETURN(
+                        const NodeDrain drain,
+                        core.DrainNode(request->node(),
+                                       std::chrono::milliseconds(request->timeout_ms()), at));
+                    response->set_drain(std::string(ToString(drain.state)));
+                    response->set_left(drain.left);
+                    return absl::OkStatus();
+                  });
   }
   grpc::ServerUnaryReactor* ResumeNode(grpc::CallbackServerContext* call,
                                        const v1::ResumeNodeRequest* request,
@@ -270,14 +276,20 @@ class AdminRpc final : public v1::AdminService::CallbackService {
   }
 
  private:
-  /// As RunOnOwner.
+  /// As RunOnOwner, for callers who may do everything.
   template <typename Step, typename... Fill>
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext* call, Step step, Fill... fill) {
-    const absl::Status checked =
-        CheckCaller(*call, context_, MasterService::kAdmin, "the caller", UnnamedJob::kAccept);
-    if (!checked.ok()) return Answer(call, checked);
-    const absl::Status known = CheckToken(*call, context_.token_file);
-    if (!known.ok()) return Answer(call, known);
+    return RunFor({}, call, std::move(step), std::move(fill)...);
+  }
+  template <typename Step, typename... Fill>
+  grpc::ServerUnaryReactor* RunFor(const AdminCall& may, grpc::CallbackServerContext* call,
+                                   Step step, Fill... fill) {
+    const absl::StatusOr<AdminPowers> powers = CheckAdmin(*call, context_);
+    if (!powers.ok()) return Answer(call, powers.status());
+    if (powers->joins) {
+      const absl::Status joiner = CheckJoiner(*powers->joins, may);
+      if (!joiner.ok()) return Answer(call, joiner);
+    }
     return RunOnOwner(call, context_, std::move(step), std::move(fill)...);
   }
   const RpcContext context_;

@@ -31,6 +31,14 @@ bool MayCall(Role role, MasterService service) {
   return false;
 }
 
+absl::Status CheckJoiner(NodeRole joins, const AdminCall& call) {
+  if (call.joiners && call.role.value_or(joins) == joins) return absl::OkStatus();
+  return absl::PermissionDeniedError(fmt::format(
+      "the caller's token is scaler/join-{0} of the job's state directory, with which a "
+      "machine can run a {0} of the job, and do nothing else",
+      ToString(joins)));
+}
+
 absl::Status CheckRole(const Identity& caller, std::string_view job_id, MasterService service) {
   if (caller.job_id != job_id) {
     return absl::PermissionDeniedError(

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
+#include "security/join_token.h"
 #include "security/rpc/grpc_credentials.h"
 
 namespace muster {
@@ -67,14 +68,27 @@ absl::Status CheckCaller(const grpc::CallbackServerContext& call, const RpcConte
                           unnamed);
 }
 
-absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::string& token_file) {
-  const absl::StatusOr<std::string> token = LoadOrMakeToken(token_file);
+absl::StatusOr<AdminPowers> CheckAdmin(const grpc::CallbackServerContext& call,
+                                       const RpcContext& context) {
+  const absl::StatusOr<std::string> token = LoadOrMakeToken(context.token_file);
+  const std::string given = MetadataOf(call, kTokenMetadata);
+  const std::optional<Role> joins = token.ok() ? JoinRoleOf(given, *token) : std::nullopt;
+  const absl::Status as_admin =
+      CheckCaller(call, context, MasterService::kAdmin, "the caller", UnnamedJob::kAccept);
+  if (joins) {
+    const bool worker = *joins == Role::kWorker;
+    const MasterService own = worker ? MasterService::kWorkers : MasterService::kServers;
+    if (!as_admin.ok()) {
+      MUSTER_RETURN_IF_ERROR(CheckCaller(call, context, own, "the caller", UnnamedJob::kAccept));
+    }
+    return AdminPowers{worker ? NodeRole::kWorker : NodeRole::kServer};
+  }
+  MUSTER_RETURN_IF_ERROR(as_admin);
   if (!token.ok()) {
     return absl::UnauthenticatedError(
         fmt::format("this master refuses every call: {}", Message(token.status())));
   }
-  const std::string given = MetadataOf(call, kTokenMetadata);
-  if (SameSecret(given, *token)) return absl::OkStatus();
+  if (SameSecret(given, *token)) return AdminPowers{};
   return absl::UnauthenticatedError(fmt::format(
       "{}. The token is in the file scaler/token of the job's state directory. Only the user who "
       "runs the job can read it. Name the job's file, or --state-dir",

@@ -21,6 +21,7 @@
 #include "master/sources/source_catalog.h"
 #include "proto/messages/control.h"
 #include "proto/messages/job_identity.h"
+#include "proto/messages/node_role.h"
 
 /// Internal to master/service: the gRPC services over the owner loop.
 namespace muster {
@@ -79,9 +80,16 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::
 /// caller, for messages.
 absl::Status CheckCaller(const grpc::CallbackServerContext& call, const RpcContext& context,
                          MasterService service, std::string_view who, UnnamedJob unnamed);
-/// kUnauthenticated unless the call carries the token in the file `token_file`, which is made when
-/// there is none.
-absl::Status CheckToken(const grpc::CallbackServerContext& call, const std::string& token_file);
+/// What a caller of AdminService may do.
+struct AdminPowers {
+  /// Only what `muster join` needs for nodes of this role; none: everything.
+  std::optional<NodeRole> joins;
+};
+/// CheckCaller for AdminService, and kUnauthenticated unless the call carries the token in
+/// `context.token_file`, which is made when there is none, or a JoinToken of it. Whoever shows such
+/// a token may have the certificate of the nodes that it joins.
+absl::StatusOr<AdminPowers> CheckAdmin(const grpc::CallbackServerContext& call,
+                                       const RpcContext& context);
 /// kInvalidArgument unless the name has 1 to 64 of the characters a-z A-Z 0-9 . _ -.
 absl::Status CheckNodeName(const std::string& field, const std::string& name);
 /// kFailedPrecondition naming both versions unless major and minor agree with ours.

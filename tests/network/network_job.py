@@ -66,26 +66,31 @@ class NetworkJob(counter_job.CounterJob):
     def start_job(self):
         """`muster run`, until its master can be asked for a place."""
         run = self.start()
-        token = f"/proc/{self.network.hosts['run'].init}/root{self.state}/scaler/token"
-        hosts.wait_for("the job's token", lambda: os.path.exists(token) or run.poll() is not None, 20)
-        with open(token, encoding="ascii") as source, open(self.path("token"), "w", encoding="ascii") as copy:
-            copy.write(source.read())
-        os.chmod(self.path("token"), 0o600)
+        tokens = f"/proc/{self.network.hosts['run'].init}/root{self.state}/scaler"
+        names = ("token", "join-worker", "join-ps")
+        hosts.wait_for("the job's tokens",
+                       lambda: all(os.path.exists(f"{tokens}/{name}") for name in names) or run.poll() is not None, 20)
+        for name in names:
+            with open(f"{tokens}/{name}", encoding="ascii") as source, open(self.path(name), "w", encoding="ascii") as copy:
+                copy.write(source.read())
+            os.chmod(self.path(name), 0o600)
         if not self.insecure:
             self._copy_certificates(run)
         return run
 
     def _copy_certificates(self, run):
-        """What a user copies to the other machines: everything except the key of the authority."""
+        """What a user copies to the other machines: what joined workers and servers need."""
         made = f"/proc/{self.network.hosts['run'].init}/root{self.state}/tls"
-        files = ["ca.crt"] + [f"{role}.{kind}" for role in ("master", "ps", "scaler", "worker", "operator") for kind in ("crt", "key")]
+        files = ["ca.crt"] + [f"{role}.{kind}" for role in ("ps", "worker") for kind in ("crt", "key")]
         hosts.wait_for("the job's certificates",
                        lambda: all(os.path.exists(f"{made}/{name}") for name in files) or run.poll() is not None, 20)
-        shutil.copytree(made, self.path("tls"), ignore=shutil.ignore_patterns("ca.key"), dirs_exist_ok=True)
+        os.makedirs(self.path("tls"), mode=0o700, exist_ok=True)
+        for name in files:
+            shutil.copy2(f"{made}/{name}", self.path("tls", name))
 
     def join(self, host, role, *arguments, name=None):
         """`muster join` on that host, in the background."""
-        command = [self.muster, "join", self.master, "--role", role, "--token-file", self.path("token"), "--state-dir",
+        command = [self.muster, "join", self.master, "--role", role, "--token-file", self.path(f"join-{role}"), "--state-dir",
                    self.path("home", f"join-{name or role}")]
         command += ["--name", name] if name else []
         if not self.insecure:

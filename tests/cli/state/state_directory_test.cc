@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/token_file.h"
+#include "security/join_token.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -43,6 +45,22 @@ TEST(StateDirectoryTest, EndpointRoundTrip) {
     EXPECT_THAT(state.ReadEndpoint(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")))
         << text;
   }
+}
+
+TEST(StateDirectoryTest, MachinesThatJoinHaveTokensOfTheirOwn) {
+  TempDir folder;
+  const StateDirectory state(folder.File("state"));
+  ASSERT_THAT(state.Create(), IsOk());
+  ASSERT_THAT(state.MakeToken(), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string token, LoadToken(state.token()));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string worker,
+                              LoadToken(state.JoinTokenOf(Role::kWorker)));
+  EXPECT_EQ(JoinRoleOf(worker, token), Role::kWorker);
+  // A new token of the job makes new ones.
+  ASSERT_EQ(::unlink(state.token().c_str()), 0);
+  ASSERT_THAT(state.MakeToken(), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::string later, LoadToken(state.JoinTokenOf(Role::kWorker)));
+  EXPECT_NE(later, worker);
 }
 
 TEST(StateDirectoryTest, RestAddressRoundTrip) {

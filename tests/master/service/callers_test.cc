@@ -38,5 +38,15 @@ TEST(CallersTest, ARefusalSaysWhoAndWhat) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("but this job is j")));
 }
 
+TEST(CallersTest, AMachineThatJoinsMayDoWhatItsNodesNeed) {
+  const NodeRole worker = NodeRole::kWorker;
+  EXPECT_THAT(CheckJoiner(worker, {.joiners = true}), testing::IsOk());
+  EXPECT_THAT(CheckJoiner(worker, {.joiners = true, .role = worker}), testing::IsOk());
+  EXPECT_THAT(CheckJoiner(worker, {.joiners = true, .role = NodeRole::kServer}),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("scaler/join-worker")));
+  EXPECT_THAT(CheckJoiner(NodeRole::kServer, {}),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("scaler/join-ps")));
+}
+
 }  // namespace
 }  // namespace muster

@@ -2,6 +2,7 @@
 #include "admin/admin_client.h"
 #include "master/service/callers.h"
 #include "security/certificate_authority.h"
+#include "security/join_token.h"
 #include "security/rpc/grpc_credentials.h"
 #include "tests/master/service/master_server_fixture.h"
 
@@ -89,6 +90,44 @@ TEST_F(MasterTlsTest, ACertificateDoesNotReplaceTheToken) {
   CallAs(Role::kOperator);
   token_ = "";
   EXPECT_THAT(Ask(), RpcIs(grpc::StatusCode::UNAUTHENTICATED, HasSubstr("no token")));
+}
+
+TEST_F(MasterTlsTest, AMachineThatJoinsGivesNoOrders) {
+  CallAs(Role::kWorker);
+  token_ = JoinToken(LoadToken(options_.token_file).value(), Role::kWorker);
+  const auto refused = RpcIs(grpc::StatusCode::PERMISSION_DENIED, HasSubstr("nothing else"));
+  const auto join = [this](const std::string& role) {
+    v1::JoinNodeRequest request;
+    request.set_role(role);
+    request.set_name(role == "ps" ? "ps-1" : "worker-b");
+    request.set_host("b");
+    v1::JoinNodeResponse place;
+    return Call(admin_.get(), &Admin::JoinNode, request, &place);
+  };
+  EXPECT_TRUE(Ask().ok());
+  EXPECT_TRUE(join("worker").ok());
+  EXPECT_THAT(join("ps"), refused);
+  v1::CancelResponse cancelled;
+  EXPECT_THAT(Call(admin_.get(), &Admin::Cancel, v1::CancelRequest(), &cancelled), refused);
+  v1::DrainResponse drained;
+  EXPECT_THAT(Call(admin_.get(), &Admin::Drain, v1::DrainRequest(), &drained), refused);
+  v1::DrainNodeRequest node;
+  node.set_node("ps-0");
+  v1::DrainNodeResponse node_drained;
+  EXPECT_THAT(Call(admin_.get(), &Admin::DrainNode, node, &node_drained), refused);
+  v1::GetManifestResponse manifest;
+  EXPECT_THAT(Call(admin_.get(), &Admin::GetManifest, v1::GetManifestRequest(), &manifest),
+              refused);
+  v1::ReportNodeRequest report;
+  report.set_node("ps-0");
+  report.set_role("ps");
+  report.set_what("started");
+  report.set_start(1);
+  v1::ReportNodeResponse reported;
+  EXPECT_THAT(Call(admin_.get(), &Admin::ReportNode, report, &reported), refused);
+  // The token of servers does not help whoever has the certificate of workers.
+  token_ = JoinToken(LoadToken(options_.token_file).value(), Role::kServer);
+  EXPECT_THAT(Ask(), RpcIs(grpc::StatusCode::PERMISSION_DENIED, HasSubstr("role worker")));
 }
 
 TEST_F(MasterTlsTest, PlainTextIsNotAnswered) {
