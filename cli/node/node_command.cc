@@ -30,6 +30,9 @@ constexpr uint32_t kLastWordsLines = 20;
 constexpr uint64_t kLastWordsBytes = 4'000;
 /// The cluster decides how long a node may take to end, and kills it then.
 constexpr std::chrono::hours kStopTimeout{24};
+/// Nobody else ends a node whose master, and whoever would end its pod, are gone for good. Longer
+/// than Kubernetes waits before it starts the job's pod again.
+constexpr std::chrono::seconds kMasterAwayMax = std::chrono::hours(1);
 constexpr int kNotFoundExit = 127;
 constexpr int kNotExecutableExit = 126;
 
@@ -72,7 +75,9 @@ absl::StatusOr<NodeCommand> MakeCommand(const PodNodeOptions& options, const Pod
                                         {.base_directory = plan.base_directory,
                                          .path = ReadEnvironment("PATH").value_or("")}));
   }
-  return CommandOf(plan, node.pod.node, node.role);
+  NodeCommand command = CommandOf(plan, node.pod.node, node.role);
+  command.environment["MUSTER_MASTER_AWAY_MAX"] = std::to_string(kMasterAwayMax.count());
+  return command;
 }
 
 absl::StatusOr<PodNode> Prepare(const PodNodeOptions& options) {

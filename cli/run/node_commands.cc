@@ -181,6 +181,7 @@ int ServerCommand(const ServerCommandOptions& options) {
   server.job_id = options.job_id;
   server.tls = FilesIn(options.tls, Role::kServer);
   server.drain_timeout = std::chrono::seconds(options.drain_timeout_s);
+  server.master_away_max = std::chrono::seconds(options.master_away_max_s);
   return ExitCodeOf(ps::RunServer(server));
 }
 

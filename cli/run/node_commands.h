@@ -46,6 +46,7 @@ struct ServerCommandOptions {
   std::string job_id;
   std::string tls;  // directory of certificates; "" = plain text
   uint32_t drain_timeout_s = 8;
+  uint32_t master_away_max_s = 0;
 };
 int ServerCommand(const ServerCommandOptions& options);
 

@@ -35,6 +35,9 @@ void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command)
   verb->add_option("--drain-timeout", options->drain_timeout_s,
                    "Seconds to wait for its snapshots after SIGTERM (8)")
       ->check(CLI::Range(1, 86'400));
+  verb->add_option("--master-away-max", options->master_away_max_s,
+                   "Seconds after which it ends if the master does not answer. 0: never (0)")
+      ->envname("MUSTER_MASTER_AWAY_MAX");
   verb->footer("Example:\n  muster ps --name ps-0 --master 127.0.0.1:20123");
   Choose(verb, chosen, options, std::move(command));
 }

@@ -150,11 +150,25 @@ bool ParameterServer::Wait(std::chrono::nanoseconds timeout, Until until) {
   return !stop_;
 }
 
-void ParameterServer::LogMasterAway(const absl::Status& status) {
+std::optional<absl::Status> ParameterServer::EndIfAway(const MasterAbsence& absence,
+                                                       const absl::Status& status) {
   const TimePoint now = clock_->Now();
-  if (away_logged_.has_value() && now - *away_logged_ < kAwayLogInterval) return;
+  switch (absence.Judge(now)) {
+    case MasterAbsence::Verdict::kOver:
+      Log(LogLevel::kInfo, "the master is gone, and had nothing left to do for this server");
+      return absl::OkStatus();
+    case MasterAbsence::Verdict::kTooLong:
+      return absl::UnavailableError(fmt::format(
+          "the master has not answered for {} s, so this server ends; the job's state stays: {}",
+          std::chrono::duration_cast<std::chrono::seconds>(options_.absence.max).count(),
+          Message(status)));
+    case MasterAbsence::Verdict::kGoOn:
+      break;
+  }
+  if (away_logged_.has_value() && now - *away_logged_ < kAwayLogInterval) return std::nullopt;
   away_logged_ = now;
   Log(LogLevel::kWarning, "the master does not answer; trying again: {}", Message(status));
+  return std::nullopt;
 }
 
 absl::Status ParameterServer::Run() {
@@ -229,6 +243,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
                                       .lanes = addresses,
                                       .start = options_.start,
                                       .version = std::string(kCompatibleVersion)};
+  const MasterAbsence absence(options_.absence, clock_->Now());
   Backoff backoff(&rng_);
   while (true) {
     MUSTER_FAILPOINT("register.before-send");
@@ -244,7 +259,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
     if (!MayPass(registered.status())) {
       return Annotate(registered.status(), fmt::format("{} cannot register", options_.name));
     }
-    LogMasterAway(registered.status());
+    if (const auto end = EndIfAway(absence, registered.status())) return *end;
     if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("stopped");
   }
 }
@@ -289,6 +304,7 @@ std::vector<LaneReport> ParameterServer::CollectReports(uint64_t sequence) {
 
 absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
   ControlState state(registered, options_.lanes);
+  MasterAbsence absence(options_.absence, clock_->Now());
   milliseconds interval = registered.heartbeat_interval;
   Backoff backoff(&rng_);
   ProcessUsageMeter usage;
@@ -304,12 +320,13 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
     if (!request.snapshots.empty()) MUSTER_FAILPOINT("report.after-reply");
     if (!reply.ok()) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
-      LogMasterAway(reply.status());
+      if (const auto end = EndIfAway(absence, reply.status())) return *end;
       if (leaving) return absl::OkStatus();  // no master would accept its snapshots
       if (!Wait(backoff.Next(), Until::kTimeout)) return absl::OkStatus();
       continue;
     }
     backoff.Reset();
+    absence.Answered(clock_->Now(), reply->drained);
     if (away_logged_.has_value()) {
       Log(LogLevel::kInfo, "the master answers again, incarnation {}",
           reply->master_incarnation.value());

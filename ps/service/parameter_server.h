@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "ps/core/control_state.h"
 #include "ps/core/lane_reports.h"
+#include "ps/core/master_absence.h"
 #include "ps/service/lane_server.h"
 #include "ps/service/listen_place.h"
 #include "ps/service/master_client.h"
@@ -45,6 +46,7 @@ class ParameterServer {
     std::chrono::milliseconds warm_start_pause{2000};
     /// How long a server that was told to leave waits for its snapshots.
     std::chrono::milliseconds leave_timeout{8000};
+    MasterAbsence::Options absence;
     /// Called after serving has ended and before threads are joined, because one of them may hang.
     std::function<void()> on_end;
   };
@@ -62,7 +64,8 @@ class ParameterServer {
   /// Listens, registers and serves. Returns OK after RequestStop(), otherwise why it cannot
   /// continue:
   /// no socket, refused by the master, declared dead. Call it once. While the master is away, it
-  /// continues to serve workers.
+  /// continues to serve workers, for as long as Options::absence says: then OK if the master had
+  /// said that the job is over, else kUnavailable.
   absl::Status Run();
   /// Makes Run() return soon. Thread-safe, idempotent.
   void RequestStop();
@@ -110,7 +113,8 @@ class ParameterServer {
   enum class Until { kTimeout, kNews };
   bool Wait(std::chrono::nanoseconds timeout, Until until);
   void Wake();
-  void LogMasterAway(const absl::Status& status);
+  /// The end of Run if the master, who has just not answered, is away for too long.
+  std::optional<absl::Status> EndIfAway(const MasterAbsence& absence, const absl::Status& status);
 
   const Options options_;
   const std::unique_ptr<MasterClient> master_;

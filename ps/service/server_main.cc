@@ -147,6 +147,7 @@ absl::Status RunServer(const ServerOptions& options) {
        .limits = limits,
        .tls = std::move(tls),
        .leave_timeout = options.drain_timeout,
+       .absence = {.max = options.master_away_max},
        .on_end = [&watcher] { watcher.Ending(); }},
       std::move(master),
       [&options](const RegisterServerReply& registered) {

@@ -31,6 +31,8 @@ struct ServerOptions {
   std::chrono::milliseconds drain_timeout{8'000};
   /// How long its threads may take to end after that. Otherwise the process exits with code 1.
   std::chrono::milliseconds end_timeout{10'000};
+  /// How long it goes on while the master does not answer; 0: for ever.
+  std::chrono::seconds master_away_max{0};
 };
 
 /// Runs a parameter server until SIGTERM or SIGINT (OK), or until it cannot continue:

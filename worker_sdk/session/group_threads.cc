@@ -156,6 +156,7 @@ void GroupImpl::Watch(TimePoint now, GroupExchangeRequest* request) {
 }
 
 void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
+  const absl::Status away = session_->JudgeAbsence(reply.status());
   const std::string& root = session_->options().data_root;
   if (reply.ok() && !root.empty()) {
     if (reply->work.has_value()) {
@@ -173,6 +174,8 @@ void GroupImpl::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
     PruneKept();
   } else if (sdk::IsPermanent(reply.status())) {
     FailLocked(Annotate(reply.status(), "the master refuses this member"));
+  } else if (!away.ok()) {
+    FailLocked(away);
   } else if (!absl::IsAlreadyExists(reply.status())) {
     trouble_ = Message(reply.status());
     call_times_.OnError(clock_.Now());

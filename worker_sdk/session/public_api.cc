@@ -58,6 +58,8 @@ SessionOptions SessionOptions::FromEnvironment() {
   options.certificate_file = FromEnv("MUSTER_CERTIFICATE_FILE");
   options.key_file = FromEnv("MUSTER_KEY_FILE");
   options.data_root = FromEnv("MUSTER_DATA_ROOT");
+  options.master_away_max_ms =
+      std::strtoull(FromEnv("MUSTER_MASTER_AWAY_MAX").c_str(), nullptr, 10) * 1'000;
   return options;
 }
 

@@ -97,6 +97,9 @@ class SessionImpl final : private sdk::DataClient::Listener {
 
   /// The order in which parts are planned; never empty.
   std::shared_ptr<const std::vector<PartitionId>> sending_order();
+  /// Of each exchange with the master, how it ended. kUnavailable: the master has been away for
+  /// longer than SessionOptions::master_away_max_ms.
+  absl::Status JudgeAbsence(const absl::Status& answer);
   /// A call that can never work: the session fails with it.
   void ProgramError(std::string message);
 
@@ -218,6 +221,7 @@ class SessionImpl final : private sdk::DataClient::Listener {
   uint32_t waiting_loops_ MUSTER_GUARDED_BY(mutex_) = 0;
   TimePoint control_waits_until_ MUSTER_GUARDED_BY(mutex_){};
   std::atomic<bool> leaving_ = false;
+  TimePoint answered_at_ MUSTER_GUARDED_BY(mutex_){};    // by the master
   bool told_to_stop_ MUSTER_GUARDED_BY(mutex_) = false;  // END or DRAIN was seen, or Leave called
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   net::SpinBudget spin_budget_ MUSTER_GUARDED_BY(mutex_){kSpinMax};

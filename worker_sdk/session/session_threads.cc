@@ -174,11 +174,23 @@ void SessionImpl::RunControl() {
   }
 }
 
+absl::Status SessionImpl::JudgeAbsence(const absl::Status& answer) {
+  const TimePoint now = clock_.Now();
+  const milliseconds max(options_.master_away_max_ms);
+  MutexLock lock(&mutex_);
+  if (answer.ok() || answered_at_ == TimePoint()) answered_at_ = now;
+  if (max.count() == 0 || now - answered_at_ < max) return absl::OkStatus();
+  return absl::UnavailableError(fmt::format("the master has not answered for {} s: {}",
+                                            max / std::chrono::seconds(1), Message(answer)));
+}
+
 void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) {
+  const absl::Status away = JudgeAbsence(reply.status());
   std::shared_ptr<const PartitionMap> fresh;
   Effects effects;
   {
     MutexLock lock(&mutex_);
+    if (!away.ok()) FailLocked(away);
     if (reply.ok()) {
       if (options_.data_root.empty()) {
         core_.OnExchangeReply(*reply, clock_.Now());

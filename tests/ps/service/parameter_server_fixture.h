@@ -139,7 +139,8 @@ class ParameterServerTest : public ::testing::Test {
                                  .lane_patience = std::chrono::milliseconds(20),
                                  .lane_silence_max = kSilenceMax,
                                  .warm_start_pause = std::chrono::milliseconds(10),
-                                 .leave_timeout = leave_timeout_},
+                                 .leave_timeout = leave_timeout_,
+                                 .absence = {.max = kSilenceMax}},
         *MakeGrpcMasterClient({address, job_id_}, clock_),
         [this](const RegisterServerReply& /*registered*/) {
           return std::make_unique<MemoryStorage>(&files_);

@@ -31,6 +31,28 @@ TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne)
   EXPECT_THAT(Pull(2, 1, 7), ElementsAre(6, 6));
 }
 
+TEST_F(ParameterServerTest, EndsIfTheMasterIsAwayForTooLong) {
+  StartServing();
+  master_.reset();
+  clock_.PutForward(2 * testing::kSilenceMax);
+  EXPECT_THAT(result_.get(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("has not answered")));
+  server_.reset();
+}
+
+TEST_F(ParameterServerTest, EndsWithoutAMasterAfterTheEndOfTheJob) {
+  StartServing();
+  Change([](World* world) { world->drained = true; });
+  for (int i = 0; i < 3; ++i) {  // so an answer that says so has come
+    ASSERT_TRUE(
+        master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 1); }));
+  }
+  master_.reset();
+  clock_.PutForward(std::chrono::minutes(2));
+  EXPECT_THAT(result_.get(), IsOk());
+  server_.reset();
+}
+
 TEST_F(ParameterServerTest, ABusyLaneStopsNeitherTheHeartbeatNorTheOtherLanes) {
   StartServing();
   EXPECT_EQ(Push(2, 1, 7, 3, 0), PartCode::kOk);

@@ -46,6 +46,17 @@ TEST_F(SessionFailuresTest, ErrorsOfTheMasterThatMayPassAreTriedAgain) {
   ExpectRows(2);
 }
 
+TEST_F(SessionFailuresTest, AMasterThatIsAwayForTooLongFailsTheSession) {
+  SessionOptions options = Options();
+  options.master_away_max_ms = 50;
+  Result<Session> session = Session::Connect(options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  master_.Plant({.exchange = [] { return grpc::Status(grpc::UNAVAILABLE, "gone"); }});
+  EXPECT_FALSE(session->NextShard().has_value());
+  EXPECT_EQ(session->status().code(), Status::Code::kUnavailable);
+  EXPECT_THAT(session->status().message(), HasSubstr("has not answered for"));
+}
+
 TEST_F(SessionFailuresTest, ErrorsOfTheMasterThatStayAreToldAtOnce) {
   const std::pair<grpc::StatusCode, Status::Code> staying[] = {
       {grpc::INVALID_ARGUMENT, Status::Code::kInvalidArgument},

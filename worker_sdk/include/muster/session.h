@@ -46,6 +46,9 @@ struct MUSTER_EXPORT SessionOptions {
   /// "THERE=HERE": files that the master names below the folder THERE lie below HERE on this
   /// machine. Empty: under the same paths. MUSTER_DATA_ROOT
   std::string data_root{};
+  /// So long the session goes on while the master does not answer; then it fails with
+  /// Code::kUnavailable. 0: for ever. MUSTER_MASTER_AWAY_MAX, in seconds
+  uint64_t master_away_max_ms = 0;
   static SessionOptions FromEnvironment();
 };
 
