@@ -3,9 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <string>
 
+#include "base/clock.h"
 #include "cli/show/output.h"
+#include "security/certificate_authority.h"
+#include "security/credentials.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 namespace muster {
@@ -59,6 +65,21 @@ TEST_F(JoinCommandTest, AWorkerIsToldWhatItsMachineLacks) {
     EXPECT_EQ(JoinCommand(options_), kExitUsage);
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("--data-root"));
   }
+}
+
+TEST_F(JoinCommandTest, TheCertificateOfTheNodeIsEnough) {
+  options_.tls = folder_.File("tls");
+  ASSERT_THAT(EnsureCertificates({.directory = options_.tls, .job_id = "id-1", .hosts = {}},
+                                 SystemClock().Wall()),
+              testing::IsOk());
+  for (const Role role : {Role::kOperator, Role::kMaster, Role::kScaler, Role::kWorker}) {
+    const CredentialFiles files = CredentialFilesOf(options_.tls, role);
+    ASSERT_EQ(::unlink(files.certificate.c_str()), 0);
+    ASSERT_EQ(::unlink(files.key.c_str()), 0);
+  }
+  EXPECT_EQ(JoinCommand(options_), kExitUnreachable) << "it asks, and no master is there";
+  ASSERT_EQ(::unlink(CredentialFilesOf(options_.tls, Role::kServer).key.c_str()), 0);
+  EXPECT_EQ(JoinCommand(options_), kExitUsage);
 }
 
 TEST_F(JoinCommandTest, AMasterThatNeverAnswersIsGivenUp) {
