@@ -12,6 +12,9 @@ namespace {
 // More of a log than a root cause quotes.
 constexpr size_t kWordsMax = 1500;
 constexpr size_t kWordsStep = 100;
+// As the kernel counts them.
+constexpr uint64_t kSignalMax = 64;
+constexpr uint64_t kCodeMax = 255;
 
 nlohmann::json SlotJson(const SlotRecord& slot) {
   nlohmann::json loops = nlohmann::json::array();
@@ -24,13 +27,23 @@ nlohmann::json SlotJson(const SlotRecord& slot) {
           {"crowded", slot.crowded}};
 }
 
-SlotRecord ReadSlot(const nlohmann::json& json) {
-  SlotRecord slot{.incarnation = json.at("incarnation").get<uint64_t>(),
-                  .ended = json.at("ended").get<bool>(),
-                  .crowded = json.at("crowded").get<bool>()};
+/// A whole number up to `most`. A conversion by the library would change any other number.
+absl::StatusOr<uint64_t> ReadNumber(const nlohmann::json& json, uint64_t most = UINT64_MAX) {
+  if (json.is_number_unsigned() && json.get<uint64_t>() <= most) return json.get<uint64_t>();
+  return absl::InvalidArgumentError(
+      fmt::format("an exit note has a {} in place of a number up to {}", json.type_name(), most));
+}
+
+absl::StatusOr<SlotRecord> ReadSlot(const nlohmann::json& json) {
+  SlotRecord slot{.ended = json.at("ended").get<bool>(), .crowded = json.at("crowded").get<bool>()};
+  MUSTER_ASSIGN_OR_RETURN(slot.incarnation, ReadNumber(json.at("incarnation")));
   for (const nlohmann::json& loop : json.at("loops")) {
-    slot.computing.push_back(
-        {LeaseToken::FromValue(loop.at(0).get<uint64_t>()), loop.at(1).get<uint32_t>()});
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t token, ReadNumber(loop.at(0)));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t started, ReadNumber(loop.at(1), UINT32_MAX));
+    slot.computing.push_back({LeaseToken::FromValue(token), static_cast<uint32_t>(started)});
+  }
+  if (slot.computing.size() > SlotFile::kLoopsMax) {
+    return absl::InvalidArgumentError("an exit note names too many loops");
   }
   return slot;
 }
@@ -64,20 +77,18 @@ absl::StatusOr<NodeExited> ParseExitNote(std::string_view note) {
   try {
     const nlohmann::json json = nlohmann::json::parse(note);
     NodeExited event;
-    event.exit = {.signal = json.at("signal").get<int>(), .code = json.at("code").get<int>()};
-    const int kill = json.at("memory_kill").get<int>();
-    if (kill < 0 || kill > static_cast<int>(MemoryKill::kMachine)) {
-      return absl::InvalidArgumentError("memory_kill of an exit note is out of range");
-    }
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t signal, ReadNumber(json.at("signal"), kSignalMax));
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t code, ReadNumber(json.at("code"), kCodeMax));
+    event.exit = {.signal = static_cast<int>(signal), .code = static_cast<int>(code)};
+    MUSTER_ASSIGN_OR_RETURN(
+        const uint64_t kill,
+        ReadNumber(json.at("memory_kill"), static_cast<uint64_t>(MemoryKill::kMachine)));
     event.memory_kill = static_cast<MemoryKill>(kill);
-    event.memory_peak_bytes = json.at("memory_peak_bytes").get<uint64_t>();
-    event.memory_limit_bytes = json.at("memory_limit_bytes").get<uint64_t>();
+    MUSTER_ASSIGN_OR_RETURN(event.memory_peak_bytes, ReadNumber(json.at("memory_peak_bytes")));
+    MUSTER_ASSIGN_OR_RETURN(event.memory_limit_bytes, ReadNumber(json.at("memory_limit_bytes")));
     event.last_words = json.at("last_words").get<std::string>();
     if (json.contains("slot")) {
-      event.slot = ReadSlot(json["slot"]);
-      if (event.slot->computing.size() > SlotFile::kLoopsMax) {
-        return absl::InvalidArgumentError("an exit note names too many loops");
-      }
+      MUSTER_ASSIGN_OR_RETURN(event.slot, ReadSlot(json["slot"]));
     }
     return event;
   } catch (const nlohmann::json::exception& error) {

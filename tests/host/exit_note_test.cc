@@ -68,5 +68,38 @@ TEST(ExitNoteTest, RefusesWhatIsNoNote) {
   EXPECT_EQ(ParseExitNote(note).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// A trainer can write into the file of its container's note.
+TEST(ExitNoteTest, ALieInANumberIsRefused) {
+  const std::string note = ExitNote(Crash());
+  const std::pair<const char*, const char*> lies[] = {
+      {"\"signal\":11", "\"signal\":65"},
+      {"\"signal\":11", "\"signal\":-1"},
+      {"\"signal\":11", "\"signal\":1e300"},
+      {"\"code\":0", "\"code\":256"},
+      {"\"code\":0", "\"code\":4294967296"},
+      {"\"memory_kill\":2", "\"memory_kill\":4294967297"},
+      {"\"memory_peak_bytes\":100", "\"memory_peak_bytes\":-1"},
+      {"\"memory_peak_bytes\":100", "\"memory_peak_bytes\":1.5"},
+      {"\"memory_limit_bytes\":90", "\"memory_limit_bytes\":\"90\""},
+      {"\"incarnation\":7", "\"incarnation\":-7"},
+      {",3]]", ",4294967296]]"},
+      {",3]]", "]]"},
+      {",3]]", ",3],3]"},
+      {"\"ended\":false", "\"ended\":0"},
+  };
+  for (const auto& [truth, lie] : lies) {
+    std::string changed = note;
+    const size_t at = changed.find(truth);
+    ASSERT_NE(at, std::string::npos) << truth << " in " << note;
+    changed.replace(at, std::string_view(truth).size(), lie);
+    EXPECT_EQ(ParseExitNote(changed).status().code(), absl::StatusCode::kInvalidArgument) << lie;
+  }
+  std::string loops = "\"loops\":[";
+  for (size_t i = 0; i <= SlotFile::kLoopsMax; ++i) loops += "[1,1],";
+  std::string crowded = note;
+  crowded.replace(crowded.find("\"loops\":["), 9, loops);
+  EXPECT_EQ(ParseExitNote(crowded).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace muster
