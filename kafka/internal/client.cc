@@ -3,7 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -14,6 +17,7 @@ namespace muster::kafka::internal {
 namespace {
 
 constexpr size_t kErrorBytesMax = 400;
+constexpr std::chrono::seconds kEndMax{2};
 
 absl::StatusCode CodeOf(rd_kafka_resp_err_t error) {
   switch (error) {
@@ -91,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Open(rd_kafka_type_t type,
                                                      const Settings& ours) {
   MUSTER_ASSIGN_OR_RETURN(ConfRef conf, MakeConf(config, defaults, ours));
   std::unique_ptr<Client> client(new Client());
-  rd_kafka_conf_set_opaque(conf.get(), client.get());
+  rd_kafka_conf_set_opaque(conf.get(), client->reports_.get());
   rd_kafka_conf_set_error_cb(conf.get(), &Client::OnError);
   rd_kafka_conf_set_log_cb(conf.get(), &Client::OnLog);
   if (type == RD_KAFKA_PRODUCER) rd_kafka_conf_set_dr_msg_cb(conf.get(), &Client::OnDelivery);
@@ -109,38 +113,45 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Open(rd_kafka_type_t type,
 
 Client::~Client() {
   if (handle_ == nullptr) return;
-  // Without this, a consumer waits at its end for a group that it never joined.
-  rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  auto ended = std::make_shared<std::promise<void>>();
+  const std::future<void> end = ended->get_future();
+  std::thread([handle = handle_, reports = reports_, ended = std::move(ended)] {
+    // Without this flag, a consumer waits at its end for a group that it never joined.
+    rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    ended->set_value();
+  }).detach();
+  if (end.wait_for(kEndMax) == std::future_status::ready) return;
+  Log(LogLevel::kWarning, "a Kafka client does not end within 2 s, and is left behind");
 }
 
 std::string Client::last_error() const {
-  MutexLock lock(&mutex_);
-  return last_error_;
+  MutexLock lock(&reports_->mutex);
+  return reports_->last_error;
 }
 
-void Client::OnError(rd_kafka_t*, int error, const char* reason, void* self) {
+void Client::OnError(rd_kafka_t*, int error, const char* reason, void* reports) {
   // The earlier message of a single broker is more useful than "all brokers are down".
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
-  auto* client = static_cast<Client*>(self);
-  MutexLock lock(&client->mutex_);
+  auto* mine = static_cast<Reports*>(reports);
+  MutexLock lock(&mine->mutex);
   // librdkafka's messages repeat a setting's value that it does not understand.
   const bool may_tell = std::string_view(reason).find("oauthbearer.config") == std::string::npos;
-  client->last_error_ = may_tell ? Excerpt(reason, kErrorBytesMax)
-                                 : "librdkafka does not understand sasl.oauthbearer.config";
+  mine->last_error = may_tell ? Excerpt(reason, kErrorBytesMax)
+                              : "librdkafka does not understand sasl.oauthbearer.config";
 }
 
-void Client::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
+void Client::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* reports) {
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  auto* client = static_cast<Client*>(self);
-  MutexLock lock(&client->mutex_);
-  if (!client->delivery_failure_.ok()) return;
-  client->delivery_failure_ =
+  auto* mine = static_cast<Reports*>(reports);
+  MutexLock lock(&mine->mutex);
+  if (!mine->delivery_failure.ok()) return;
+  mine->delivery_failure =
       ToStatus(message->err, fmt::format("topic '{}'", rd_kafka_topic_name(message->rkt)));
 }
 
 absl::Status Client::TakeDeliveryFailure() {
-  MutexLock lock(&mutex_);
-  return std::exchange(delivery_failure_, absl::OkStatus());
+  MutexLock lock(&reports_->mutex);
+  return std::exchange(reports_->delivery_failure, absl::OkStatus());
 }
 
 void Client::OnLog(const rd_kafka_t*, int, const char* facility, const char* text) {

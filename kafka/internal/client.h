@@ -49,6 +49,8 @@ class Client {
                                                       const ClientConfig& config,
                                                       const Settings& defaults,
                                                       const Settings& ours);
+  /// Waits for librdkafka for 2 s at most: after its topic was deleted, a consumer of version 2.0
+  /// may never end. Then it is left behind, with a line in the log.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -60,15 +62,20 @@ class Client {
   absl::Status TakeDeliveryFailure();
 
  private:
+  /// What the threads of librdkafka write. They may live longer than the client.
+  struct Reports {
+    mutable Mutex mutex;
+    std::string last_error MUSTER_GUARDED_BY(mutex);
+    absl::Status delivery_failure MUSTER_GUARDED_BY(mutex);
+  };
+
   Client() = default;
-  static void OnError(rd_kafka_t* handle, int error, const char* reason, void* self);
-  static void OnDelivery(rd_kafka_t* handle, const rd_kafka_message_t* message, void* self);
+  static void OnError(rd_kafka_t* handle, int error, const char* reason, void* reports);
+  static void OnDelivery(rd_kafka_t* handle, const rd_kafka_message_t* message, void* reports);
   static void OnLog(const rd_kafka_t* handle, int level, const char* facility, const char* text);
 
   rd_kafka_t* handle_ = nullptr;
-  mutable Mutex mutex_;
-  std::string last_error_ MUSTER_GUARDED_BY(mutex_);
-  absl::Status delivery_failure_ MUSTER_GUARDED_BY(mutex_);
+  const std::shared_ptr<Reports> reports_ = std::make_shared<Reports>();
 };
 
 }  // namespace muster::kafka::internal

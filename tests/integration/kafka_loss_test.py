@@ -128,6 +128,7 @@ class KafkaLossTest(topic_job.TopicTest):
             self.assertEqual(summary["state"], "failed")
             self.assertRegex(summary["reason"], f"topic '{TOPIC}', partition 0, ends before offsets that are already cut into shards.*deleted and created again")
             self.assertEqual(summary["datasets"][0]["epochs"][0]["records_committed"], 1000)
+            self.assertNotIn("SIGTERM", job.said(), "a worker waits for librdkafka, which does not end")
 
     def test_offsets(self):
         """The job file names things that the cluster lacks: offsets, a partition's end, the dead-letter topic. Each is reported, and none is a success."""

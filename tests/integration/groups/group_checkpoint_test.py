@@ -45,11 +45,13 @@ class CheckpointTest(unittest.TestCase):
 
     def wait_reason(self, job, run, *texts):
         """Until the status has a reason with these texts."""
+        end = time.monotonic() + 60
         while True:
             reason = (job.status() or {"reason": ""})["reason"]
             if all(text in reason for text in texts):
                 return
             self.assertIsNone(run.poll(), job.said())
+            self.assertLess(time.monotonic(), end, reason)
             time.sleep(0.05)
 
     def end(self, job, run, seed):
@@ -111,7 +113,7 @@ class CheckpointTest(unittest.TestCase):
             run = job.start()
             job.hurry()
             job.wait_progress(run, 1)
-            self.wait_reason(job, run, "nothing was committed for ", "cannot write its snapshots: ", "No space left on device",
+            self.wait_reason(job, run, "nothing was committed for ", "'s snapshots is full: ", "No space left on device",
                              job.path("state", "snapshots", "group"))
             self.assertRegex(job.said(), "snapshot-error worker-[01]: .*No space left on device")
             self.assertEqual(job.progress()[1], 0)
