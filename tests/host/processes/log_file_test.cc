@@ -1,17 +1,18 @@
 #include "host/processes/log_file.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 
 #include "base/file.h"
+#include "tests/support/descriptor_limit.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 namespace muster {
 namespace {
 
+using testing::DescriptorLimit;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
@@ -65,12 +66,10 @@ TEST(LogFileTest, GoesOnAfterARotationThatCouldOpenNoFile) {
   const std::string path = folder.File("node.log");
   MUSTER_ASSERT_OK_AND_ASSIGN(RotatingLog log, RotatingLog::Open(path, 10));
   log.Write("12345678\n");
-  rlimit files;
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  log.Write("lost\n");
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  {
+    const DescriptorLimit limit(DescriptorLimit::kNone);
+    log.Write("lost\n");
+  }
   EXPECT_FALSE(ReadFile(path, 1000).ok());
   log.Write("there\n");
   EXPECT_EQ(ReadFile(path, 1000).value_or(""), "there\n");
