@@ -96,7 +96,19 @@ endfunction()
 
 # Every program that the label `unit` needs, for builds that run nothing else.
 add_custom_target(muster_unit_tests)
-option(MUSTER_UNIT_TESTS "`all` has the programs of unit tests" ON)
+option(MUSTER_UNIT_TESTS "`all` has the programs of all unit tests" ON)
+
+# muster_has_plain_tests(<variable> <source> ...): whether a test leaves something out, or tries fewer seeds, under a sanitizer.
+function(muster_has_plain_tests variable)
+  set(${variable} FALSE PARENT_SCOPE)
+  foreach(source ${ARGN})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    file(STRINGS ${source} found REGEX "kSanitized|Seeds\\(" LIMIT_COUNT 1)
+    if(found)
+      set(${variable} TRUE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
 
 # muster_one_thread(): at the top of a test folder whose room, and whose tests, have one thread. The thread sanitizer has nothing
 # to see there, so its build leaves the folder out. tests/tidy checks that it is true.
@@ -121,7 +133,10 @@ function(muster_test name)
   endif()
   if(ARG_LABELS STREQUAL "unit")
     add_dependencies(muster_unit_tests ${name})
-    if(NOT MUSTER_UNIT_TESTS)
+    muster_has_plain_tests(plain ${ARG_SRCS})
+    if(NOT MUSTER_UNIT_TESTS AND plain)
+      set(ARG_LABELS plain)
+    elseif(NOT MUSTER_UNIT_TESTS)
       set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     endif()
   endif()
