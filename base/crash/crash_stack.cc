@@ -13,17 +13,18 @@ namespace {
 
 struct Crash {
   int signal;
-  std::string_view line;
+  std::string_view name;
 };
-constexpr std::array<Crash, 5> kCrashes = {{
-    {SIGSEGV,
-     "muster: this process crashed with SIGSEGV. The stack of the thread, newest first:\n"},
-    {SIGBUS, "muster: this process crashed with SIGBUS. The stack of the thread, newest first:\n"},
-    {SIGFPE, "muster: this process crashed with SIGFPE. The stack of the thread, newest first:\n"},
-    {SIGILL, "muster: this process crashed with SIGILL. The stack of the thread, newest first:\n"},
-    {SIGABRT,
-     "muster: this process crashed with SIGABRT. The stack of the thread, newest first:\n"},
-}};
+constexpr std::array<Crash, 5> kCrashes = {{{SIGSEGV, "SIGSEGV"},
+                                            {SIGBUS, "SIGBUS"},
+                                            {SIGFPE, "SIGFPE"},
+                                            {SIGILL, "SIGILL"},
+                                            {SIGABRT, "SIGABRT"}}};
+
+/// Calls only what may be called from a signal handler.
+void Print(std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
 
 /// The events of a crash keep twenty lines of the log: some stay for what the process has said.
 constexpr int kFramesMax = 12;
@@ -35,8 +36,9 @@ void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
   for (const Crash& crash : kCrashes) {
     if (crash.signal != signal) continue;
-    [[maybe_unused]] const ssize_t written =
-        ::write(STDERR_FILENO, crash.line.data(), crash.line.size());
+    Print("muster: this process crashed with ");
+    Print(crash.name);
+    Print(". The stack of the thread, newest first:\n");
   }
   if (count > kOwnFrames) {
     ::backtrace_symbols_fd(frames.data() + kOwnFrames, count - kOwnFrames, STDERR_FILENO);

@@ -55,6 +55,15 @@ class GroupCoreTest : public ::testing::Test {
     }
     core->Tick(now);
   }
+  /// Of three members that have made steps, one will come to another state.
+  ModelMember& OneOfThreeIsOdd() {
+    options.members_max = 3;
+    Start();
+    for (const char* const worker : {"worker-0", "worker-1", "worker-2"}) Add(worker);
+    while (Steps() < 2) Round();
+    members[1]->spoiled = 1;
+    return *members[1];
+  }
   void Rounds(int count) {
     for (int i = 0; i < count; ++i) Round();
   }
@@ -227,12 +236,7 @@ TEST_F(GroupCoreTest, ASilentMemberIsLost) {
 }
 
 TEST_F(GroupCoreTest, TheOddOneDropsItsStateAndLearnsThatOfTheOthers) {
-  options.members_max = 3;
-  Start();
-  for (const char* const worker : {"worker-0", "worker-1", "worker-2"}) Add(worker);
-  while (Steps() < 2) Round();
-  ModelMember& odd = *members[1];
-  odd.spoiled = 1;
+  ModelMember& odd = OneOfThreeIsOdd();
   for (int i = 0; i < 5 && odd.label.has_value(); ++i) Round();
   EXPECT_FALSE(odd.label.has_value());
   EXPECT_THAT(data.events, Contains(HasSubstr("group-states-differ worker-1: its state after")));
@@ -252,12 +256,7 @@ TEST_F(GroupCoreTest, TheOddOneDropsItsStateAndLearnsThatOfTheOthers) {
 }
 
 TEST_F(GroupCoreTest, ADropThatIsNotHeardIsToldAgain) {
-  options.members_max = 3;
-  Start();
-  for (const char* const worker : {"worker-0", "worker-1", "worker-2"}) Add(worker);
-  while (Steps() < 2) Round();
-  ModelMember& odd = *members[1];
-  odd.spoiled = 1;
+  ModelMember& odd = OneOfThreeIsOdd();
   for (auto& member : members) ASSERT_THAT(core->Exchange(member->Report(), now), IsOk());
   for (int i = 0; i < 2; ++i) {
     const GroupExchangeReply reply = core->ReplyFor(odd.worker, odd.incarnation);
