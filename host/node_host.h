@@ -81,9 +81,8 @@ class NodeHost {
   /// cannot be limited; Unimplemented if limits cannot change in place. A host that
   /// learns later what became of them reports NodeResized.
   virtual absl::Status SetLimits(const std::string& node, const Resources& limits) = 0;
-  /// The usage of the current process. Errors: NotFound if it does not run; Unavailable if it is
-  /// not
-  /// known yet.
+  /// The usage of the current process. Errors: NotFound if it does not run; Unavailable if this
+  /// host does not know it.
   virtual absl::StatusOr<NodeUsage> Usage(const std::string& node) = 0;
   /// The usage of a process of the run that this host did not start (its master, its scaler)
   /// alone. Errors: NotFound if there is none; Unimplemented if it runs elsewhere.

@@ -19,7 +19,7 @@ struct ResourceRow {
 };
 
 const ResourceRow& RowOf(Resource resource) {
-  static constexpr std::array<ResourceRow, 12> kRows{{
+  static constexpr std::array<ResourceRow, 11> kRows{{
       {"pods", "Pod", "", true},
       {"jobs", "Job", "batch", true},
       {"services", "Service", "", true},
@@ -28,7 +28,6 @@ const ResourceRow& RowOf(Resource resource) {
       {"persistentvolumeclaims", "PersistentVolumeClaim", "", true},
       {"events", "Event", "", true},
       {"selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", false},
-      {"pods", "PodMetrics", "metrics.k8s.io", true},
       {"serviceaccounts", "ServiceAccount", "", true},
       {"roles", "Role", "rbac.authorization.k8s.io", true},
       {"rolebindings", "RoleBinding", "rbac.authorization.k8s.io", true},
@@ -87,7 +86,6 @@ std::string_view ApiVersionOf(Resource resource) {
   const std::string_view group = RowOf(resource).group;
   if (group.empty()) return "v1";
   if (group == "batch") return "batch/v1";
-  if (group == "metrics.k8s.io") return "metrics.k8s.io/v1beta1";
   return group == "rbac.authorization.k8s.io" ? "rbac.authorization.k8s.io/v1"
                                               : "authorization.k8s.io/v1";
 }

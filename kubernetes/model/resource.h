@@ -23,8 +23,6 @@ enum class Resource {
   kPersistentVolumeClaims,
   kEvents,
   kSelfSubjectAccessReviews,
-  /// What pods use, if the cluster measures it (metrics-server).
-  kPodMetrics,
   kServiceAccounts,
   kRoles,
   kRoleBindings,

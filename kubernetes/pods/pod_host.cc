@@ -38,7 +38,6 @@ PodHost::PodHost(Client* client, const Clock* clock, PodHostOptions options)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       book_(BookOptions(options_)),
       unreachable_(absl::UnavailableError("the API server has not answered yet")),
-      no_usage_(absl::UnavailableError("the cluster has not said yet what its pods use")),
       counted_at_(clock->Now()),
       threads_(std::make_unique<CallThreads>(options_.threads)) {
   MUSTER_CHECK_MSG(wake_.get() >= 0, "cannot create an eventfd");
@@ -276,32 +275,7 @@ void PodHost::EndRun() {
 absl::StatusOr<NodeUsage> PodHost::Usage(const std::string& node) {
   const MutexLock lock(&mutex_);
   if (!book_.IsRunning(node)) return absl::NotFoundError(fmt::format("{} is not running", node));
-  const TimePoint now = clock_->Now();
-  if (now >= usage_due_ && !std::exchange(asks_usage_, true)) {
-    threads_->Post([this](const std::stop_token& stop) { AskUsage(stop); });
-  }
-  if (!no_usage_.ok()) return no_usage_;
-  const PodFacts& pod = *book_.PodOf(node);
-  absl::StatusOr<NodeUsage> usage = usage_.Of(pod.name, pod.container, now);
-  if (usage.ok()) usage->memory_limit_bytes = MemoryLimitOf(pod);
-  return usage;
-}
-
-void PodHost::AskUsage(const std::stop_token& stop) {
-  const absl::StatusOr<ObjectList> list =
-      client_->List(Resource::kPodMetrics, options_.run.ns, PodsOf(options_.run), stop);
-  const MutexLock lock(&mutex_);
-  const TimePoint now = clock_->Now();
-  asks_usage_ = false;
-  const ApiErrorKind kind = KindOf(list.status());
-  const bool never = kind == ApiErrorKind::kNotFound || kind == ApiErrorKind::kForbidden;
-  usage_due_ = now + (never ? options_.usage_retry : options_.usage_interval);
-  no_usage_ = absl::OkStatus();
-  if (list.ok()) return usage_.OnMetrics(list->items, now);
-  no_usage_ = absl::UnavailableError(fmt::format(
-      "the cluster does not say what its pods use (has it a metrics-server, and may the "
-      "scaler list pods of metrics.k8s.io?): {}",
-      Message(list.status())));
+  return absl::UnavailableError(fmt::format("{} tells the master itself what it uses", node));
 }
 
 absl::StatusOr<NodeUsage> PodHost::UsageOfProcess(uint64_t pid) {
@@ -319,24 +293,9 @@ absl::StatusOr<LogPiece> PodHost::ReadLog(const std::string& node,
     pods = book_.PodsOfNode(node);
   }
   if (pods.empty()) return absl::NotFoundError(fmt::format("{} has no pod, so no log", node));
-  std::vector<StampedLine> lines;
-  bool is_cut = false;
-  for (const PodFacts& pod : pods) {
-    if (!question.offset && lines.size() >= question.lines) break;
-    if (question.offset && !MayHaveLinesAfter(pod, *question.offset)) continue;
-    LogQuery query = QueryOf(question, question.lines - static_cast<uint32_t>(lines.size()));
-    query.container = pod.container;
-    const absl::StatusOr<std::string> log = client_->Logs(options_.run.ns, pod.name, query);
-    const ApiErrorKind kind = KindOf(log.status());
-    // Its container has not begun, or the pod has just gone.
-    if (kind == ApiErrorKind::kInvalid || kind == ApiErrorKind::kNotFound) continue;
-    MUSTER_RETURN_IF_ERROR(log.status());
-    is_cut |= log->size() >= *query.bytes_max;
-    std::vector<StampedLine> older = ParseStampedLines(*log);
-    lines.insert(lines.begin(), std::make_move_iterator(older.begin()),
-                 std::make_move_iterator(older.end()));
-  }
-  return PieceOf(std::move(lines), question, is_cut);
+  return ReadPodLogs(pods, question, [this](const std::string& pod, const LogQuery& query) {
+    return client_->Logs(options_.run.ns, pod, query);
+  });
 }
 
 }  // namespace muster::kubernetes

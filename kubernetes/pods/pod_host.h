@@ -17,7 +17,6 @@
 #include "kubernetes/pods/call_threads.h"
 #include "kubernetes/pods/pod_body.h"
 #include "kubernetes/pods/pod_book.h"
-#include "kubernetes/pods/pod_usage.h"
 
 namespace muster::kubernetes {
 
@@ -35,9 +34,6 @@ struct PodHostOptions {
   /// So long Find() waits for an API server that does not answer, and EndRun() for its answers.
   std::chrono::milliseconds find_patience{60'000};
   std::chrono::milliseconds end_patience{10'000};
-  /// Of the answers of metrics.k8s.io, and of tries when there are none.
-  std::chrono::milliseconds usage_interval{15'000};
-  std::chrono::milliseconds usage_retry{300'000};
   PodBookOptions book;
 };
 
@@ -46,9 +42,8 @@ struct PodHostOptions {
 ///
 /// As NodeHost; and: Find() waits for the first list (kUnavailable also if it stays forbidden), and
 /// EndRun() for the deletions, both only so long; ReadLog() waits for the API server on the
-/// caller's thread. Offsets of logs are times (pod_log.h). CPU time is an estimate, and memory is
-/// some seconds old (pod_usage.h). A limit that turns out to be refused after SetLimits() returned
-/// is logged; the next start has it.
+/// caller's thread. Offsets of logs are times (pod_log.h). A limit that turns out to be refused
+/// after SetLimits() returned is logged; the next start has it.
 class PodHost final : public NodeHost {
  public:
   /// `client` and `clock` must outlive this.
@@ -70,6 +65,7 @@ class PodHost final : public NodeHost {
   void Stop(const std::string& node, std::chrono::milliseconds timeout) override;
   void Kill(const std::string& node) override;
   absl::Status SetLimits(const std::string& node, const Resources& limits) override;
+  /// kUnavailable: a node in a pod tells the master itself what it uses.
   absl::StatusOr<NodeUsage> Usage(const std::string& node) override;
   absl::StatusOr<NodeUsage> UsageOfProcess(uint64_t pid) override;
   absl::Status DumpStacks(const std::string& node) override;
@@ -94,7 +90,6 @@ class PodHost final : public NodeHost {
   void Carry(const PodCall& call, const std::stop_token& stop);
   void LookForJob(const PodCall& call, const std::stop_token& stop);
   absl::StatusOr<nlohmann::json> Ask(const PodCall& call, const std::stop_token& stop);
-  void AskUsage(const std::stop_token& stop);
   void CountRequests(TimePoint now) MUSTER_REQUIRES(mutex_);
 
   Client* const client_;
@@ -108,10 +103,6 @@ class PodHost final : public NodeHost {
   PodBook book_ MUSTER_GUARDED_BY(mutex_);
   std::optional<std::vector<FoundNode>> found_ MUSTER_GUARDED_BY(mutex_);
   absl::Status unreachable_ MUSTER_GUARDED_BY(mutex_);
-  PodUsage usage_ MUSTER_GUARDED_BY(mutex_);
-  absl::Status no_usage_ MUSTER_GUARDED_BY(mutex_);
-  bool asks_usage_ MUSTER_GUARDED_BY(mutex_) = false;
-  TimePoint usage_due_ MUSTER_GUARDED_BY(mutex_){};
   TimePoint counted_at_ MUSTER_GUARDED_BY(mutex_){};
   uint64_t counted_ MUSTER_GUARDED_BY(mutex_) = 0;
   /// Set by Find(), before there is any call.

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/status.h"
+#include "kubernetes/model/api_error.h"
 #include "kubernetes/model/timestamp.h"
 
 namespace muster::kubernetes {
@@ -100,6 +102,29 @@ LogPiece PieceOf(std::vector<StampedLine> lines, const LogQuestion& question, bo
     piece.lines.push_back(std::move(line.text));
   }
   return piece;
+}
+
+absl::StatusOr<LogPiece> ReadPodLogs(
+    const std::vector<PodFacts>& pods, const LogQuestion& question,
+    const std::function<absl::StatusOr<std::string>(const std::string&, const LogQuery&)>& read) {
+  std::vector<StampedLine> lines;
+  bool is_cut = false;
+  for (const PodFacts& pod : pods) {
+    if (!question.offset && lines.size() >= question.lines) break;
+    if (question.offset && !MayHaveLinesAfter(pod, *question.offset)) continue;
+    LogQuery query = QueryOf(question, question.lines - static_cast<uint32_t>(lines.size()));
+    query.container = pod.container;
+    const absl::StatusOr<std::string> log = read(pod.name, query);
+    const ApiErrorKind kind = KindOf(log.status());
+    // Its container has not begun, or the pod has just gone.
+    if (kind == ApiErrorKind::kInvalid || kind == ApiErrorKind::kNotFound) continue;
+    MUSTER_RETURN_IF_ERROR(log.status());
+    is_cut |= log->size() >= *query.bytes_max;
+    std::vector<StampedLine> older = ParseStampedLines(*log);
+    lines.insert(lines.begin(), std::make_move_iterator(older.begin()),
+                 std::make_move_iterator(older.end()));
+  }
+  return PieceOf(std::move(lines), question, is_cut);
 }
 
 }  // namespace muster::kubernetes

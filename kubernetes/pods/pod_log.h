@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "host/node_host.h"
 #include "kubernetes/model/resource.h"
 #include "kubernetes/pods/pod_facts.h"
@@ -34,5 +36,12 @@ bool MayHaveLinesAfter(const PodFacts& pod, uint64_t offset);
 /// The answer, of the lines of a node's pods, the oldest first. `is_cut`: there was more than the
 /// query's limit of bytes. Lines of one instant stay together, and at least one line is given.
 LogPiece PieceOf(std::vector<StampedLine> lines, const LogQuestion& question, bool is_cut);
+
+/// The answer from the logs of a node's pods, the newest first. A pod that has no log is passed
+/// over. `read` gives the log of the pod with this name; other errors of it are returned.
+absl::StatusOr<LogPiece> ReadPodLogs(
+    const std::vector<PodFacts>& pods, const LogQuestion& question,
+    const std::function<absl::StatusOr<std::string>(const std::string& pod, const LogQuery& query)>&
+        read);
 
 }  // namespace muster::kubernetes

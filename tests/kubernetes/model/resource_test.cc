@@ -32,7 +32,6 @@ TEST(Resource, Paths) {
        "/apis/rbac.authorization.k8s.io/v1/namespaces/t/rolebindings"},
       {{Resource::kSelfSubjectAccessReviews, "", "", ""},
        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"},
-      {{Resource::kPodMetrics, "t", "", ""}, "/apis/metrics.k8s.io/v1beta1/namespaces/t/pods"},
   };
   for (const auto& one : kCases) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::string path, PathOf(one.place));

@@ -34,7 +34,6 @@ using testing::ModelCluster;
 using testing::StatusIs;
 
 constexpr char kPods[] = "/api/v1/namespaces/team/pods";
-constexpr char kMetrics[] = "/apis/metrics.k8s.io/v1beta1/namespaces/team/pods";
 constexpr char kHosted[] = "flights-worker-0-1";
 
 size_t ThreadsOfProcess() {
@@ -73,7 +72,6 @@ class ModelServer {
   }
   ClusterAccess Access() const { return server_.Access(); }
   std::vector<FakeRequest> requests() const { return server_.requests(); }
-  std::atomic<bool> has_metrics = false;
   std::map<std::string, std::string> logs;
 
  private:
@@ -85,7 +83,6 @@ class ModelServer {
     if (path == kPods && request.target.find("watch=true") != std::string::npos) {
       return Watch(request, wire);
     }
-    if (path == kMetrics) return wire.Send(Measured());
     const size_t log = path.rfind("/log");
     if (log != std::string::npos && log + 4 == path.size()) {
       return wire.Send(testing::Answer(200, logs[path.substr(sizeof(kPods), log - sizeof(kPods))]));
@@ -95,13 +92,6 @@ class ModelServer {
     const ModelCluster::Reply reply = Do(request, path);
     changed_.SignalAll();
     wire.Send(testing::Answer(reply.code, reply.body.dump()));
-  }
-  std::string Measured() const {
-    if (!has_metrics) return testing::Answer(404, "404 page not found");
-    return testing::Answer(200, R"({"metadata":{},"items":[{"metadata":{"name":")" +
-                                    std::string(kHosted) +
-                                    R"("},"containers":[{"name":"muster","usage":{"cpu":"1",)"
-                                    R"("memory":"64Ki"}}]}]})");
   }
   ModelCluster::Reply Do(const FakeRequest& request, const std::string& path)
       MUSTER_REQUIRES(mutex_) {
@@ -314,46 +304,6 @@ TEST_F(PodHostTest, Logs) {
   EXPECT_THAT(server_.requests().back().target, HasSubstr("sinceTime=2026-11-26T13%3A31%3A00Z"));
 }
 
-TEST_F(PodHostTest, UsageComesWithTheMetricsServer) {
-  Open();
-  EXPECT_THAT(host_->Usage("worker-0"), StatusIs(absl::StatusCode::kNotFound, _));
-  server_.has_metrics = true;
-  StartRunning();
-  const TimePoint end = clock_.Now() + seconds(60);
-  absl::StatusOr<NodeUsage> usage = host_->Usage("worker-0");
-  EXPECT_THAT(usage, StatusIs(absl::StatusCode::kUnavailable, _));
-  server_.Change([](ModelCluster* cluster) {
-    cluster->Change(kHosted, [](Json* pod) {
-      (*pod)["spec"]["containers"][0]["resources"]["limits"]["memory"] = "2Mi";
-      (*pod)["status"]["containerStatuses"][0]["resources"]["limits"]["memory"] = "1Mi";
-    });
-  });
-  while ((!usage.ok() || usage->memory_limit_bytes == 0) && clock_.Now() < end) {
-    SleepFor(milliseconds(5));
-    usage = host_->Usage("worker-0");
-  }
-  ASSERT_THAT(usage, testing::IsOk());
-  EXPECT_EQ(usage->memory_bytes, 65536u);
-  EXPECT_EQ(usage->memory_limit_bytes, 1u << 20) << "in force, though more is wanted";
-  size_t asked = 0;
-  for (const FakeRequest& request : server_.requests()) {
-    asked += request.target.find("metrics.k8s.io") != std::string::npos ? 1 : 0;
-  }
-  EXPECT_EQ(asked, 1u);
-}
-
-TEST_F(PodHostTest, WithoutAMetricsServer) {
-  Open();
-  StartRunning();
-  const TimePoint end = clock_.Now() + seconds(60);
-  std::string words;
-  while (words.find("metrics-server") == std::string::npos && clock_.Now() < end) {
-    SleepFor(milliseconds(5));
-    words = std::string(host_->Usage("worker-0").status().message());
-  }
-  EXPECT_THAT(words, HasSubstr("metrics-server"));
-}
-
 TEST_F(PodHostTest, TheEndOfTheRunLeavesNothing) {
   Open();
   StartRunning();
@@ -401,7 +351,10 @@ TEST_F(PodHostTest, AtRestNothingIsAsked) {
   Open();
   StartRunning();
   const uint64_t before = client_->requests();
-  for (int i = 0; i < 50; ++i) host_->TakeReports();
+  for (int i = 0; i < 50; ++i) {
+    host_->TakeReports();
+    EXPECT_THAT(host_->Usage("worker-0"), StatusIs(absl::StatusCode::kUnavailable, _));
+  }
   EXPECT_EQ(client_->requests(), before);
 }
 
@@ -412,6 +365,7 @@ TEST_F(PodHostTest, WhatAPodCannotDo) {
               StatusIs(absl::StatusCode::kUnimplemented,
                        HasSubstr("kubectl --namespace team exec flights-worker-0-1 -- ")));
   EXPECT_THAT(host_->DumpStacks("worker-1"), StatusIs(absl::StatusCode::kNotFound, _));
+  EXPECT_THAT(host_->Usage("worker-1"), StatusIs(absl::StatusCode::kNotFound, _));
   EXPECT_THAT(host_->UsageOfProcess(1), StatusIs(absl::StatusCode::kUnimplemented, _));
   EXPECT_EQ(host_->Capacity(), Resources{});
   EXPECT_EQ(host_->Idle(), std::nullopt);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kubernetes/model/api_error.h"
+#include "tests/support/status_matchers.h"
+
 namespace muster::kubernetes {
 namespace {
 
@@ -88,6 +91,32 @@ TEST(PodLogTest, DeadPodsAreNotAskedForever) {
   pod.ended_at = std::chrono::microseconds(kBegin / 1000);
   EXPECT_TRUE(MayHaveLinesAfter(pod, kBegin + kSecond));
   EXPECT_FALSE(MayHaveLinesAfter(pod, kBegin + 2 * kSecond));
+}
+
+TEST(PodLogTest, TheLogsOfANodesPodsAreOneLog) {
+  std::vector<PodFacts> pods(3);
+  pods[0].name = "new";
+  pods[1].name = "none";
+  pods[2].name = "old";
+  std::vector<std::string> asked;
+  absl::Status trouble = ToStatus({.kind = ApiErrorKind::kNotFound});
+  const auto read = [&](const std::string& pod, const LogQuery& query) {
+    asked.push_back(fmt::format("{} {}", pod, query.tail_lines.value_or(0)));
+    if (pod == "none") return absl::StatusOr<std::string>(trouble);
+    return absl::StatusOr<std::string>(pod == "new" ? "2026-11-26T13:30:02Z c\n"
+                                                    : "2026-11-26T13:30:00Z a\n"
+                                                      "2026-11-26T13:30:01Z b\n");
+  };
+  const absl::StatusOr<LogPiece> all = ReadPodLogs(pods, {.lines = 3}, read);
+  ASSERT_THAT(all, muster::testing::IsOk());
+  EXPECT_THAT(all->lines, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(asked, ElementsAre("new 3", "none 2", "old 2"));
+  trouble = absl::UnavailableError("away");
+  EXPECT_THAT(ReadPodLogs(pods, {.lines = 3}, read),
+              testing::StatusIs(absl::StatusCode::kUnavailable, ::testing::_));
+  asked.clear();
+  EXPECT_THAT(ReadPodLogs(pods, {.lines = 1}, read), testing::IsOk());
+  EXPECT_THAT(asked, ElementsAre("new 1"));
 }
 
 }  // namespace
