@@ -1,12 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "cli/run/job_pods.h"
 #include "cli/run/node_commands.h"
 #include "cli/run/run_plan.h"
 #include "host/node_host.h"
@@ -20,7 +18,6 @@ class HostOpener {
  public:
   /// `options` has the inherited descriptors. What is pointed to outlives this.
   HostOpener(const RunPlan* plan, const ScalerCommandOptions* options, const Clock* clock);
-  ~HostOpener();
 
   /// In the cluster, waits for an API server that does not answer, and gives signs of life to
   /// `options.beat_fd`, as the host does when it waits. Errors: kCancelled if `signal_fd` becomes
@@ -28,28 +25,13 @@ class HostOpener {
   absl::StatusOr<std::unique_ptr<NodeHost>> Open(int signal_fd);
 
  private:
-  class Cluster;
   absl::StatusOr<std::unique_ptr<NodeHost>> OpenMachine() const;
+  absl::StatusOr<std::unique_ptr<NodeHost>> OpenPods();
 
   const RunPlan* const plan_;
   const ScalerCommandOptions* const options_;
   const Clock* const clock_;
-  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<OwnCluster> cluster_;
 };
-
-/// As in CheckRights: of this pod, by asking the API server.
-absl::Status CheckOwnRights(const std::string& ns);
-
-/// Deletes servers and workers of earlier runs of the job, and waits until they have ended
-/// (kubernetes::FormerPods; at most 90 s). Says on stderr what it waits for. Errors: of the API
-/// server.
-absl::Status EndFormerPods(const RunPlan& plan);
-
-/// The pods of all runs of the job. Errors: of the API server.
-absl::StatusOr<std::vector<nlohmann::json>> PodsOfJob(const RunPlan& plan);
-
-/// Deletes the pods of the run that its scaler has left behind. An error is said on stderr: the
-/// pods then go with the Job.
-void EndPods(const RunPlan& plan);
 
 }  // namespace muster

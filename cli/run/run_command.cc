@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/run/job_pods.h"
 #include "cli/run/job_runner.h"
-#include "cli/run/node_hosts.h"
 #include "cli/run/pod_environment.h"
 #include "cli/run/pod_run.h"
 #include "cli/run/run_checks.h"
@@ -258,25 +258,29 @@ absl::StatusOr<PodEnvironment> ReadJobPod() {
 
 /// The end of a run of which pod after pod ends without progress. Without it, the Job would make
 /// pods for ever.
-int EndInVain(const RunOptions& options, const RunPlan& plan, const absl::Status& why) {
-  EndPods(plan);
+int EndInVain(const RunOptions& options, JobPods* pods, const absl::Status& why) {
+  pods->End();
   WriteTerminationLog(options.termination_log,
                       TerminationMessage({"failed", kExitFailed, std::string(Message(why))}));
   return PrintError(Message(why), kExitFailed);
 }
 
 /// What comes before a run in the job's own pod. The exit code if there is to be no run.
-std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan) {
-  const absl::Status rights = AskWhileDenied([&] { return CheckOwnRights(plan.cluster_namespace); },
+std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan,
+                                  std::unique_ptr<JobPods>* opened) {
+  absl::StatusOr<std::unique_ptr<JobPods>> here = JobPods::Open(plan);
+  if (!here.ok()) return Refuse(options, here.status());
+  JobPods* const job_pods = (*opened = *std::move(here)).get();
+  const absl::Status rights = AskWhileDenied([&] { return job_pods->CheckRights(); },
                                              [] { std::this_thread::sleep_for(kRightsPause); });
   if (!rights.ok()) return Refuse(options, rights);
   // The master of another run takes them for dead.
-  const absl::Status ended = EndFormerPods(plan);
+  const absl::Status ended = job_pods->EndFormer();
   if (!ended.ok()) return Refuse(options, ended);
-  const absl::StatusOr<std::vector<nlohmann::json>> pods = PodsOfJob(plan);
-  if (!pods.ok()) return Refuse(options, pods.status());
-  const absl::Status tries = CheckPodsInVain(*pods, plan.run_id);
-  if (!tries.ok()) return EndInVain(options, plan, tries);
+  const absl::StatusOr<std::vector<nlohmann::json>> all = job_pods->All();
+  if (!all.ok()) return Refuse(options, all.status());
+  const absl::Status tries = CheckPodsInVain(*all, plan.run_id);
+  if (!tries.ok()) return EndInVain(options, job_pods, tries);
   return std::nullopt;
 }
 
@@ -328,7 +332,7 @@ int Finish(const RunOptions& options, const StateDirectory& state, const Summary
 }
 
 JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
-                                 const StateDirectory& state) {
+                                 const StateDirectory& state, JobPods* pods) {
   // A run id that was drawn is no earlier run's.
   const bool continued = options.in_cluster || !options.run_id.empty();
   const StartsBefore before = continued ? StartsOf(state, plan.run_id) : StartsBefore();
@@ -341,7 +345,7 @@ JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
   runner.supervisor.scaler_stop_timeout = kScalerLeaveMax;
   runner.supervisor.continues_elsewhere = true;
   runner.leaves_at_signal = true;
-  runner.end_nodes = [plan] { EndPods(plan); };
+  runner.end_nodes = [pods] { pods->End(); };
   runner.on_progress = [log = options.termination_log] {
     WriteTerminationLog(log, ProgressMessage());
   };
@@ -368,8 +372,9 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<RunPlan> plan = MakePlan(*job, options, pod, self);
   if (!plan.ok()) return Refuse(options, plan.status());
   if (options.dry_run) return DryRun(options, *job, *plan);
+  std::unique_ptr<JobPods> pods;
   if (options.in_cluster) {
-    if (const std::optional<int> code = BeginInCluster(options, *plan)) return *code;
+    if (const std::optional<int> code = BeginInCluster(options, *plan, &pods)) return *code;
   }
   at_once.reset();
   const StateDirectory state(job->spec.state_directory);
@@ -393,7 +398,7 @@ int RunCommand(const RunOptions& options) {
 
   SummaryInput summary;
   {
-    JobRunner::Options runner_options = RunnerOptions(options, *plan, state);
+    JobRunner::Options runner_options = RunnerOptions(options, *plan, state, pods.get());
     runner_options.program = self;
     runner_options.signal_fd = signal_fd;
     runner_options.lock_fd = lock->fd();
