@@ -19,15 +19,15 @@ using boost::system::error_code;
 Guest::Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
              Greeted greeted)
     : sharing_(sharing), greeted_(std::move(greeted)), deadline_(socket.get_executor()) {
+  net::Prepare(&socket, kSocketSettings);
   if (context == nullptr) {
-    auto plain = PlainStream(std::move(socket));
-    plain_ = plain.get();
-    stream_ = std::move(plain);
-    return;
+    plain_ = new net::SocketStream(std::move(socket), kStepBytes);
+    stream_.reset(plain_);
+  } else {
+    tls_ = new net::TlsStream(std::move(socket), context.get(), net::TlsStream::Side::kServer,
+                              kStepBytes);
+    stream_.reset(tls_);
   }
-  auto tls = EncryptedStream(std::move(socket), context.get(), net::TlsStream::Side::kServer);
-  tls_ = tls.get();
-  stream_ = std::move(tls);
 }
 
 template <typename Then>
@@ -87,10 +87,9 @@ void Guest::Refuse(std::string_view why, bool again) {
 }
 
 std::unique_ptr<net::ByteStream> Guest::ShareMemory() {
-  if (plain_ == nullptr || hello_.ring_bytes_max == 0) return nullptr;
-  error_code error;
-  const auto self = plain_->socket().local_endpoint(error);
-  if (error || self.protocol().family() != AF_UNIX) return nullptr;
+  if (plain_ == nullptr || hello_.ring_bytes_max == 0 || !net::IsUnix(plain_->socket())) {
+    return nullptr;
+  }
   auto rings = std::make_unique<net::OfferedRings>(&sharing_->budget);
   const size_t bytes =
       rings->Make(std::min(hello_.ring_bytes_max, sharing_->ring_bytes), hello_.worker);

@@ -43,26 +43,23 @@ void ReducerState::Start() {
 
 void ReducerState::Dial(Peer* peer) {
   const GroupMember& own = options_.members[options_.rank];
-  peer->dialer = std::make_shared<Dialer>(
+  peer->dialer = internal::Dial(
       hub_->io(),
-      Dialer::Options{
-          .addresses = peer->member->addresses,
-          .hello = {.job_id = hub_->options().job_id,
-                    .worker = own.worker,
-                    .incarnation = own.incarnation,
-                    .to_worker = peer->member->worker,
-                    .to_incarnation = peer->member->incarnation,
-                    .lineage = options_.lineage,
-                    .attempt = options_.attempt,
-                    .members = static_cast<uint32_t>(options_.members.size()),
-                    .rank = options_.rank,
-                    .to_rank = peer->rank},
-          .timeout = options_.connect_timeout,
-          .tls = hub_->options().tls_client,
-          .sharing = hub_->sharing(),
-      },
+      {.addresses = peer->member->addresses,
+       .hello = {.job_id = hub_->options().job_id,
+                 .worker = own.worker,
+                 .incarnation = own.incarnation,
+                 .to_worker = peer->member->worker,
+                 .to_incarnation = peer->member->incarnation,
+                 .lineage = options_.lineage,
+                 .attempt = options_.attempt,
+                 .members = static_cast<uint32_t>(options_.members.size()),
+                 .rank = options_.rank,
+                 .to_rank = peer->rank},
+       .timeout = options_.connect_timeout,
+       .tls = hub_->options().tls_client,
+       .sharing = hub_->sharing()},
       [this, peer](absl::StatusOr<Dialed> dialed) { OnDialed(peer, std::move(dialed)); });
-  peer->dialer->Start();
 }
 
 void ReducerState::OnDialed(Peer* peer, absl::StatusOr<Dialed> dialed) {

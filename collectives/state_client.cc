@@ -15,7 +15,6 @@
 namespace muster::collectives {
 
 using internal::Dialed;
-using internal::Dialer;
 using internal::Hub;
 using internal::Link;
 
@@ -43,7 +42,7 @@ struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
 
   const Options options;
   const std::shared_ptr<Hub> hub;
-  std::shared_ptr<Dialer> dialer;
+  std::shared_ptr<net::Connector> dialer;
   std::shared_ptr<Link> link;
   std::string address;
   std::string message;
@@ -54,19 +53,17 @@ struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
 void StateClient::State::Start() {
   if (!ended.ok()) return;
   const ListenerOptions& own = hub->options();
-  dialer = std::make_shared<Dialer>(
-      hub->io(),
-      Dialer::Options{.addresses = options.holder.addresses,
-                      .hello = {.job_id = own.job_id,
-                                .worker = own.worker,
-                                .incarnation = own.incarnation,
-                                .to_worker = options.holder.worker,
-                                .to_incarnation = options.holder.incarnation},
-                      .timeout = options.connect_timeout,
-                      .tls = own.tls_client,
-                      .sharing = hub->sharing()},
-      [this](absl::StatusOr<Dialed> dialed) { OnDialed(std::move(dialed)); });
-  dialer->Start();
+  dialer = internal::Dial(hub->io(),
+                          {.addresses = options.holder.addresses,
+                           .hello = {.job_id = own.job_id,
+                                     .worker = own.worker,
+                                     .incarnation = own.incarnation,
+                                     .to_worker = options.holder.worker,
+                                     .to_incarnation = options.holder.incarnation},
+                           .timeout = options.connect_timeout,
+                           .tls = own.tls_client,
+                           .sharing = hub->sharing()},
+                          [this](absl::StatusOr<Dialed> dialed) { OnDialed(std::move(dialed)); });
 }
 
 void StateClient::State::OnDialed(absl::StatusOr<Dialed> dialed) {

@@ -1,6 +1,7 @@
 #include "net/endpoints.h"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,6 +81,27 @@ absl::StatusOr<std::string> ListenTcp(const TcpPlace& place, tcp::acceptor* acce
       fixed ? fmt::format("{}, ports {}-{}", place.host, place.ports.first, place.ports.last)
             : JoinHostPort(place.host, 0),
       error);
+}
+
+void Prepare(Socket* socket, const SocketSettings& settings) {
+  SetCloseOnExec(socket->native_handle(), true);
+  error_code ignored;
+  if (IsUnix(*socket)) {
+    socket->set_option(asio::socket_base::send_buffer_size(settings.unix_buffer_bytes), ignored);
+    return;
+  }
+  socket->set_option(tcp::no_delay(true), ignored);
+  DetectVanishedPeer(socket->native_handle());
+  if (settings.limits_closed_window) return;
+  const int unlimited = 0;
+  ::setsockopt(socket->native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unlimited,
+               sizeof(unlimited));
+}
+
+bool IsUnix(const Socket& socket) {
+  error_code error;
+  const auto local = socket.local_endpoint(error);
+  return !error && local.protocol().family() == AF_UNIX;
 }
 
 }  // namespace muster::net

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/address.h"
+#include "net/byte_stream.h"
 
 /// Addresses at which processes of a job listen: "unix:/path" or "host:port".
 namespace muster::net {
@@ -39,5 +40,18 @@ struct TcpPlace {
 /// Binds and listens at the first free port, and returns "advertise:port". Errors name the place.
 absl::StatusOr<std::string> ListenTcp(const TcpPlace& place,
                                       boost::asio::ip::tcp::acceptor* acceptor);
+
+/// How a connected socket is set.
+struct SocketSettings {
+  /// The requested size of a UNIX socket's send buffer. A TCP socket finds its own size.
+  int unix_buffer_bytes = 4 << 20;
+  /// The kernel gives up a TCP peer that leaves its window closed for about 20 s. False: it may do
+  /// so for as long as it likes, and only a peer that has vanished is given up.
+  bool limits_closed_window = true;
+};
+/// Sets it, also close-on-exec, which Asio does not.
+void Prepare(Socket* socket, const SocketSettings& settings);
+/// True for a UNIX socket.
+bool IsUnix(const Socket& socket);
 
 }  // namespace muster::net

@@ -6,18 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "base/descriptors.h"
-
 namespace muster::net {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
 
 SocketStream::SocketStream(Socket socket, size_t step_bytes)
-    : socket_(std::move(socket)), step_bytes_(step_bytes) {
-  // Asio makes sockets that a program which this process starts would get, too.
-  SetCloseOnExec(socket_.native_handle(), true);
-}
+    : socket_(std::move(socket)), step_bytes_(step_bytes) {}
 
 auto SocketStream::AllOfIt(size_t Progress::* counted) const {
   return

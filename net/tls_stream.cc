@@ -8,7 +8,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/descriptors.h"
 #include "net/tls_engine.h"
 
 namespace muster::net {
@@ -56,14 +55,11 @@ struct TlsStream::State : std::enable_shared_from_this<State> {
   /// Where a read or write stands after some of its work.
   enum class Progress { kFinished, kMustWait, kMore };
 
-  State(Socket given, ssl_ctx_st* context, Side side, size_t step)
-      : socket(std::move(given)),
-        engine(context,
-               side == Side::kServer ? TlsEngine::Side::kServer : TlsEngine::Side::kClient),
-        step_bytes(step) {
+  State(Socket given, ssl_ctx_st* context, Side side, size_t step,
+        const TlsEngine::Options& options)
+      : socket(std::move(given)), engine(context, side, options), step_bytes(step) {
     error_code ignored;
     socket.non_blocking(true, ignored);
-    SetCloseOnExec(socket.native_handle(), true);
   }
 
   void BeginRead(Reading kind, Handler done);
@@ -330,8 +326,9 @@ void TlsStream::State::Close() {
   socket.close(ignored);
 }
 
-TlsStream::TlsStream(Socket socket, ssl_ctx_st* context, Side side, size_t step_bytes)
-    : state_(std::make_shared<State>(std::move(socket), context, side, step_bytes)) {}
+TlsStream::TlsStream(Socket socket, ssl_ctx_st* context, Side side, size_t step_bytes,
+                     const TlsEngine::Options& options)
+    : state_(std::make_shared<State>(std::move(socket), context, side, step_bytes, options)) {}
 
 TlsStream::~TlsStream() {
   state_->Close();

@@ -13,11 +13,12 @@ namespace muster::net {
 /// stream_truncated`. Call Handshake first, and wait for it.
 class TlsStream : public ByteStream {
  public:
-  enum class Side { kClient, kServer };
+  using Side = TlsEngine::Side;
 
   /// `context`: as for TlsEngine. `step_bytes`: about how many bytes are encrypted or decrypted at
   /// a time, before the loop's other handlers run.
-  TlsStream(Socket socket, ssl_ctx_st* context, Side side, size_t step_bytes);
+  TlsStream(Socket socket, ssl_ctx_st* context, Side side, size_t step_bytes,
+            const TlsEngine::Options& options = {});
   ~TlsStream() override;
 
   /// It is the pending read. There is no time limit: to give up, call Close. After an error,

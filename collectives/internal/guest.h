@@ -11,6 +11,7 @@
 #include "collectives/internal/link.h"
 #include "collectives/internal/streams.h"
 #include "net/byte_stream.h"
+#include "net/socket_stream.h"
 #include "net/tls_stream.h"
 
 namespace muster::collectives::internal {

@@ -48,7 +48,7 @@ class ReducerState : public std::enable_shared_from_this<ReducerState>, public H
     ReducerState* const state;
     const uint32_t rank;
     const GroupMember* const member;
-    std::shared_ptr<Dialer> dialer;
+    std::shared_ptr<net::Connector> dialer;
     std::shared_ptr<Link> link;
     std::string address = "a connection that it made";
     bool standing = false;  // both have said hello

@@ -4,23 +4,20 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "collectives/frames.h"
+#include "net/endpoints.h"
 #include "net/offered_rings.h"
 #include "net/ring_budget.h"
-#include "net/socket_stream.h"
-#include "net/tls_stream.h"
+#include "net/ring_stream.h"
 
-/// The streams of connected sockets, as both ends of a connection make them.
+/// What both ends of a connection need for its stream.
 namespace muster::collectives::internal {
 
-/// Sets what a socket needs. A plain one, TCP or UNIX:
-std::unique_ptr<net::SocketStream> PlainStream(net::Socket socket);
-/// One whose handshake comes next.
-std::unique_ptr<net::TlsStream> EncryptedStream(net::Socket socket, ssl_ctx_st* context,
-                                                net::TlsStream::Side side);
+/// A member that still computes reads nothing, so its window may be closed for as long as it likes.
+inline constexpr net::SocketSettings kSocketSettings{.limits_closed_window = false};
+/// Bytes that one step of a read or write moves at most.
+inline constexpr size_t kStepBytes = size_t{4} << 20;
 
 /// The memory that a process shares with members on its machine. Belongs to the hub's thread, and
 /// outlives its streams.
@@ -33,16 +30,12 @@ struct RingSharing {
 };
 /// What a dialer asks for; 0: nothing.
 uint32_t WantedRingBytes(const RingSharing& sharing);
+/// How long a read looks for bytes in shared memory before it sleeps.
+net::RingStream::Spin SpinOf(const RingSharing& sharing);
 /// A stream over the rings that this process has made and handed over; `socket` stays open.
 std::unique_ptr<net::ByteStream> MadeRings(net::Socket socket, net::RingMemory memory,
                                            std::unique_ptr<net::OfferedRings> offered,
                                            const RingSharing& sharing);
-/// A stream over the rings that a member has made and that were received from `socket`, which stays
-/// open. Errors: they are not what they should be.
-absl::StatusOr<std::unique_ptr<net::ByteStream>> OpenedRings(net::Socket* socket, OwnedFd received,
-                                                             uint32_t ring_bytes,
-                                                             const RingSharing& sharing);
-
 /// A whole frame without a checksum, for what is said before a link exists.
 std::string EncodeFrame(FrameKind kind, std::string_view message);
 

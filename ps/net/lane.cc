@@ -170,14 +170,8 @@ void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
     // Before the handshake, a peer would not understand why.
     return encrypted ? void() : Refuse(std::move(socket), *quota);
   }
-  error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);  // UNIX sockets refuse it, and do not need it
-  DetectVanishedPeer(socket.native_handle());
-  // A reply that fits is written in one call. A TCP socket finds its own size.
-  if (quota == &unix_quota) {
-    socket.set_option(asio::socket_base::send_buffer_size(options.limits.unix_buffer_bytes),
-                      ignored);
-  }
+  // A reply that fits into a UNIX socket's buffer is written in one call.
+  net::Prepare(&socket, {.unix_buffer_bytes = options.limits.unix_buffer_bytes});
   auto connection = std::make_shared<PeerConnection>(std::move(socket), std::move(origin),
                                                      encrypted ? options.tls() : nullptr, &context,
                                                      [this, quota](PeerConnection* closed) {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "collectives/internal/streams.h"
+#include "net/socket_stream.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster::collectives::internal {
@@ -42,8 +43,9 @@ class LinkTest : public ::testing::TestWithParam<bool> {
     std::array<int, 2> fds;
     MUSTER_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) == 0);
     const boost::asio::generic::stream_protocol protocol(AF_UNIX, 0);
-    here_ = std::make_shared<Link>(PlainStream(net::Socket(io_, protocol, fds[0])), GetParam(),
-                                   &to_here_);
+    here_ = std::make_shared<Link>(
+        std::make_unique<net::SocketStream>(net::Socket(io_, protocol, fds[0]), kStepBytes),
+        GetParam(), &to_here_);
     raw_.emplace(io_, protocol, fds[1]);
   }
   ~LinkTest() override {
@@ -52,7 +54,8 @@ class LinkTest : public ::testing::TestWithParam<bool> {
   }
   /// Puts a link to the other end.
   void Link2() {
-    there_ = std::make_shared<Link>(PlainStream(std::move(*raw_)), GetParam(), &to_there_);
+    there_ = std::make_shared<Link>(
+        std::make_unique<net::SocketStream>(std::move(*raw_), kStepBytes), GetParam(), &to_there_);
     there_->Start();
   }
   static FrameHeader Chunk(uint32_t bucket, std::string_view payload) {
@@ -190,7 +193,9 @@ class SharingLinkTest : public LinkTest {
         &to_here_);
     OwnedFd received = net::ReceiveDescriptor(fds[1]).value();
     there_ = std::make_shared<Link>(
-        OpenedRings(&there, std::move(received), static_cast<uint32_t>(bytes), sharing_).value(),
+        std::make_unique<net::RingStream>(std::move(there),
+                                          net::RingMemory::Open(std::move(received), bytes).value(),
+                                          net::RingStream::Side::kOpenedIt, SpinOf(sharing_)),
         GetParam(), &lender_);
     lender_.link = there_.get();
     there_->Start();

@@ -23,9 +23,9 @@ TEST(StreamsTest, AFrameIsAHeaderAndItsMessage) {
 
 TEST(StreamsTest, AMemberMayLeaveAWindowClosedForAsLongAsItLikes) {
   boost::asio::io_context io;
-  boost::asio::ip::tcp::socket socket(io, boost::asio::ip::tcp::v4());
+  net::Socket socket(boost::asio::ip::tcp::socket(io, boost::asio::ip::tcp::v4()));
   const int fd = socket.native_handle();
-  const auto stream = PlainStream(net::Socket(std::move(socket)));
+  net::Prepare(&socket, kSocketSettings);
   int alive = 0, timeout_ms = -1;
   socklen_t size = sizeof(alive);
   ::getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &alive, &size);

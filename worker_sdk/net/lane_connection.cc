@@ -1,21 +1,12 @@
 #include <fmt/format.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "base/address.h"
-#include "base/descriptors.h"
-#include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
-#include "net/endpoints.h"
-#include "net/ring_stream.h"
-#include "net/tls_stream.h"
 #include "worker_sdk/net/internal/lane_connection.h"
 
 namespace muster::sdk::net_internal {
@@ -24,16 +15,10 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Bytes that one step of a read or write moves at most.
-constexpr size_t kStepBytes = 4u << 20;
 // Frames that leave in one write.
 constexpr size_t kFramesPerWrite = 8;
 constexpr char kDamaged[] = "the checksum of an answer is wrong";
-
-absl::StatusOr<net::RingMemory> OpenRings(OwnedFd received, size_t ring_bytes) {
-  MUSTER_FAILPOINT_OR_RETURN("rings.before-open");
-  return net::RingMemory::Open(std::move(received), ring_bytes);
-}
+constexpr char kUnchecked[] = "it answered without a checksum";
 
 }  // namespace
 
@@ -47,9 +32,7 @@ LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
       sharing_(sharing),
       clock_(clock),
       closed_handler_(std::move(closed)),
-      socket_(executor),
-      resolver_(executor),
-      timer_(executor) {}
+      timer_(std::move(executor)) {}
 
 /// A handler that keeps the connection alive, does nothing after it is closed, and closes it on an
 /// error. If `handler` holds nothing, it is small enough for streams to store it without extra
@@ -77,53 +60,86 @@ LaneConnection::Guard<Handler> LaneConnection::Guarded(Handler handler) {
 void LaneConnection::Start() {
   last_progress_ = clock_->Now();
   WatchSilence();
-  TryAddress(0);
+  std::vector<std::string> addresses = target_.addresses;
+  if (sharing_->tcp_only.contains(target_.lane)) std::erase_if(addresses, net::IsUnixAddress);
+  const std::shared_ptr<LaneConnection> self = shared_from_this();
+  connector_ = std::make_shared<net::Connector>(
+      timer_.get_executor(),
+      net::Connector::Options{.addresses = std::move(addresses),
+                              .socket = {.unix_buffer_bytes = options_->unix_buffer_bytes},
+                              .tls = options_->tls,
+                              .greeting = {self, static_cast<net::Connector::Greeting*>(this)},
+                              .ring_bytes = sharing_->wanted ? options_->ring_bytes_max : 0},
+      [self](absl::StatusOr<net::Connector::Made> made) {
+        if (!self->closed_) self->OnMade(std::move(made));
+      });
+  const auto connector = connector_;  // it may fail at once
+  connector->Start();
 }
 
-void LaneConnection::OnConnected() {
-  error_code error;
-  Stream::endpoint local = socket_.local_endpoint(error), remote = socket_.remote_endpoint(error);
-  const bool same_machine = local.protocol().family() == AF_UNIX;
-  if (!same_machine) {
-    // A connection to a port without a listener can connect to itself (simultaneous open).
-    if (!error && local == remote) return Close("nothing listens there");
-    socket_.set_option(asio::ip::tcp::no_delay(true), error);
-    DetectVanishedPeer(socket_.native_handle());
-  } else if (!IsOfOurUser(socket_.native_handle())) {
-    sharing_->tcp_only.insert(target_.lane);
-    socket_.close(error);
-    last_error_ = "a process of another user listens at the server's path";
-    return TryAddress(address_ + 1);
-  } else {
-    socket_.set_option(asio::socket_base::send_buffer_size(options_->unix_buffer_bytes), error);
-  }
-  if (!same_machine && options_->tls) {
-    auto tls = std::make_unique<net::TlsStream>(std::move(socket_), options_->tls().get(),
-                                                net::TlsStream::Side::kClient, kStepBytes);
-    net::TlsStream* const raw = tls.get();
-    stream_ = std::move(tls);
-    return raw->Handshake(Guarded([](LaneConnection* self) { self->SendHello(); }));
-  }
-  auto plain = std::make_unique<net::SocketStream>(std::move(socket_), kStepBytes);
-  if (same_machine) plain_ = plain.get();
-  stream_ = std::move(plain);
-  SendHello();
-}
-
-void LaneConnection::SendHello() {
-  const bool may_share = plain_ != nullptr && sharing_->wanted;
-  auto hello = std::make_unique<RequestFrame>();
+std::string LaneConnection::Hello(bool same_machine, uint32_t ring_bytes) {
+  same_machine_ = same_machine;
+  RequestFrame hello;
   BuildHello({.job = options_->job.name,
               .job_id = options_->job.id,
               .peer = options_->worker,
               .software = fmt::format("muster {}", kVersion),
-              .ring_bytes_max = may_share ? options_->ring_bytes_max : 0},
-             hello.get());
-  frames_.push_back(std::move(hello));
-  std::vector<asio::const_buffer> buffers;
-  for (auto piece : frames_.back()->pieces) buffers.emplace_back(piece.data(), piece.size());
-  writing_ = true;
-  stream_->Write(std::move(buffers), Guarded([](LaneConnection* self) { self->OnWritten(); }));
+              .ring_bytes_max = ring_bytes},
+             &hello);
+  std::string bytes;
+  for (auto piece : hello.pieces)
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  return bytes;
+}
+
+absl::StatusOr<size_t> LaneConnection::OnHeader(
+    std::span<const std::byte, wire::kHeaderBytes> header) {
+  MUSTER_RETURN_IF_ERROR(TakeHeader(header));
+  return header_.directory_bytes;
+}
+
+absl::StatusOr<uint32_t> LaneConnection::OnAnswer(std::string_view directory) {
+  directory_ = directory;
+  absl::StatusOr<uint32_t> ring_bytes = OnHelloReply();
+  // The path exists here, but another server listens there: its name is in use here, too.
+  if (!ring_bytes.ok() && same_machine_) sharing_->tcp_only.insert(target_.lane);
+  return ring_bytes;
+}
+
+absl::StatusOr<uint32_t> LaneConnection::OnHelloReply() {
+  if (header_.kind == wire::Kind::kError) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string text, wire::DecodeError(directory_));
+    return absl::UnavailableError(text);
+  }
+  if (header_.kind != wire::Kind::kHelloReply) {
+    return absl::InvalidArgumentError("it did not greet");
+  }
+  MUSTER_ASSIGN_OR_RETURN(const wire::HelloReply reply, wire::DecodeHelloReply(directory_));
+  if (header_.checksum_kind != wire::Checksum::kXxh3) return absl::DataLossError(kUnchecked);
+  if (!CheckOf({}).Finish()) return absl::DataLossError(kDamaged);
+  if (reply.server_incarnation != target_.lane.incarnation.value()) {
+    return absl::UnavailableError(fmt::format("its incarnation is {}, the map says {}",
+                                              reply.server_incarnation,
+                                              target_.lane.incarnation.value()));
+  }
+  if (reply.partition_count != options_->partition_count || reply.lane != target_.lane.lane) {
+    return absl::FailedPreconditionError(fmt::format(
+        "it is lane {} of a job with {} partitions; expected lane {} and {}", reply.lane,
+        reply.partition_count, target_.lane.lane, options_->partition_count));
+  }
+  return reply.ring_bytes;
+}
+
+void LaneConnection::OnMade(absl::StatusOr<net::Connector::Made> made) {
+  if (!made.ok()) {
+    return Close(connector_->connected() ? connector_->why() : std::string(Message(made.status())));
+  }
+  last_progress_ = clock_->Now();
+  bytes_moved_ = 0;
+  connector_ = nullptr;
+  stream_ = std::move(made->stream);
+  listener_->OnConnected(target_.lane);
+  WriteQueued();
   ReadHeader();
 }
 
@@ -172,7 +188,7 @@ bool LaneConnection::WriteInPlace(const RequestFrame& frame) {
 }
 
 void LaneConnection::WriteQueued() {
-  if (!greeted_ || writing_) return;
+  if (stream_ == nullptr || writing_) return;
   while (!queue_.empty() && frames_.empty()) {
     std::unique_ptr<RequestFrame> frame = BuildNext();
     if (WriteInPlace(*frame)) {
@@ -201,7 +217,7 @@ void LaneConnection::OnWritten() {
 }
 
 bool LaneConnection::BeginPolling() {
-  return greeted_ && !closed_ && stream_->BeginPolling();
+  return stream_ != nullptr && !closed_ && stream_->BeginPolling();
 }
 
 bool LaneConnection::Poll() {
@@ -218,14 +234,18 @@ void LaneConnection::Read(asio::mutable_buffer into, void (LaneConnection::*then
 }
 
 void LaneConnection::ReadHeader() {
-  Read(asio::buffer(header_bytes_), &LaneConnection::OnHeader);
+  Read(asio::buffer(header_bytes_), &LaneConnection::OnFrame);
 }
 
-void LaneConnection::OnHeader() {
-  absl::StatusOr<wire::Header> header = wire::DecodeHeader(header_bytes_);
-  if (!header.ok()) return Close(Message(header.status()));
-  header_ = *header;
-  if (header_.keys != 0) return Close("it answered with keys");
+absl::Status LaneConnection::TakeHeader(std::span<const std::byte, wire::kHeaderBytes> bytes) {
+  MUSTER_ASSIGN_OR_RETURN(header_, wire::DecodeHeader(bytes));
+  if (header_.keys != 0) return absl::InvalidArgumentError("it answered with keys");
+  return absl::OkStatus();
+}
+
+void LaneConnection::OnFrame() {
+  const absl::Status status = TakeHeader(header_bytes_);
+  if (!status.ok()) return Close(Message(status));
   directory_.resize(header_.directory_bytes);
   Read(asio::buffer(directory_), &LaneConnection::OnDirectory);
 }
@@ -233,87 +253,13 @@ void LaneConnection::OnHeader() {
 void LaneConnection::OnDirectory() {
   if (header_.kind == wire::Kind::kError) {
     absl::StatusOr<std::string> text = wire::DecodeError(directory_);
-    // The path exists here, but the server of another job may listen at it.
-    if (!greeted_ && net::IsUnixAddress(target_.addresses[address_])) {
-      sharing_->tcp_only.insert(target_.lane);
-    }
-    // An error before the greeting is about the connection. A newer map may then help.
-    const bool names_request = greeted_ && outstanding_.contains(RequestId(header_.request));
+    const RequestId request(header_.request);
     return Close(text.ok() ? *text : std::string(Message(text.status())),
-                 names_request ? std::optional(RequestId(header_.request)) : std::nullopt);
+                 outstanding_.contains(request) ? std::optional(request) : std::nullopt);
   }
   absl::Status status = header_.value_bytes == 0 ? CheckChecksum({}) : absl::OkStatus();
-  if (status.ok()) status = greeted_ ? OnReplyDirectory() : OnHelloReply();
-  if (status.ok()) return;
-  // The path exists here, but not for this server: the name of its socket is in use here, too.
-  if (!greeted_ && net::IsUnixAddress(target_.addresses[address_])) {
-    sharing_->tcp_only.insert(target_.lane);
-  }
-  Close(Message(status));
-}
-
-absl::Status LaneConnection::OnHelloReply() {
-  if (header_.kind != wire::Kind::kHelloReply || header_.value_bytes != 0) {
-    return absl::InvalidArgumentError("it did not greet");
-  }
-  MUSTER_ASSIGN_OR_RETURN(wire::HelloReply reply, wire::DecodeHelloReply(directory_));
-  if (reply.server_incarnation != target_.lane.incarnation.value()) {
-    return absl::UnavailableError(fmt::format("its incarnation is {}, the map says {}",
-                                              reply.server_incarnation,
-                                              target_.lane.incarnation.value()));
-  }
-  if (reply.partition_count != options_->partition_count || reply.lane != target_.lane.lane) {
-    return absl::FailedPreconditionError(fmt::format(
-        "it is lane {} of a job with {} partitions; expected lane {} and {}", reply.lane,
-        reply.partition_count, target_.lane.lane, options_->partition_count));
-  }
-  ring_bytes_ = reply.ring_bytes;
-  const uint32_t asked = plain_ == nullptr ? 0 : options_->ring_bytes_max;
-  if (ring_bytes_ > asked) {
-    return absl::InvalidArgumentError(
-        fmt::format("it shares rings of {} bytes, asked for were {}", ring_bytes_, asked));
-  }
-  if (ring_bytes_ == 0) {
-    Greeted();
-  } else {
-    AwaitRings();
-  }
-  return absl::OkStatus();
-}
-
-void LaneConnection::AwaitRings() {
-  plain_->socket().async_wait(Stream::socket::wait_read, Guarded([](LaneConnection* self) {
-                                const absl::Status status = self->EnterRings();
-                                if (absl::IsUnavailable(status)) return self->AwaitRings();
-                                if (status.ok()) return self->Greeted();
-                                // The next connection does not share memory.
-                                self->sharing_->wanted = false;
-                                self->Close(Message(status));
-                              }));
-}
-
-absl::Status LaneConnection::EnterRings() {
-  MUSTER_ASSIGN_OR_RETURN(OwnedFd received,
-                          net::ReceiveDescriptor(plain_->socket().native_handle()));
-  absl::StatusOr<net::RingMemory> memory = OpenRings(std::move(received), ring_bytes_);
-  if (!memory.ok()) {
-    return absl::FailedPreconditionError(
-        fmt::format("its shared memory is of no use: {}", Message(memory.status())));
-  }
-  net::Socket socket = std::move(std::exchange(plain_, nullptr)->socket());
-  stream_ =
-      std::make_unique<net::RingStream>(std::move(socket), *std::move(memory),
-                                        net::RingStream::Side::kOpenedIt, net::RingStream::Spin{});
-  bytes_moved_ = 0;
-  MUSTER_FAILPOINT("rings.after-open");
-  return absl::OkStatus();
-}
-
-void LaneConnection::Greeted() {
-  greeted_ = true;
-  listener_->OnConnected(target_.lane);
-  WriteQueued();
-  ReadHeader();
+  if (status.ok()) status = OnReplyDirectory();
+  if (!status.ok()) Close(Message(status));
 }
 
 absl::Status LaneConnection::OnReplyDirectory() {
@@ -339,7 +285,7 @@ absl::StatusOr<bool> LaneConnection::HasChecksum() const {
   // Every request has one where there may be damage, and an answer has what its request has.
   if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) return false;
   if (header_.checksum_kind == wire::Checksum::kXxh3) return true;
-  return absl::DataLossError("it answered without a checksum");
+  return absl::DataLossError(kUnchecked);
 }
 
 RowCheck LaneConnection::CheckOf(std::span<const std::byte> values) {
@@ -423,11 +369,13 @@ void LaneConnection::WatchSilence() {
 }
 
 void LaneConnection::CheckSilence() {
+  if (closed_) return;
   // Every byte counts as progress, so a large frame on a slow link may take long.
-  const uint64_t moved = stream_ == nullptr ? 0 : stream_->bytes_moved();
+  const uint64_t moved = connector_ != nullptr ? connector_->bytes_moved() : stream_->bytes_moved();
   if (std::exchange(bytes_moved_, moved) != moved) last_progress_ = clock_->Now();
   const auto silent = clock_->Now() - last_progress_;
-  if (!greeted_ && silent > options_->connect_timeout) return Close("it does not greet");
+  if (connector_ != nullptr && silent > options_->connect_timeout)
+    return Close("it does not greet");
   if (!outstanding_.empty() && silent > options_->silence_max) {
     Close(fmt::format("no answer for {} ms", options_->silence_max.count()));
   }
@@ -437,9 +385,8 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   if (closed_) return;
   closed_ = true;
   std::string reason = fmt::format("{}: {}", target_.name, why);
-  error_code ignored;
-  socket_.close(ignored);
-  resolver_.cancel();
+  const std::shared_ptr<net::Connector> connector = std::exchange(connector_, nullptr);
+  if (connector != nullptr) connector->Cancel();
   if (stream_ != nullptr) stream_->Close();
   timer_.cancel();
   // `frames_` stay until the handlers are gone: the kernel no longer reads them, but Asio still
@@ -448,7 +395,7 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   const auto outstanding = std::exchange(outstanding_, {});
   const auto queue = std::exchange(queue_, {});
   closed_handler_(this);
-  if (!greeted_) listener_->OnCannotConnect(target_.lane, why);
+  if (stream_ == nullptr) listener_->OnCannotConnect(target_.lane, why);
   for (const auto& [id, request] : outstanding) {
     if (id == refused) {
       listener_->OnRefused(request, why);

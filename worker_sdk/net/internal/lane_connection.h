@@ -1,8 +1,6 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
@@ -15,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
-#include "net/socket_stream.h"
+#include "net/connector.h"
 #include "proto/wire/checksum_stream.h"
 #include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_check.h"
@@ -27,10 +25,9 @@ namespace muster::sdk::net_internal {
 /// One connection to one lane, from its creation to its end; it is not reused. Handlers keep it
 /// alive. Not thread-safe: its executor runs handlers one at a time, and calls must come between
 /// them.
-class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
+class LaneConnection : public std::enable_shared_from_this<LaneConnection>,
+                       private net::Connector::Greeting {
  public:
-  using Stream = boost::asio::generic::stream_protocol;
-
   struct Target {
     LaneAddress lane;
     std::string name;                    // "ps-0.1", for messages
@@ -51,7 +48,7 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
                  const DataClient::Options* options, DataClient::Listener* listener,
                  Sharing* sharing, const Clock* clock, std::function<void(LaneConnection*)> closed);
 
-  /// Starts to connect. Call once.
+  /// Starts to connect. Call it once.
   void Start();
   /// Queues a request; it is sent after the server's greeting.
   void Send(SendRequest request);
@@ -66,14 +63,13 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   void CheckSilence();
 
  private:
-  void TryAddress(size_t index);
-  /// After `error` with the address in use.
-  void NextAddress(const boost::system::error_code& error);
-  /// Connects to the first that answers, from `next` on.
-  void TryEndpoints(std::vector<Stream::endpoint> endpoints, size_t next);
-  void OnConnected();
-  /// The peer is the server that it claims to be.
-  void SendHello();
+  std::string Hello(bool same_machine, uint32_t ring_bytes) override;
+  absl::StatusOr<size_t> OnHeader(std::span<const std::byte, wire::kHeaderBytes> header) override;
+  absl::StatusOr<uint32_t> OnAnswer(std::string_view directory) override;
+  void OnUselessRings() override { sharing_->wanted = false; }
+  /// The greeting in `directory_`, of which OnAnswer makes the size of the rings.
+  absl::StatusOr<uint32_t> OnHelloReply();
+  void OnMade(absl::StatusOr<net::Connector::Made> made);
   void WriteQueued();
   /// Builds the frame of the oldest queued request, which is outstanding from then on.
   std::unique_ptr<RequestFrame> BuildNext();
@@ -81,13 +77,9 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   /// Builds the frame where the server reads it, if there is room.
   bool WriteInPlace(const RequestFrame& frame);
   void ReadHeader();
-  void OnHeader();
+  absl::Status TakeHeader(std::span<const std::byte, wire::kHeaderBytes> bytes);
+  void OnFrame();
   void OnDirectory();
-  absl::Status OnHelloReply();
-  /// Waits for the memory that the server shares, and continues in it.
-  void AwaitRings();
-  absl::Status EnterRings();
-  void Greeted();
   absl::Status OnReplyDirectory();
   /// Of the frame being read: whether there is a checksum to be checked, or an error where one is
   /// missing.
@@ -115,17 +107,12 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection> {
   Sharing* sharing_;
   const Clock* clock_;
   std::function<void(LaneConnection*)> closed_handler_;
-  size_t address_ = 0;     // of target_.addresses: the one in use
-  Stream::socket socket_;  // until it is connected
-  boost::asio::ip::tcp::resolver resolver_;
-  std::unique_ptr<net::ByteStream> stream_;  // from then on
-  net::SocketStream* plain_ = nullptr;       // stream_, as long as it is a UNIX socket
-  size_t ring_bytes_ = 0;                    // of the memory that the server shares
+  std::shared_ptr<net::Connector> connector_;  // until it is greeted
+  std::unique_ptr<net::ByteStream> stream_;    // from then on
+  bool same_machine_ = false;
   boost::asio::steady_timer timer_;
-  std::string last_error_;
 
   bool closed_ = false;
-  bool greeted_ = false;
   bool writing_ = false;
   TimePoint last_progress_{};  // when bytes moved, or when an idle connection got a request
   uint64_t bytes_moved_ = 0;   // by then
