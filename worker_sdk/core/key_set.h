@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk {
 

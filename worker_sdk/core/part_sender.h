@@ -15,7 +15,7 @@
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/received_rows.h"
 #include "worker_sdk/core/row_batch.h"
 #include "worker_sdk/core/tensors.h"

@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/part_sender.h"
-#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/words/types.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/key_set.h"
-#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_plan.h"
 
 namespace muster::sdk {

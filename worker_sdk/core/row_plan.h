@@ -6,7 +6,7 @@
 
 #include "base/words/types.h"
 #include "proto/messages/partition_map.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/planted_bug.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk {
 namespace {

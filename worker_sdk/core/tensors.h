@@ -7,7 +7,7 @@
 
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/row_check.h"
 #include "worker_sdk/core/row_kernels.h"
 

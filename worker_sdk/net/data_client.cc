@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/net/internal/lane_connection.h"
 #include "worker_sdk/net/internal/turns.h"
 

@@ -16,9 +16,9 @@
 #include "absl/functional/function_ref.h"
 #include "muster/session.h"
 #include "proto/messages/table_spec.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/planned_gradients.h"
-#include "worker_sdk/core/pooled.h"
 #include "worker_sdk/core/row_plan.h"
 #include "worker_sdk/session/session_impl.h"
 

@@ -11,11 +11,12 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr uint32_t kPartitions = 5;
+constexpr uint32_t kFewPartitions = 5;
 
 std::shared_ptr<const RowBatch> PullOf(std::span<const TableKeys> tables) {
   std::vector<PartitionId> order;
-  for (uint32_t p = 0; p < kPartitions; ++p) order.push_back(PartitionId(kPartitions - 1 - p));
+  for (uint32_t p = 0; p < kFewPartitions; ++p)
+    order.push_back(PartitionId(kFewPartitions - 1 - p));
   auto pull = std::make_shared<RowBatch>();
   pull->plan = PlanRows(tables, order);
   return pull;

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "tests/support/status_matchers.h"
-#include "worker_sdk/core/row_memory.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk {
 namespace {

@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "tests/worker_sdk/session/session_fixture.h"
-#include "worker_sdk/core/small_blocks.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "net/connector.h"
 #include "proto/wire/checksum_stream.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/row_check.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/net/internal/request_frame.h"

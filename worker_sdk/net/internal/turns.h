@@ -7,7 +7,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "base/mutex.h"
-#include "worker_sdk/core/pooled.h"
+#include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk::net_internal {
 

@@ -1,36 +1,74 @@
-#include "worker_sdk/core/row_memory.h"
+#include "worker_sdk/core/kept_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include "base/check.h"
 #include "base/mapped_memory.h"
 #include "base/mutex.h"
-#include "worker_sdk/core/small_blocks.h"
 
-namespace muster::sdk {
-namespace row_memory {
+namespace muster::sdk::kept_memory {
 namespace {
 
 constexpr size_t kLineBytes = 64;
 /// The address sanitizer checks allocated memory, but not mapped memory.
 constexpr size_t kMappedBytesMin = kKeepsMemory ? 256u << 10 : SIZE_MAX;
 
+// ---- small blocks ----
+
+/// Sizes are powers of two, so that a few lists serve all.
+constexpr size_t SizeNumber(size_t bytes) {
+  return static_cast<size_t>(std::bit_width((std::max<size_t>(bytes, 1) - 1) / kLineBytes));
+}
+constexpr size_t BytesOf(size_t number) {
+  return kLineBytes << number;
+}
+
+/// The unused blocks of one size, newest first, because the newest is most likely in a cache.
+class alignas(kLineBytes) SmallBlocks {
+ public:
+  void* Take() MUSTER_EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    Unused* const block = first_;
+    if (block == nullptr) return nullptr;
+    first_ = block->next;
+    --count_;
+    return block;
+  }
+  /// False: the list is full.
+  bool Keep(void* block, size_t most) MUSTER_EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    if (count_ >= most) return false;
+    first_ = ::new (block) Unused{first_};
+    ++count_;
+    return true;
+  }
+
+ private:
+  struct Unused {
+    Unused* next;
+  };
+  Mutex mutex_;
+  Unused* first_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  size_t count_ MUSTER_GUARDED_BY(mutex_) = 0;
+};
+
+/// They live as long as the process, because any thread may give a block back at the very end.
+SmallBlocks& ListOf(size_t number) {
+  static auto& lists = *new std::array<SmallBlocks, SizeNumber(kSmallBytesMax) + 1>;
+  return lists[number];
+}
+
+// ---- large blocks ----
+
 /// The header before each block, one cache line.
-struct BlockHead {
+struct alignas(kLineBytes) BlockHead {
   size_t capacity;     // of the whole block, this line too
   uint64_t given = 0;  // the number of blocks that were given to the pool before
-  /// Room for the control block of a shared pointer to the block.
-  alignas(std::max_align_t) std::byte shared[kLineBytes - 2 * sizeof(uint64_t)];
 };
 static_assert(sizeof(BlockHead) == kLineBytes);
-
-BlockHead* HeadOf(void* block) {
-  return reinterpret_cast<BlockHead*>(static_cast<std::byte*>(block) - kLineBytes);
-}
 
 /// Sizes grow in steps of at most an eighth, so that minibatches of nearly the same size can reuse
 /// each other's blocks.
@@ -39,7 +77,8 @@ size_t CapacityFor(size_t bytes) {
   return (bytes + step - 1) / step * step;  // whole pages
 }
 
-/// Large blocks are mapped, so that freed memory goes back to the system, whatever lies beside it.
+/// Very large blocks are mapped, so that freed memory goes back to the system, whatever lies beside
+/// it.
 bool IsMapped(size_t capacity) {
   return capacity >= kMappedBytesMin;
 }
@@ -78,7 +117,7 @@ class RecentPeak {
 };
 
 /// Unused blocks, smallest first.
-class Pool {
+class LargeBlocks {
  public:
   BlockHead* Take(size_t capacity) MUSTER_EXCLUDES(mutex_) {
     MutexLock lock(&mutex_);
@@ -123,7 +162,7 @@ class Pool {
 
   /// Removes the oldest blocks that are too many.
   std::vector<BlockHead*> Trim() MUSTER_REQUIRES(mutex_) {
-    const size_t limit = kKeepsMemory ? std::max(kKeptBytesMax, peak_.value()) : 0;
+    const size_t limit = kKeepsMemory ? std::max(kLargeKeptBytesMax, peak_.value()) : 0;
     std::vector<BlockHead*> over;
     while (bytes_ > limit) {
       const auto oldest = std::ranges::min_element(kept_, {}, &BlockHead::given);
@@ -143,74 +182,43 @@ class Pool {
 };
 
 /// Lives as long as the process, because any thread may give a block back at the very end.
-Pool& ThePool() {
-  static Pool& pool = *new Pool;
-  return pool;
+LargeBlocks& TheLargeBlocks() {
+  static auto& blocks = *new LargeBlocks;
+  return blocks;
 }
 
 }  // namespace
 
 void* Take(size_t bytes) {
+  if (bytes <= kSmallBytesMax) {
+    if (!kKeepsMemory) return ::operator new(bytes, std::align_val_t{kLineBytes});
+    const size_t number = SizeNumber(bytes);
+    void* const block = ListOf(number).Take();
+    return block != nullptr ? block : ::operator new(BytesOf(number), std::align_val_t{kLineBytes});
+  }
   const size_t wanted = bytes + kLineBytes;
   if (wanted < bytes) throw std::bad_alloc();
-  BlockHead* head = nullptr;
-  if (wanted <= small_blocks::kBytesMax) {
-    head = ::new (small_blocks::Take(wanted)) BlockHead{.capacity = wanted};
-  } else {
-    const size_t capacity = CapacityFor(wanted);
-    head = ThePool().Take(capacity);
-    if (head == nullptr) {
-      FreeBlocks(ThePool().Made(capacity));
-      head = MakeBlock(capacity);
-    }
+  const size_t capacity = CapacityFor(wanted);
+  BlockHead* head = TheLargeBlocks().Take(capacity);
+  if (head == nullptr) {
+    FreeBlocks(TheLargeBlocks().Made(capacity));
+    head = MakeBlock(capacity);
   }
-  return reinterpret_cast<std::byte*>(head) + kLineBytes;
+  return head + 1;
 }
 
-void Give(void* block) noexcept {
+void Give(void* block, size_t bytes) noexcept {
   if (block == nullptr) return;
-  BlockHead* const head = HeadOf(block);
-  if (head->capacity <= small_blocks::kBytesMax) return small_blocks::Give(head, head->capacity);
-  FreeBlocks(ThePool().Keep(head));
-}
-
-size_t KeptBytes() {
-  return ThePool().bytes();
-}
-
-}  // namespace row_memory
-
-namespace {
-
-/// Places the control block of a shared pointer in the header of its block. So both are taken
-/// together and given back together.
-template <typename T>
-struct HeadAllocator {
-  using value_type = T;
-  explicit HeadAllocator(void* shared_block) : block(shared_block) {}
-  template <typename Other>
-  HeadAllocator(const HeadAllocator<Other>& other)  // NOLINT: shared pointers rebind
-      : block(other.block) {}
-
-  T* allocate(size_t count) {
-    static_assert(sizeof(T) <= sizeof(row_memory::BlockHead::shared));
-    MUSTER_CHECK(count == 1);
-    return reinterpret_cast<T*>(row_memory::HeadOf(block)->shared);
+  if (bytes > kSmallBytesMax) {
+    return FreeBlocks(TheLargeBlocks().Keep(static_cast<BlockHead*>(block) - 1));
   }
-  void deallocate(T* /*books*/, size_t /*count*/) noexcept { row_memory::Give(block); }
-  template <typename Other>
-  friend bool operator==(const HeadAllocator& a, const HeadAllocator<Other>& b) {
-    return a.block == b.block;
-  }
-
-  void* block;
-};
-
-}  // namespace
-
-std::shared_ptr<float[]> MakeRowBlock(size_t floats) {
-  auto* const rows = static_cast<float*>(row_memory::Take(floats * sizeof(float)));
-  return {rows, [](float*) {}, HeadAllocator<float>(rows)};
+  const size_t number = SizeNumber(bytes);
+  if (kKeepsMemory && ListOf(number).Keep(block, kSmallKeptBytesMax / BytesOf(number))) return;
+  ::operator delete(block, std::align_val_t{kLineBytes});
 }
 
-}  // namespace muster::sdk
+size_t LargeKeptBytes() {
+  return TheLargeBlocks().bytes();
+}
+
+}  // namespace muster::sdk::kept_memory
