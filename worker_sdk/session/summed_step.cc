@@ -36,7 +36,8 @@ absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
 }
 
 void SummedStep::DropFloats() {
-  for (Bucket& bucket : buckets_) bucket.floats = {};
+  // `= {}` would keep their memory.
+  for (Bucket& bucket : buckets_) bucket.floats = std::vector<float>();
 }
 
 absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Device* device) {

@@ -48,6 +48,7 @@ TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
   ASSERT_TRUE(sums.Decode(buckets).ok());
   sums.DropFloats();
   EXPECT_TRUE(sums.floats(0).empty());
+  EXPECT_EQ(sums.floats(0).data(), nullptr) << "their memory is not free";
   ASSERT_TRUE(sums.Decode(buckets).ok());
   EXPECT_EQ(sums.floats(0)[0], 1.5F);
 }
