@@ -24,18 +24,18 @@ WARM_UP = 8  # steps: the pace is known
 
 
 class Throttled:
-    """`with Throttled(pid)`: it runs for a fifth of the time."""
+    """`with Throttled(pid)`: it runs for this share of the time."""
 
-    def __init__(self, pid):
-        self.pid, self.over = pid, threading.Event()
+    def __init__(self, pid, share=SHARE, period=PERIOD_SECONDS):
+        self.pid, self.share, self.period, self.over = pid, share, period, threading.Event()
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def work(self):
         while not self.over.is_set():
             processes.send(self.pid, signal.SIGSTOP)
-            time.sleep((1 - SHARE) * PERIOD_SECONDS)
+            time.sleep((1 - self.share) * self.period)
             processes.send(self.pid, signal.SIGCONT)
-            time.sleep(SHARE * PERIOD_SECONDS)
+            time.sleep(self.share * self.period)
 
     def __enter__(self):
         self.thread.start()

@@ -30,14 +30,6 @@ def spec(options, shards, lines):
                         restarts={"crashLoopExits": 1000, "backoffInitial": "0s", "backoffMax": "0s"})
 
 
-def memory_of(pid):
-    """{"memory_bytes", "memory_max_bytes"}: resident now, and at most so far."""
-    names = {"VmRSS": "memory_bytes", "VmHWM": "memory_max_bytes"}
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        lines = [line.split() for line in file]
-    return {names[words[0][:-1]]: int(words[1]) * 1024 for words in lines if words[0][:-1] in names}
-
-
 def status_of(job):
     """The output of `muster status`; None while no master answers."""
     asked = subprocess.run([job.muster, "status", "job.yaml", "--output", "json"], cwd=job.folder, capture_output=True, text=True,
@@ -57,7 +49,7 @@ def one(options, shards, lines, folder):
             return status is not None and status["master_incarnation"] > before["master_incarnation"]
         before = job.wait(f"{shards // 2:,} committed shards", committed, WAIT_SECONDS, 0.2)
         master, = processes.nodes(job.run.pid, PROBE)["master"]
-        found = memory_of(master)
+        found = dict(zip(("memory_bytes", "memory_max_bytes"), processes.memory(master)))
         began = time.monotonic()
         os.kill(master, signal.SIGKILL)
         job.wait("answer of the next master", again, 120, 0.002)

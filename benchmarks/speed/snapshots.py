@@ -84,14 +84,12 @@ class Watch:
     def __call__(self, job, end):
         folder = os.path.join(job.state, "snapshots")
         (server,) = processes.nodes(job.run.pid, ours.TRAINER)["ps"]
-        with open(f"/proc/{server}/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # resets the peak
+        processes.forget_most_memory(server)
         while time.monotonic_ns() < end:
             self.look(folder)
             ours.sleep_until(min(end, time.monotonic_ns() + int(LOOK_SECONDS * phases.NS)))
         self.look(folder)
-        with open(f"/proc/{server}/status", encoding="ascii") as file:
-            self.memory = 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmHWM:"))
+        self.memory = processes.memory(server)[1]
 
 
 def job_of(options, kind, interval):

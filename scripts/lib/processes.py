@@ -68,6 +68,19 @@ def nodes(run_pid, trainer):
     return {role: sorted(pids) for role, pids in result.items()}
 
 
+def memory(pid):
+    """(resident memory, the most since its beginning or since `forget_most_memory`), in bytes. Fails if the process is gone."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        lines = dict(line.split(":", 1) for line in file if line.startswith(("VmRSS:", "VmHWM:")))
+    return tuple(1024 * int(lines[name].split()[0]) for name in ("VmRSS", "VmHWM"))
+
+
+def forget_most_memory(pid):
+    """`memory` counts the most anew."""
+    with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+
+
 def working_under(folder):
     """Pids of the processes whose working directory is `folder` or below it."""
     folder = os.path.realpath(folder)
