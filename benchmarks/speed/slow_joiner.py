@@ -125,8 +125,8 @@ def text(options, found, over):
     yield line("largest memory of a member while it learns", [one["memory_during"] / MIB for one in found], "MiB")
     yield line(f"the most that a member grew (limit: {(sums + rest) / MIB:.1f}, of which {sums / MIB:.0f} of sums)",
                [one["growth"] / MIB for one in found], "MiB")
-    yield line("it takes part after", [one["join_seconds"] for one in found], "s")
-    yield line("of these jobs, it was still learning when it was free again, and took part after", [one["join_seconds_free"] for one in found], "s")
+    yield line("it takes part after its first call by", [one["join_seconds"] for one in found], "s")
+    yield line("that is after it was free again", [one["join_seconds_free"] for one in found], "s")
     for one in over:
         yield f"TOO MUCH: a member grew by {figures.mib(one['growth'])}, {one['dead']} members died"
 
