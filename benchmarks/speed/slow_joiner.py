@@ -34,7 +34,6 @@ MEMBERS = 3
 SUM_ELEMENT_BYTES = 8  # fixed point, the default of a bucket
 KEPT_BYTES, KEPT_STEPS = 256 << 20, 4  # docs/protocol.md, section 12, rule 8
 CONNECTIONS_BYTES = 4 << 20  # two rings of 1 MiB that are shared with the joiner, and what it asks for
-PERIOD_SECONDS = 1  # far below the silence limit
 FREE_SECONDS = 60
 MIB = 1 << 20
 
@@ -67,11 +66,11 @@ class Window:
         self.steps_per_second = 1e3 / mean if mean else 0.0
 
 
-def hold(one, joiner, seconds, share):
-    """Until the joiner takes part, at most for `seconds`: the share of a CPU that it had."""
+def hold(one, joiner, options):
+    """Until the joiner takes part, at most for --seconds: the share of a CPU that it had."""
     begin, used = time.monotonic(), cpu_seconds(joiner)
-    with straggler.Throttled(joiner, share, PERIOD_SECONDS):
-        while time.monotonic() < begin + seconds and taken(one, joiner) is None:
+    with straggler.Throttled(joiner, options.share, options.period):
+        while time.monotonic() < begin + options.seconds and taken(one, joiner) is None:
             time.sleep(0.2)
     return (cpu_seconds(joiner) - used) / (time.monotonic() - begin)
 
@@ -99,7 +98,7 @@ def measure(options, folder):
         joiner = one.job.wait("the joiner's first call", lambda: next((pid for (_, pid), log in one.steps().items() if pid not in members and log),
                                                                      None), pause=0.005)
         with Window(one, members) as during:
-            had = hold(one, joiner, options.seconds, options.share)
+            had = hold(one, joiner, options)
         held = taken(one, joiner)
         free = time.monotonic()
         joined = one.job.wait("the joiner's first step", lambda: taken(one, joiner), FREE_SECONDS)
@@ -117,7 +116,7 @@ def text(options, found, over):
     def line(name, values, unit, digits=1):
         return "  " + figures.line(name, figures.summary(values), unit, digits)
     yield (f"{MEMBERS} members, {figures.mib(options.state)} of state, sums of {figures.mib(SUM_ELEMENT_BYTES * options.elements)} a step; "
-           f"the joiner held to {100 * options.share:g} % of the time for up to {options.seconds:g} s")
+           f"the joiner held to {100 * options.share:g} % of each {options.period:g} s for up to {options.seconds:g} s")
     yield line("CPU that it had", [100 * one["share"] for one in found], "%", 2)
     yield line("steps a second before", [one["steps_per_second_before"] for one in found], "/s")
     yield line("steps a second while it learns", [one["steps_per_second_during"] for one in found], "/s")
@@ -135,6 +134,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=os.path.abspath, default=os.path.join(ROOT, "build", "release"), help="(default: %(default)s)")
     parser.add_argument("--share", type=float, default=0.003, help="of the time in which the joiner runs (default: %(default)s)")
+    parser.add_argument("--period", type=float, default=1, help="seconds from one such time to the next (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="for which it is held, at most (default: %(default)s)")
     parser.add_argument("--before-seconds", type=float, default=10, help="in which the members are watched before (default: %(default)s)")
     parser.add_argument("--elements", type=int, default=4 << 20, help="float32 numbers in the bucket (default: %(default)s)")
@@ -147,6 +147,8 @@ def parse():
     options = parser.parse_args()
     if not 0 < options.share < 1:
         parser.error("--share is between 0 and 1")
+    if not 0 < options.period <= 5:
+        parser.error("--period is up to 5")  # far below the silence limit
     if options.smoke:
         options.rounds, options.seconds, options.before_seconds, options.elements, options.state = 1, 2, 1, 1 << 16, 4 * MIB
     for program in ("cli/muster", "benchmarks/group_member"):
