@@ -36,6 +36,10 @@ HEADER = """#pragma once
 
 #include <cstdlib>
 
+// What a switch may make of correct code, for the compiler.
+#pragma GCC diagnostic ignored "-Wreturn-type"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
 struct MutantSwitches {
   int active = 0;
   unsigned char* reached = nullptr;
