@@ -1,30 +1,26 @@
 #include "worker_sdk/control/grpc_channel.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include "base/address.h"
 #include "base/status.h"
+#include "net/connector.h"
 
 namespace muster::sdk {
 namespace {
 
-using Step = net::TlsEngine::Step;
+namespace asio = boost::asio;
+using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr int32_t kWindowBytes = 8 << 20;
@@ -34,19 +30,6 @@ constexpr size_t kSendBytes = size_t{64} << 10;
 absl::Status Unavailable(std::string_view address, std::string_view why) {
   return absl::UnavailableError(
       fmt::format("the master at {} cannot be reached: {}", address, why));
-}
-
-/// Waits until `fd` is ready for `events`, a poll() mask.
-absl::Status WaitFor(int fd, short events, SteadyTime deadline) {
-  while (true) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return absl::DeadlineExceededError("no answer in time");
-    pollfd entry{fd, events, 0};
-    int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left.count() + 1, 60'000)));
-    if (ready > 0) return absl::OkStatus();
-    if (ready < 0 && errno != EINTR) return ErrnoStatus(errno, "poll");
-  }
 }
 
 /// Undoes the percent-encoding of grpc-message.
@@ -130,33 +113,30 @@ absl::Status StatusOf(const CallState& call, std::string_view address) {
 }  // namespace
 
 struct GrpcChannel::Connection {
-  int fd = -1;
-  std::unique_ptr<net::TlsEngine> tls;  // null: plain text
+  asio::io_context io{1};  // runs only within a call
+  std::unique_ptr<net::ByteStream> stream;
   nghttp2_session* session = nullptr;
   CallState* call = nullptr;    // null between calls
   std::vector<uint8_t> frames;  // that are sent now
+  std::array<uint8_t, 64 << 10> buffer;
+  /// How a read or write has ended; nothing while it is under way.
+  struct End {
+    error_code error;
+    size_t bytes = 0;
+  };
+  std::optional<End> read, written;
 
   ~Connection() {
     if (session != nullptr) nghttp2_session_del(session);
-    if (fd >= 0) ::close(fd);
   }
 
   absl::Status Connect(const std::string& address, const net::TlsContextSource& source,
                        SteadyTime deadline);
-  absl::Status ConnectSocket(const addrinfo& target, const std::string& address,
-                             SteadyTime deadline);
-  absl::Status ShakeHands(SteadyTime deadline);
-  absl::Status TlsFailure() const { return absl::UnavailableError(std::string(tls->failure())); }
   absl::Status StartSession();
-  /// Sends bytes as they are.
-  absl::Status SendRaw(const uint8_t* data, size_t length, SteadyTime deadline);
-  absl::Status SendOutput(SteadyTime deadline);
-  /// Some bytes of the peer, decrypted.
-  absl::StatusOr<size_t> Receive(std::span<uint8_t> into, SteadyTime deadline);
-  /// Brings bytes of the peer to `tls`.
-  absl::Status ReceiveEncrypted(SteadyTime deadline);
-  /// Bytes as they come. 0: the peer has ended the connection.
-  absl::StatusOr<size_t> ReceiveRaw(std::span<uint8_t> into, SteadyTime deadline);
+  /// Begins the next read. One is under way also between calls.
+  void Receive();
+  /// Runs the reads and writes until `*end` is there.
+  absl::Status Await(const std::optional<End>* end, SteadyTime deadline);
   /// Sends what is queued and reads what is there, blocking until something could be done.
   absl::Status Pump(SteadyTime deadline);
   absl::Status SendQueued(SteadyTime deadline);
@@ -198,72 +178,44 @@ struct GrpcChannel::Connection {
 absl::Status GrpcChannel::Connection::Connect(const std::string& address,
                                               const net::TlsContextSource& source,
                                               SteadyTime deadline) {
-  MUSTER_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(address));
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  int error = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &hints, &found);
+  MUSTER_RETURN_IF_ERROR(ParseHostPort(address).status());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  std::optional<absl::StatusOr<net::Connector::Made>> made;
+  const auto connector = std::make_shared<net::Connector>(
+      io.get_executor(),
+      net::Connector::Options{.addresses = {address},
+                              .timeout = std::max(left, std::chrono::milliseconds(1)),
+                              .tls = source,
+                              .tls_options = {.protocol = "h2"}},
+      [&made](absl::StatusOr<net::Connector::Made> result) { made = std::move(result); });
+  connector->Start();
+  while (!made.has_value()) io.run_one();
   // A name may get its address later.
-  if (error != 0) return Unavailable(address, gai_strerror(error));
-  int left = 0;
-  for (const addrinfo* target = found; target != nullptr; target = target->ai_next) ++left;
-  absl::Status status = absl::UnavailableError("no address");
-  for (addrinfo* target = found; target != nullptr && !status.ok(); target = target->ai_next) {
-    // An address that does not answer must not take the time of the next one.
-    const SteadyTime now = std::chrono::steady_clock::now();
-    status = ConnectSocket(*target, address, now + (deadline - now) / left--);
-  }
-  ::freeaddrinfo(found);
-  MUSTER_RETURN_IF_ERROR(status);
-  if (source) {
-    tls = std::make_unique<net::TlsEngine>(source().get(), net::TlsEngine::Side::kClient,
-                                           net::TlsEngine::Options{.protocol = "h2"});
-    if (absl::Status shaken = ShakeHands(deadline); !shaken.ok()) {
-      return Unavailable(address, Message(shaken));
-    }
-  }
+  if (!made->ok()) return Unavailable(address, connector->why());
+  stream = std::move((*made)->stream);
+  Receive();
   return StartSession();
 }
 
-absl::Status GrpcChannel::Connection::ShakeHands(SteadyTime deadline) {
-  while (true) {
-    const Step step = tls->Handshake();
-    const absl::Status sent = SendOutput(deadline);
-    if (step == Step::kFailed) return TlsFailure();
-    MUSTER_RETURN_IF_ERROR(sent);
-    if (step == Step::kDone) return absl::OkStatus();
-    MUSTER_RETURN_IF_ERROR(ReceiveEncrypted(deadline));
-  }
+void GrpcChannel::Connection::Receive() {
+  read.reset();
+  stream->ReadSome(asio::buffer(buffer),
+                   [this](const error_code& error, size_t bytes) { read = {error, bytes}; });
 }
 
-absl::Status GrpcChannel::Connection::ConnectSocket(const addrinfo& target,
-                                                    const std::string& address,
-                                                    SteadyTime deadline) {
-  if (fd >= 0) ::close(fd);
-  fd = ::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return ErrnoStatus(errno, "cannot make a socket");
-  int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  DetectVanishedPeer(fd);
-  if (::connect(fd, target.ai_addr, target.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return Unavailable(address, std::strerror(errno));
-    absl::Status ready = WaitFor(fd, POLLOUT, deadline);
-    if (!ready.ok()) return Unavailable(address, Message(ready));
-    int error = 0;
-    socklen_t size = sizeof(error);
-    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return Unavailable(address, std::strerror(error));
+absl::Status GrpcChannel::Connection::Await(const std::optional<End>* end, SteadyTime deadline) {
+  io.restart();
+  while (!end->has_value()) {
+    if (io.run_one_until(deadline) == 0) return absl::DeadlineExceededError("no answer in time");
   }
-  // A connection to a port without a listener can connect to itself (simultaneous open). Then there
-  // is no server.
-  sockaddr_storage self{}, peer{};
-  socklen_t self_size = sizeof(self), peer_size = sizeof(peer);
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &self_size) == 0 &&
-      ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
-      self_size == peer_size && std::memcmp(&self, &peer, self_size) == 0) {
-    return Unavailable(address, "nothing listens there");
+  const error_code& error = (*end)->error;
+  if (!error) return absl::OkStatus();
+  if (error == asio::error::eof || error == asio::ssl::error::stream_truncated) {
+    return absl::UnavailableError("it closed the connection");
   }
-  return absl::OkStatus();
+  const std::string failure(stream->failure());
+  return absl::UnavailableError(failure.empty() ? error.message() : failure);
 }
 
 absl::Status GrpcChannel::Connection::StartSession() {
@@ -297,83 +249,20 @@ absl::Status GrpcChannel::Connection::SendQueued(SteadyTime deadline) {
       more = length > 0;
     }
     if (frames.empty()) return absl::OkStatus();
-    if (tls == nullptr) {
-      MUSTER_RETURN_IF_ERROR(SendRaw(frames.data(), frames.size(), deadline));
-    } else if (tls->Write(std::as_bytes(std::span(frames)))) {
-      MUSTER_RETURN_IF_ERROR(SendOutput(deadline));
-    } else {
-      return TlsFailure();
-    }
+    written.reset();
+    stream->Write({asio::buffer(frames)},
+                  [this](const error_code& error, size_t bytes) { written = {error, bytes}; });
+    MUSTER_RETURN_IF_ERROR(Await(&written, deadline));
   }
   return absl::OkStatus();
-}
-
-absl::Status GrpcChannel::Connection::SendRaw(const uint8_t* data, size_t length,
-                                              SteadyTime deadline) {
-  while (length > 0) {
-    ssize_t n = ::send(fd, data, length, MSG_NOSIGNAL);
-    if (n >= 0) {
-      data += n;
-      length -= static_cast<size_t>(n);
-    } else if (errno == EAGAIN) {
-      MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLOUT, deadline));
-    } else if (errno != EINTR) {
-      return absl::UnavailableError(std::strerror(errno));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status GrpcChannel::Connection::SendOutput(SteadyTime deadline) {
-  const std::span<const std::byte> output = tls->output();
-  const absl::Status sent =
-      SendRaw(reinterpret_cast<const uint8_t*>(output.data()), output.size(), deadline);
-  tls->Sent(output.size());
-  return sent;
-}
-
-absl::StatusOr<size_t> GrpcChannel::Connection::ReceiveRaw(std::span<uint8_t> into,
-                                                           SteadyTime deadline) {
-  while (true) {
-    MUSTER_RETURN_IF_ERROR(WaitFor(fd, POLLIN, deadline));
-    const ssize_t n = ::recv(fd, into.data(), into.size(), 0);
-    if (n >= 0) return static_cast<size_t>(n);
-    if (errno != EAGAIN && errno != EINTR) return absl::UnavailableError(std::strerror(errno));
-  }
-}
-
-absl::Status GrpcChannel::Connection::ReceiveEncrypted(SteadyTime deadline) {
-  const std::span<std::byte> room = tls->Room();
-  MUSTER_ASSIGN_OR_RETURN(
-      const size_t bytes,
-      ReceiveRaw({reinterpret_cast<uint8_t*>(room.data()), room.size()}, deadline));
-  if (bytes == 0) {
-    tls->ReceivedEnd();
-  } else {
-    tls->Received(bytes);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<size_t> GrpcChannel::Connection::Receive(std::span<uint8_t> into,
-                                                        SteadyTime deadline) {
-  if (tls == nullptr) return ReceiveRaw(into, deadline);
-  while (true) {
-    size_t bytes = 0;
-    const Step step = tls->Read(std::as_writable_bytes(into), &bytes);
-    if (step == Step::kFailed) return TlsFailure();
-    if (step != Step::kNeedsBytes) return bytes;
-    MUSTER_RETURN_IF_ERROR(ReceiveEncrypted(deadline));
-  }
 }
 
 absl::Status GrpcChannel::Connection::Pump(SteadyTime deadline) {
   MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
-  std::array<uint8_t, 64 << 10> buffer;
-  MUSTER_ASSIGN_OR_RETURN(const size_t n, Receive(buffer, deadline));
-  if (n == 0) return absl::UnavailableError("it closed the connection");
-  ssize_t used = nghttp2_session_mem_recv(session, buffer.data(), n);
+  MUSTER_RETURN_IF_ERROR(Await(&read, deadline));
+  const ssize_t used = nghttp2_session_mem_recv(session, buffer.data(), read->bytes);
   if (used < 0) return absl::UnavailableError(nghttp2_strerror(static_cast<int>(used)));
+  Receive();
   MUSTER_RETURN_IF_ERROR(SendQueued(deadline));
   if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) {
     return absl::UnavailableError("it does not speak HTTP/2");
@@ -383,11 +272,9 @@ absl::Status GrpcChannel::Connection::Pump(SteadyTime deadline) {
 
 bool GrpcChannel::Connection::Dead() {
   // Frames that arrived between two calls: settings, pings, GOAWAY.
-  while (true) {
-    pollfd entry{fd, POLLIN, 0};
-    const bool decrypted = tls != nullptr && tls->has_input();
-    if (!decrypted && ::poll(&entry, 1, 0) <= 0) break;
-    SteadyTime soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  io.restart();
+  for (io.poll(); read.has_value(); io.poll()) {
+    const SteadyTime soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     if (!Pump(soon).ok()) return true;
   }
   return nghttp2_session_check_request_allowed(session) == 0;
