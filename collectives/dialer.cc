@@ -23,7 +23,7 @@ class GroupGreeting : public net::Connector::Greeting {
     return absl::InvalidArgumentError("it did not answer the hello");
   }
   absl::StatusOr<uint32_t> OnAnswer(std::string_view body) override {
-    MUSTER_ASSIGN_OR_RETURN(const HelloReply reply, DecodeHelloReplyMessage(body));
+    MUSTER_ASSIGN_OR_RETURN(const HelloReply reply, DecodeMessage<HelloReply>(body));
     if (reply.refused.empty()) return reply.ring_bytes;
     return reply.again ? absl::UnavailableError(reply.refused)
                        : absl::PermissionDeniedError(reply.refused);

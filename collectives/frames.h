@@ -1,15 +1,21 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "base/words/types.h"
 #include "collectives/reduce_kernels.h"
+#include "proto/fields/decode.h"
+#include "proto/fields/encode.h"
 #include "proto/messages/group_control.h"
 
 /// What members of a group send each other. Pure. A frame is a fixed header and a payload: a
@@ -34,10 +40,10 @@ enum class FrameKind : uint8_t {
   kNotFetched = 8,  // message FetchError
 };
 
-/// On the wire: magic u32, version u8, kind u8, type u8, checked u8, lineage u64, attempt u64,
-/// step u64, bucket u32, chunk u32, elements u64, payload_bytes u64, checksum u64. What a kind does
-/// not need is 0.
+/// The header as it lies on the wire. What a kind does not need is 0.
 struct FrameHeader {
+  uint32_t magic = kFrameMagic;
+  uint8_t version = kFrameVersion;
   FrameKind kind = FrameKind::kHello;
   SumType type = SumType::kFloat32;  // of a chunk
   /// There is a checksum: XXH3 of the header up to it, and of the payload.
@@ -53,6 +59,9 @@ struct FrameHeader {
   uint64_t checksum = 0;
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
+static_assert(std::endian::native == std::endian::little);
+static_assert(sizeof(FrameHeader) == kFrameHeaderBytes &&
+              std::has_unique_object_representations_v<FrameHeader>);
 
 using HeaderBytes = std::span<std::byte, kFrameHeaderBytes>;
 using ConstHeaderBytes = std::span<const std::byte, kFrameHeaderBytes>;
@@ -69,6 +78,7 @@ absl::Status CheckFrame(const FrameHeader& header, std::span<const std::byte> pa
 
 /// Who connects, and what for. A member's has an attempt, a learner's has none.
 struct Hello {
+  static constexpr char kName[] = "hello";
   std::string job_id;
   std::string worker;
   uint64_t incarnation = 0;
@@ -101,6 +111,7 @@ struct Hello {
 };
 
 struct HelloReply {
+  static constexpr char kName[] = "answer to a hello";
   /// Why the connection is refused; empty: it is accepted.
   std::string refused;
   /// Another process may listen at the address later, so a new connection may be accepted.
@@ -118,6 +129,7 @@ struct HelloReply {
 
 /// A learner asks for bytes of a captured stripe, or of a kept sum.
 struct FetchRequest {
+  static constexpr char kName[] = "request of a fetch";
   bool kept_sum = false;
   StateLabel label;     // of a sum: its step
   uint32_t number = 0;  // the stripe, or the bucket
@@ -132,6 +144,7 @@ struct FetchRequest {
 };
 
 struct FetchError {
+  static constexpr char kName[] = "answer to a fetch";
   bool not_found = false;  // otherwise, the request was wrong, or came too early
   std::string text;
   bool later = false;  // it came too early
@@ -143,14 +156,17 @@ struct FetchError {
   friend bool operator==(const FetchError&, const FetchError&) = default;
 };
 
-/// The messages as payloads. Decoding checks limits; errors are kInvalidArgument.
-std::string EncodeMessage(const Hello& hello);
-std::string EncodeMessage(const HelloReply& reply);
-std::string EncodeMessage(const FetchRequest& request);
-std::string EncodeMessage(const FetchError& error);
-absl::StatusOr<Hello> DecodeHelloMessage(std::string_view bytes);
-absl::StatusOr<HelloReply> DecodeHelloReplyMessage(std::string_view bytes);
-absl::StatusOr<FetchRequest> DecodeFetchRequestMessage(std::string_view bytes);
-absl::StatusOr<FetchError> DecodeFetchErrorMessage(std::string_view bytes);
+/// The messages as payloads.
+template <typename Message>
+std::string EncodeMessage(const Message& message) {
+  return fields::Encode(message);
+}
+/// Checks limits; errors are kInvalidArgument.
+template <typename Message>
+absl::StatusOr<Message> DecodeMessage(std::string_view bytes) {
+  absl::StatusOr<Message> message = fields::Decode<Message>(bytes);
+  if (message.ok()) return message;
+  return Annotate(message.status(), absl::StrCat("malformed ", Message::kName));
+}
 
 }  // namespace muster::collectives

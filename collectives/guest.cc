@@ -65,7 +65,7 @@ void Guest::ReadMessage() {
 }
 
 void Guest::OnHello() {
-  absl::StatusOr<Hello> hello = DecodeHelloMessage(message_);
+  absl::StatusOr<Hello> hello = DecodeMessage<Hello>(message_);
   if (!hello.ok()) return Fail();
   hello_ = *std::move(hello);
   deadline_.cancel();

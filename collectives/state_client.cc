@@ -111,7 +111,7 @@ absl::Status StateClient::State::OnPayload(const FrameHeader& header) {
     AnswerFirst(absl::OkStatus());
     return absl::OkStatus();
   }
-  MUSTER_ASSIGN_OR_RETURN(const FetchError error, DecodeFetchErrorMessage(message));
+  MUSTER_ASSIGN_OR_RETURN(const FetchError error, DecodeMessage<FetchError>(message));
   const std::string text =
       fmt::format("{} at {}: {}", options.holder.worker, address, Printable(error.text));
   AnswerFirst(error.not_found ? absl::NotFoundError(text)

@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<std::span<std::byte>>> StateSession::OnHeader(
 
 absl::Status StateSession::OnPayload(const FrameHeader& header) {
   if (header.kind == FrameKind::kBegin) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const FetchRequest request, DecodeFetchRequestMessage(message_));
+  MUSTER_ASSIGN_OR_RETURN(const FetchRequest request, DecodeMessage<FetchRequest>(message_));
   answering_ = true;
   Answer(request);
   return absl::OkStatus();

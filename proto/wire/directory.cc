@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -11,7 +12,6 @@
 namespace muster::wire {
 namespace {
 
-constexpr size_t kIdentityBytes = 40;
 constexpr size_t kPartBytes = 16;
 constexpr size_t kPartReplyBytes = 8;
 constexpr size_t kGroupBytes = 8;
@@ -29,6 +29,7 @@ class Writer {
 
   template <typename T>
   void Put(T value) {
+    static_assert(std::has_unique_object_representations_v<T>);
     out_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
   void PutText(std::string_view text) {
@@ -208,22 +209,13 @@ absl::StatusOr<Hello> DecodeHello(std::string_view directory) {
 
 std::string EncodeHelloReply(const HelloReply& reply) {
   Writer out;
-  out.Put(reply.server_incarnation);
-  out.Put(reply.partition_count);
-  out.Put(reply.lane);
-  out.Put(reply.lane_count);
-  out.Put(reply.ring_bytes);
+  out.Put(reply);
   return out.Take();
 }
 
 absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
   Reader in(directory);
-  HelloReply reply;
-  reply.server_incarnation = in.Get<uint64_t>("the server's incarnation");
-  reply.partition_count = in.Get<uint32_t>("the number of partitions");
-  reply.lane = in.Get<uint32_t>("the lane");
-  reply.lane_count = in.Get<uint32_t>("the number of lanes");
-  reply.ring_bytes = in.Get<uint32_t>("the size of a ring");
+  const auto reply = in.Get<HelloReply>("the server's greeting");
   MUSTER_RETURN_IF_ERROR(in.Finish());
   return reply;
 }
@@ -251,14 +243,8 @@ absl::Status DecodePull(const Header& header, std::string_view directory, Parts*
 
 void EncodePush(const PushIdentity& push, const Parts& parts, std::string* directory) {
   Writer out(std::move(*directory));
-  out.Reserve(kIdentityBytes + PartsBytes(parts));
-  out.Put(push.dataset);
-  out.Put(push.epoch);
-  out.Put(push.shard_index);
-  out.Put(push.minibatch);
-  out.Put(push.run);
-  out.Put(push.token);
-  out.Put(push.step);
+  out.Reserve(sizeof(push) + PartsBytes(parts));
+  out.Put(push);
   out.PutParts(parts);
   *directory = out.Take();
 }
@@ -273,13 +259,7 @@ absl::Status DecodePush(const Header& header, std::string_view directory, PushId
                         Parts* parts) {
   MUSTER_RETURN_IF_ERROR(CheckParts(header, directory.size(), kPartBytes));
   Reader in(directory);
-  push->dataset = in.Get<uint32_t>("the push's dataset");
-  push->epoch = in.Get<uint32_t>("the push's epoch");
-  push->shard_index = in.Get<uint64_t>("the push's shard");
-  push->minibatch = in.Get<uint32_t>("the push's minibatch");
-  push->run = in.Get<uint32_t>("the push's run");
-  push->token = in.Get<uint64_t>("the push's token");
-  push->step = in.Get<uint64_t>("the push's step");
+  *push = in.Get<PushIdentity>("the push's identity");
   const uint64_t keys = in.GetParts(header.parts, parts);
   MUSTER_RETURN_IF_ERROR(in.Finish());
   return CheckGroups(header, keys, *parts);

@@ -4,41 +4,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <bit>
 #include <cstring>
 
 namespace muster::wire {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian");
-
-/// Offsets of the header's fields.
-constexpr size_t kMagicAt = 0;
-constexpr size_t kVersionAt = 4;
-constexpr size_t kKindAt = 6;
-constexpr size_t kRequestAt = 8;
-constexpr size_t kDirectoryBytesAt = 16;
-constexpr size_t kPartsAt = 20;
-constexpr size_t kKeysAt = 24;
-constexpr size_t kValueBytesAt = 32;
-constexpr size_t kEncodingAt = 40;
-constexpr size_t kChecksumKindAt = 41;
-constexpr size_t kZero16At = 42;
-constexpr size_t kVersionsAt = 44;
-constexpr size_t kChecksumAt = 48;
-constexpr size_t kZero64At = 56;
-
-template <typename T>
-void Put(std::span<std::byte, kHeaderBytes> out, size_t at, T value) {
-  std::memcpy(out.data() + at, &value, sizeof(value));
-}
-
-template <typename T>
-T Get(std::span<const std::byte, kHeaderBytes> in, size_t at) {
-  T value;
-  std::memcpy(&value, in.data() + at, sizeof(value));
-  return value;
-}
 
 absl::Status Malformed(std::string_view what, uint64_t value, uint64_t limit) {
   return absl::InvalidArgumentError(
@@ -86,60 +55,37 @@ absl::Status CheckBlocks(const Header& header) {
 }  // namespace
 
 void EncodeHeader(const Header& header, std::span<std::byte, kHeaderBytes> out) {
-  std::memset(out.data(), 0, out.size());
-  Put<uint32_t>(out, kMagicAt, kMagic);
-  Put<uint16_t>(out, kVersionAt, kVersion);
-  Put<uint16_t>(out, kKindAt, static_cast<uint16_t>(header.kind));
-  Put<uint64_t>(out, kRequestAt, header.request);
-  Put<uint32_t>(out, kDirectoryBytesAt, header.directory_bytes);
-  Put<uint32_t>(out, kPartsAt, header.parts);
-  Put<uint32_t>(out, kVersionsAt, header.versions);
-  Put<uint64_t>(out, kKeysAt, header.keys);
-  Put<uint64_t>(out, kValueBytesAt, header.value_bytes);
-  Put<uint8_t>(out, kEncodingAt, static_cast<uint8_t>(header.encoding));
-  Put<uint8_t>(out, kChecksumKindAt, static_cast<uint8_t>(header.checksum_kind));
-  Put<uint64_t>(out, kChecksumAt, header.checksum);
+  std::memcpy(out.data(), &header, out.size());
 }
 
 absl::StatusOr<Header> DecodeHeader(std::span<const std::byte, kHeaderBytes> in) {
-  if (const auto magic = Get<uint32_t>(in, kMagicAt); magic != kMagic) {
+  Header header;
+  std::memcpy(&header, in.data(), in.size());
+  if (header.magic != kMagic) {
     return absl::InvalidArgumentError(fmt::format(
-        "not a muster frame: it begins with {:#010x} instead of {:#010x}", magic, kMagic));
+        "not a muster frame: it begins with {:#010x} instead of {:#010x}", header.magic, kMagic));
   }
-  if (const auto version = Get<uint16_t>(in, kVersionAt); version != kVersion) {
+  if (header.version != kVersion) {
     return absl::FailedPreconditionError(
         fmt::format("the peer speaks version {} of the data plane, this program version {}: run "
                     "the same version of muster on both sides",
-                    version, kVersion));
+                    header.version, kVersion));
   }
-  const auto kind = Get<uint16_t>(in, kKindAt);
-  if (kind < static_cast<uint16_t>(Kind::kHello) || kind > static_cast<uint16_t>(Kind::kError)) {
-    return absl::InvalidArgumentError(fmt::format("malformed frame: unknown kind {}", kind));
-  }
-  const auto encoding = Get<uint8_t>(in, kEncodingAt);
-  if (encoding > static_cast<uint8_t>(Encoding::kBfloat16)) {
+  if (header.kind < Kind::kHello || header.kind > Kind::kError) {
     return absl::InvalidArgumentError(
-        fmt::format("malformed frame: unknown encoding {}", encoding));
+        fmt::format("malformed frame: unknown kind {}", static_cast<int>(header.kind)));
   }
-  const auto checksum_kind = Get<uint8_t>(in, kChecksumKindAt);
-  if (checksum_kind > static_cast<uint8_t>(Checksum::kXxh3)) {
+  if (header.encoding > Encoding::kBfloat16) {
     return absl::InvalidArgumentError(
-        fmt::format("malformed frame: unknown checksum {}", checksum_kind));
+        fmt::format("malformed frame: unknown encoding {}", static_cast<int>(header.encoding)));
   }
-  if (Get<uint16_t>(in, kZero16At) != 0 || Get<uint64_t>(in, kZero64At) != 0) {
+  if (header.checksum_kind > Checksum::kXxh3) {
+    return absl::InvalidArgumentError(fmt::format("malformed frame: unknown checksum {}",
+                                                  static_cast<int>(header.checksum_kind)));
+  }
+  if (header.zero16 != 0 || header.zero64 != 0) {
     return absl::InvalidArgumentError("malformed frame: a reserved field is not zero");
   }
-  Header header;
-  header.kind = static_cast<Kind>(kind);
-  header.request = Get<uint64_t>(in, kRequestAt);
-  header.directory_bytes = Get<uint32_t>(in, kDirectoryBytesAt);
-  header.parts = Get<uint32_t>(in, kPartsAt);
-  header.versions = Get<uint32_t>(in, kVersionsAt);
-  header.keys = Get<uint64_t>(in, kKeysAt);
-  header.value_bytes = Get<uint64_t>(in, kValueBytesAt);
-  header.encoding = static_cast<Encoding>(encoding);
-  header.checksum_kind = static_cast<Checksum>(checksum_kind);
-  header.checksum = Get<uint64_t>(in, kChecksumAt);
   if (header.directory_bytes > kDirectoryBytesMax) {
     return Malformed("the directory's size in bytes", header.directory_bytes, kDirectoryBytesMax);
   }

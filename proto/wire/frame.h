@@ -1,9 +1,11 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,21 +48,25 @@ enum class Encoding : uint8_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
 /// Checksum over directory, keys and values.
 enum class Checksum : uint8_t { kNone = 0, kXxh3 = 1 };
 
-/// The fixed header, 64 bytes on the wire:
-/// magic u32, version u16, kind u16, request u64, directory_bytes u32, parts u32, keys u64,
-/// value_bytes u64, encoding u8, checksum kind u8, zero u16, versions u32, checksum u64, zero u64.
+/// The fixed header as it lies on the wire.
 struct Header {
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
   Kind kind = Kind::kHello;
   uint64_t request = 0;
   uint32_t directory_bytes = 0;
   uint32_t parts = 0;
-  uint32_t versions = 0;     // of a pull or its reply: the number of groups with a version
   uint64_t keys = 0;         // number of uint64 keys
   uint64_t value_bytes = 0;  // after encoding
   Encoding encoding = Encoding::kFloat32;
   Checksum checksum_kind = Checksum::kNone;
+  uint16_t zero16 = 0;
+  uint32_t versions = 0;  // of a pull or its reply: the number of groups with a version
   uint64_t checksum = 0;
+  uint64_t zero64 = 0;
 };
+static_assert(std::endian::native == std::endian::little);
+static_assert(sizeof(Header) == kHeaderBytes && std::has_unique_object_representations_v<Header>);
 
 /// Writes the 64 bytes.
 void EncodeHeader(const Header& header, std::span<std::byte, kHeaderBytes> out);

@@ -22,7 +22,7 @@ TEST(DialerTest, AMemberThatClosesAfterItsHelloIsSuspectedWithItsAddress) {
     FrameHeader header;
     std::string payload;
     ASSERT_TRUE(member.Receive(&header, &payload));
-    EXPECT_EQ(DecodeHelloMessage(payload)->to_worker, "worker-1");
+    EXPECT_EQ(DecodeMessage<Hello>(payload)->to_worker, "worker-1");
     member.Send({.kind = FrameKind::kHelloReply}, EncodeMessage(HelloReply{}));
     ASSERT_TRUE(member.Receive(&header, &payload));
     EXPECT_EQ(header.kind, FrameKind::kBegin);

@@ -67,7 +67,7 @@ class FakeMember {
     FrameHeader header;
     std::string payload;
     MUSTER_CHECK(Receive(&header, &payload) && header.kind == FrameKind::kHelloReply);
-    return DecodeHelloReplyMessage(payload).value();
+    return DecodeMessage<HelloReply>(payload).value();
   }
 
   int fd() const { return fd_.get(); }

@@ -120,20 +120,20 @@ TEST(FramesTest, MessagesAreReadAsTheyWereWritten) {
                     .rank = 1,
                     .to_rank = 2,
                     .checked = true};
-  EXPECT_EQ(DecodeHelloMessage(EncodeMessage(hello)).value(), hello);
+  EXPECT_EQ(DecodeMessage<Hello>(EncodeMessage(hello)).value(), hello);
   const HelloReply reply{.refused = "no", .again = true};
-  EXPECT_EQ(DecodeHelloReplyMessage(EncodeMessage(reply)).value(), reply);
+  EXPECT_EQ(DecodeMessage<HelloReply>(EncodeMessage(reply)).value(), reply);
   const FetchRequest request{.kept_sum = true,
                              .label = {LineageNumber(1), StepNumber(2)},
                              .number = 3,
                              .offset = 4,
                              .bytes = 5};
-  EXPECT_EQ(DecodeFetchRequestMessage(EncodeMessage(request)).value(), request);
+  EXPECT_EQ(DecodeMessage<FetchRequest>(EncodeMessage(request)).value(), request);
   const FetchError error{.not_found = true, .text = "gone"};
-  EXPECT_EQ(DecodeFetchErrorMessage(EncodeMessage(error)).value(), error);
-  EXPECT_THAT(DecodeHelloMessage("\xff\xff\xff").status(),
+  EXPECT_EQ(DecodeMessage<FetchError>(EncodeMessage(error)).value(), error);
+  EXPECT_THAT(DecodeMessage<Hello>("\xff\xff\xff").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
-  EXPECT_THAT(DecodeHelloMessage(EncodeMessage(Hello{.members = 5000})).status(),
+  EXPECT_THAT(DecodeMessage<Hello>(EncodeMessage(Hello{.members = 5000})).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("members")));
 }
 

@@ -21,7 +21,7 @@ TEST_F(HubTest, AGuestOfALaterAttemptWaitsForIt) {
   std::string payload;
   ASSERT_TRUE(member.Receive(&header, &payload));
   EXPECT_EQ(header.kind, FrameKind::kHelloReply);
-  EXPECT_THAT(DecodeHelloReplyMessage(payload)->refused, IsEmpty());
+  EXPECT_THAT(DecodeMessage<HelloReply>(payload)->refused, IsEmpty());
 }
 
 TEST_F(HubTest, ANewerGuestOfAProcessReplacesTheOlder) {
@@ -45,7 +45,7 @@ TEST_F(HubTest, AGuestOfASkippedAttemptIsRefused) {
   FrameHeader header;
   std::string payload;
   ASSERT_TRUE(member.Receive(&header, &payload));
-  EXPECT_THAT(DecodeHelloReplyMessage(payload)->refused, HasSubstr("has left attempt 6"));
+  EXPECT_THAT(DecodeMessage<HelloReply>(payload)->refused, HasSubstr("has left attempt 6"));
 }
 
 class NoState : public StateProvider {

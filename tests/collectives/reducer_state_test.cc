@@ -174,7 +174,7 @@ TEST_F(ReducerStateTest, AMemberThatSaysHelloAndNeverBeginsIsSuspected) {
     options->connect_timeout = std::chrono::milliseconds(30);
   });
   ASSERT_TRUE(newer.Receive(&header, &payload));
-  EXPECT_THAT(DecodeHelloReplyMessage(payload)->refused, ::testing::IsEmpty());
+  EXPECT_THAT(DecodeMessage<HelloReply>(payload)->refused, ::testing::IsEmpty());
   EXPECT_THAT(Suspicion(), HasSubstr("it has not connected within 30 ms"));
 }
 

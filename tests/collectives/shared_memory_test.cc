@@ -142,7 +142,7 @@ class SharingDialerTest : public ::testing::Test {
     FrameHeader header;
     std::string payload;
     MUSTER_CHECK(member.Receive(&header, &payload));
-    *hello = DecodeHelloMessage(payload).value();
+    *hello = DecodeMessage<Hello>(payload).value();
     return member;
   }
   static void Reply(FakeMember* member, uint32_t ring_bytes) {

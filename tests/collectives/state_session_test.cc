@@ -59,7 +59,7 @@ TEST_F(StateSessionTest, RequestsAreAnsweredInTheirOrder) {
   EXPECT_EQ(payload_, "0123456789");
   ASSERT_TRUE(learner_.Receive(&header_, &payload_));
   EXPECT_EQ(header_.kind, FrameKind::kNotFetched);
-  EXPECT_TRUE(DecodeFetchErrorMessage(payload_)->not_found);
+  EXPECT_TRUE(DecodeMessage<FetchError>(payload_)->not_found);
   ASSERT_TRUE(learner_.Receive(&header_, &payload_));
   EXPECT_EQ(header_.kind, FrameKind::kFetched);
 }
@@ -78,7 +78,7 @@ TEST_F(StateSessionTest, ARangeThatOverflowsIsRefused) {
   Fetch({.kept_sum = true, .offset = ~uint64_t{0} - 4, .bytes = 10});
   ASSERT_TRUE(learner_.Receive(&header_, &payload_));
   EXPECT_EQ(header_.kind, FrameKind::kNotFetched);
-  EXPECT_FALSE(DecodeFetchErrorMessage(payload_)->not_found);
+  EXPECT_FALSE(DecodeMessage<FetchError>(payload_)->not_found);
 }
 
 TEST_F(StateSessionTest, GarbageEndsIt) {

@@ -61,13 +61,13 @@ void CheckMessage(const absl::StatusOr<T>& read,
 void TakeMessage(FrameKind kind, std::string_view payload) {
   switch (kind) {
     case FrameKind::kHello:
-      return CheckMessage(DecodeHelloMessage(payload), &DecodeHelloMessage);
+      return CheckMessage(DecodeMessage<Hello>(payload), &DecodeMessage<Hello>);
     case FrameKind::kHelloReply:
-      return CheckMessage(DecodeHelloReplyMessage(payload), &DecodeHelloReplyMessage);
+      return CheckMessage(DecodeMessage<HelloReply>(payload), &DecodeMessage<HelloReply>);
     case FrameKind::kFetch:
-      return CheckMessage(DecodeFetchRequestMessage(payload), &DecodeFetchRequestMessage);
+      return CheckMessage(DecodeMessage<FetchRequest>(payload), &DecodeMessage<FetchRequest>);
     case FrameKind::kNotFetched:
-      return CheckMessage(DecodeFetchErrorMessage(payload), &DecodeFetchErrorMessage);
+      return CheckMessage(DecodeMessage<FetchError>(payload), &DecodeMessage<FetchError>);
     case FrameKind::kBegin:
     case FrameKind::kLeave:
       MUSTER_CHECK(payload.empty());

@@ -182,7 +182,7 @@ std::vector<BadFrame> BadFrames() {
        HeaderOnly(Kind::kPull, 1u << 25, 1, 1, 0)},
       {"parts that do not fit", "cannot hold", true, HeaderOnly(Kind::kPull, 4, 9, 0, 0) + "abcd"},
       {"bytes left over", "left over", true, HeaderOnly(Kind::kPull, 4, 0, 0, 0) + "abcd"},
-      {"no identity", "within the push's epoch", true,
+      {"no identity", "within the push's identity", true,
        HeaderOnly(Kind::kPush, 4, 0, 0, 0) + "abcd"},
       {"keys that do not add up", "header says 1", true,
        HeaderOnly(Kind::kPull, 0, 0, 1, 0) + std::string(8, 'k')},
