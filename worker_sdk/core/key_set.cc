@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -59,39 +58,6 @@ KeySet MakeKeySet(std::span<const uint64_t> keys) {
   }
   result.first.pop_back();
   return result;
-}
-
-void GradientSum::Add(const KeySet& keys, std::span<const float> gradients) {
-  MUSTER_CHECK(gradients.size() == keys.original.size() * dim_);
-  PooledVector<uint32_t> ids(keys.unique.size());
-  if (gradients_.empty() && !index_) {
-    keys_ = keys.unique;
-    std::iota(ids.begin(), ids.end(), 0u);
-  } else if (!index_ && keys_ == keys.unique) {
-    std::iota(ids.begin(), ids.end(), 0u);
-  } else {
-    if (!index_) {
-      index_.emplace(keys_.size() + keys.unique.size());
-      for (uint64_t key : keys_) index_->Insert(key);
-    }
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] = index_->Insert(keys.unique[i]);
-  }
-  gradients_.resize(this->keys().size() * dim_, 0.0f);
-  for (size_t i = 0; i < keys.original.size(); ++i) {
-    float* into = gradients_.data() + size_t{ids[keys.IndexOf(i)]} * dim_;
-    const float* from = gradients.data() + i * dim_;
-    for (uint32_t column = 0; column < dim_; ++column) into[column] += from[column];
-  }
-}
-
-void GradientSum::AddDense(std::span<const float> gradient) {
-  if (gradients_.empty()) {
-    keys_.resize((gradient.size() + dim_ - 1) / dim_);
-    std::iota(keys_.begin(), keys_.end(), uint64_t{0});
-    gradients_.resize(keys_.size() * dim_, 0.0f);
-  }
-  MUSTER_CHECK(gradient.size() <= gradients_.size());
-  for (size_t i = 0; i < gradient.size(); ++i) gradients_[i] += gradient[i];
 }
 
 std::optional<size_t> FirstNonFinite(std::span<const float> values) {

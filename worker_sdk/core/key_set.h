@@ -44,30 +44,6 @@ class KeyIndex {
   RowVector<uint32_t> slots_;  // id + 1; 0 = free
 };
 
-/// Sums the gradients that one minibatch pushes to one table. Not thread-safe.
-class GradientSum {
- public:
-  explicit GradientSum(uint32_t dim) : dim_(dim) {}
-  /// Adds `gradients: [keys.original.size(), dim] float32 row-major`; rows of a repeated key add
-  /// up.
-  void Add(const KeySet& keys, std::span<const float> gradients);
-  /// As above for a dense tensor of `gradient.size()` elements in rows ("blocks") of dim, key =
-  /// block; the last row is padded with zeros.
-  void AddDense(std::span<const float> gradient);
-
-  uint32_t dim() const { return dim_; }
-  /// Each once, in order of first appearance.
-  const PooledVector<uint64_t>& keys() const { return index_ ? index_->keys() : keys_; }
-  /// `[keys().size(), dim] float32 row-major`.
-  const PooledVector<float>& gradients() const { return gradients_; }
-
- private:
-  uint32_t dim_;
-  PooledVector<uint64_t> keys_;    // of the first call, until a call has other keys
-  std::optional<KeyIndex> index_;  // from then on
-  PooledVector<float> gradients_;
-};
-
 /// Position of the first NaN or infinity in `values`, if there is one.
 std::optional<size_t> FirstNonFinite(std::span<const float> values);
 

@@ -2,38 +2,49 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "worker_sdk/core/kept_memory.h"
 #include "worker_sdk/core/key_set.h"
-#include "worker_sdk/core/part_sender.h"
+#include "worker_sdk/core/row_batch.h"
 #include "worker_sdk/core/row_kernels.h"
 
 namespace muster::sdk {
 
-/// Gradients of a minibatch that pushes the rows of one of its pulls. The pull has already cut
-/// these rows into parts. So each gradient is added, in one pass, where it will be sent from. Not
+/// Gradients that a minibatch pushes for the rows of one plan. Each gradient is added, in one pass,
+/// where it will be sent from. The plan is that of a pull of the same keys, or of one push. Not
 /// thread-safe.
 class PlannedGradients {
  public:
-  explicit PlannedGradients(std::shared_ptr<const RowBatch> pull);
+  using Keys = PooledVector<std::shared_ptr<const KeySet>>;
+  /// `planned`: only its plan counts. `keys`: of each of the plan's tables.
+  PlannedGradients(std::shared_ptr<const RowBatch> planned, Keys keys);
+  /// The sums of `all`, under a plan with those rows that have gradients. `order`: as in PlanRows.
+  static PlannedGradients Merge(std::span<const PlannedGradients> all,
+                                std::span<const PartitionId> order);
 
-  /// Adds `gradients: [keys.original.size(), dim] float32 row-major`; `keys` are those that the
-  /// pull has of its table number `table`.
-  void Add(size_t table, const KeySet& keys, std::span<const float> gradients);
+  /// The number of the table whose keys are this very object.
+  std::optional<size_t> Find(const std::shared_ptr<const KeySet>& keys) const;
+  /// Adds `gradients: [original.size(), dim] float32 row-major` of the table's keys.
+  void Add(size_t table, std::span<const float> gradients);
   /// As above for a dense tensor: `gradient` in rows ("blocks") of dim, the last of which may be
   /// short.
   void AddDense(size_t table, std::span<const float> gradient);
 
-  /// Every table of the pull has gradients: they can be sent as they are.
+  /// Every table has gradients: they can be sent as they are.
   bool complete() const;
   /// No sum is NaN or infinity.
   bool finite() const { return finite_; }
-  bool has(size_t table) const { return pushed_[table]; }
-  /// The sums so far of the key at `position` of the table: `[dim]`.
-  std::span<const float> Row(size_t table, size_t position) const;
+  /// `[plan.value_count]`, of which the rows of tables without gradients are undefined.
   std::span<const float> values() const { return values_; }
-  const RowBatch& pull() const { return *pull_; }
+  /// What values()[position] is.
+  struct Place {
+    TableId table;
+    uint64_t key = 0;
+    size_t column = 0;
+  };
+  Place PlaceOf(size_t position) const;
 
   /// The batch to send. Requires complete(); call nothing else afterwards.
   std::shared_ptr<const RowBatch> Take();
@@ -46,7 +57,8 @@ class PlannedGradients {
     return later ? Reading::kLater : Reading::kSoon;
   }
 
-  std::shared_ptr<const RowBatch> pull_;
+  std::shared_ptr<const RowBatch> planned_;
+  Keys keys_;
   RowVector<float> values_;
   PooledVector<bool> pushed_;
   bool finite_ = true;

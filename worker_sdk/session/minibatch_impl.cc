@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "proto/wire/frame.h"
-#include "worker_sdk/core/row_kernels.h"
 #include "worker_sdk/session/shard_impl.h"
 #include "worker_sdk/session/table_options.h"
 
@@ -217,50 +216,25 @@ bool MinibatchImpl::PushAllowed(const TableSpec& table) {
   return false;
 }
 
-sdk::GradientSum* MinibatchImpl::SumFor(const TableSpec* table) {
-  auto it = pushed_.try_emplace(table->id, Pushed{table, sdk::GradientSum(table->dim)}).first;
-  return &it->second.sum;
-}
-
-std::optional<size_t> MinibatchImpl::PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys) {
-  if (!planned_ && pushed_.empty()) {
-    for (const PullOp& pull : pulls_) {
-      if (!pull.batch || std::ranges::find(pull.keys, keys) == pull.keys.end()) continue;
-      planned_.emplace(pull.batch);
-      planned_pull_ = &pull;
-      break;
-    }
+std::pair<sdk::PlannedGradients*, size_t> MinibatchImpl::PlanFor(
+    const TableSpec& table, const std::shared_ptr<const sdk::KeySet>& keys) {
+  for (sdk::PlannedGradients& planned : pushed_) {
+    if (const std::optional<size_t> number = planned.Find(keys)) return {&planned, *number};
   }
-  if (!planned_) return std::nullopt;
-  const auto found = std::ranges::find(planned_pull_->keys, keys);
-  if (found != planned_pull_->keys.end()) {
-    return static_cast<size_t>(found - planned_pull_->keys.begin());
+  for (const PullOp& pull : pulls_) {
+    const auto found = std::ranges::find(pull.keys, keys);
+    if (!pull.batch || found == pull.keys.end()) continue;
+    return {&pushed_.emplace_back(pull.batch, pull.keys),
+            static_cast<size_t>(found - pull.keys.begin())};
   }
-  UnplanGradients();
-  return std::nullopt;
-}
-
-void MinibatchImpl::UnplanGradients() {
-  for (size_t t = 0; t < planned_pull_->tables.size(); ++t) {
-    if (!planned_->has(t)) continue;
-    const TableSpec* const table = planned_pull_->tables[t];
-    sdk::KeySet unique;
-    unique.unique = planned_pull_->keys[t]->unique;
-    unique.original = unique.unique;
-    sdk::RowVector<float> rows;
-    rows.reserve(unique.unique.size() * table->dim);
-    for (size_t i = 0; i < unique.unique.size(); ++i) {
-      const std::span<const float> row = planned_->Row(t, i);
-      rows.insert(rows.end(), row.begin(), row.end());
-    }
-    SumFor(table)->Add(unique, rows);
-  }
-  planned_.reset();
-  planned_pull_ = nullptr;
+  const sdk::TableKeys rows{table.id, table.dim, keys->unique};
+  auto batch = sdk::MakePooled<sdk::RowBatch>();
+  batch->plan = sdk::PlanRows(std::span(&rows, 1), *session_->sending_order());
+  return {&pushed_.emplace_back(std::move(batch), sdk::PlannedGradients::Keys{keys}), 0};
 }
 
 void MinibatchImpl::BeginPush(uint64_t floats) {
-  if (planned_ || !pushed_.empty()) return;
+  if (!pushed_.empty()) return;
   session_->AwaitRoomForGradients(shard_->run(), std::max(floats, floats_asked()));
 }
 
@@ -278,12 +252,8 @@ void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
   }
   if (keys.empty()) return;
   BeginPush(gradients.size());
-  const std::shared_ptr<const sdk::KeySet> set = KeysOf(table, keys);
-  if (const std::optional<size_t> planned = PlannedTable(set)) {
-    planned_->Add(*planned, *set, gradients);
-  } else {
-    SumFor(spec)->Add(*set, gradients);
-  }
+  const auto [planned, number] = PlanFor(*spec, KeysOf(table, keys));
+  planned->Add(number, gradients);
 }
 
 void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
@@ -295,78 +265,35 @@ void MinibatchImpl::PushDense(TableId table, std::span<const float> gradient) {
     return;
   }
   BeginPush(gradient.size());
-  if (const std::optional<size_t> planned = PlannedTable(BlocksOf(*spec))) {
-    planned_->AddDense(*planned, gradient);
-  } else {
-    SumFor(spec)->AddDense(gradient);
-  }
+  const auto [planned, number] = PlanFor(*spec, BlocksOf(*spec));
+  planned->AddDense(number, gradient);
 }
 
-bool MinibatchImpl::Sendable(std::span<const float> values, bool finite,
-                             absl::FunctionRef<Place(size_t)> place) {
-  if (!finite) {
+bool MinibatchImpl::Sendable(const sdk::PlannedGradients& gradients) {
+  const std::span<const float> values = gradients.values();
+  if (!gradients.finite()) {
     const size_t at = sdk::FirstNonFinite(values).value();
-    const Place bad = place(at);
+    const sdk::PlannedGradients::Place bad = gradients.PlaceOf(at);
     shard_->Fail(fmt::format(
         "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
         "nothing of this minibatch was sent; look for a division by zero, a logarithm of zero or "
         "a learning rate that is too high",
-        bad.table->name, values[at], bad.key, bad.column, index_.value()));
+        session_->FindTable(bad.table)->name, values[at], bad.key, bad.column, index_.value()));
     return false;
   }
   const wire::Encoding encoding = session_->encoding();
   const size_t at = wire::FirstUnencodable(values, encoding);
   if (at == values.size()) return true;
-  const Place bad = place(at);
+  const sdk::PlannedGradients::Place bad = gradients.PlaceOf(at);
   shard_->Fail(fmt::format(
       "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard), but {}, "
       "the job's spec.training.wireEncoding, ends at {}: nothing of this minibatch was sent; "
       "choose "
       "{}, or scale the gradients down",
-      bad.table->name, values[at], bad.key, bad.column, index_.value(), wire::NameOf(encoding),
-      wire::LargestFinite(encoding),
+      session_->FindTable(bad.table)->name, values[at], bad.key, bad.column, index_.value(),
+      wire::NameOf(encoding), wire::LargestFinite(encoding),
       encoding == wire::Encoding::kFloat16 ? "float32 or bfloat16" : "float32"));
   return false;
-}
-
-std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakePlanned() {
-  const auto place = [this](size_t at) {
-    std::optional<Place> found;
-    const sdk::RowPlan& plan = planned_->pull().plan;
-    for (size_t t = 0; t < plan.tables.size(); ++t) {
-      const sdk::TablePlaces& places = plan.tables[t];
-      for (size_t i = 0; i < places.offset.size(); ++i) {
-        const size_t column = at - places.offset[i];
-        if (places.offset[i] > at || column >= places.dim) continue;
-        found = {planned_pull_->tables[t], planned_pull_->keys[t]->unique[i], column};
-      }
-    }
-    MUSTER_CHECK(found.has_value());
-    return *found;
-  };
-  if (!Sendable(planned_->values(), planned_->finite(), place)) return nullptr;
-  return planned_->Take();
-}
-
-std::shared_ptr<const sdk::RowBatch> MinibatchImpl::TakeSums() {
-  sdk::PooledVector<sdk::TableKeys> tables;
-  for (const auto& [id, pushed] : pushed_) {
-    const sdk::GradientSum& sum = pushed.sum;
-    const auto place = [&](size_t at) {
-      return Place{pushed.table, sum.keys()[at / sum.dim()], at % sum.dim()};
-    };
-    const bool finite = !sdk::FirstNonFinite(sum.gradients()).has_value();
-    if (!Sendable(sum.gradients(), finite, place)) return nullptr;
-    tables.push_back({id, sum.dim(), sum.keys()});
-  }
-  auto batch = sdk::MakePooled<sdk::RowBatch>();
-  batch->plan = sdk::PlanRows(tables, *session_->sending_order());
-  batch->values.resize(batch->plan.value_count);
-  size_t table = 0;
-  for (const auto& [id, pushed] : pushed_) {
-    sdk::ScatterRows(batch->plan, table++, pushed.sum.gradients(), batch->values);
-  }
-  return batch;
 }
 
 void MinibatchImpl::Commit() {
@@ -374,12 +301,14 @@ void MinibatchImpl::Commit() {
   committed_ = true;
   if (shard_->left()) return;
   // A step counts its minibatches itself.
-  const bool pushed = planned_ || !pushed_.empty();
-  if (shard_->of_step() && !pushed) return;
+  if (shard_->of_step() && pushed_.empty()) return;
   if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());
-  if (planned_ && !planned_->complete()) UnplanGradients();
-  std::shared_ptr<const sdk::RowBatch> batch = planned_ ? TakePlanned() : TakeSums();
-  if (batch == nullptr) return;
+  sdk::PlannedGradients gradients =
+      pushed_.size() == 1 && pushed_.front().complete()
+          ? std::move(pushed_.front())
+          : sdk::PlannedGradients::Merge(pushed_, *session_->sending_order());
+  if (!Sendable(gradients)) return;
+  std::shared_ptr<const sdk::RowBatch> batch = gradients.Take();
   for (const sdk::PlanPart& part : batch->plan.parts) {
     if (part.key_count <= wire::kKeysMax && part.value_count * 4 <= wire::kValueBytesMax) continue;
     const sdk::PlanGroup& group = batch->plan.groups[part.group_begin];

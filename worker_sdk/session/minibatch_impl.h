@@ -2,18 +2,16 @@
 
 #include <any>
 #include <chrono>
-#include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "muster/session.h"
 #include "proto/messages/table_spec.h"
 #include "worker_sdk/core/kept_memory.h"
@@ -75,11 +73,6 @@ class MinibatchImpl {
     std::optional<sdk::PullRows> rows;      // until the trainer has all; none: the lease is lost
     sdk::PooledVector<const float*> given;  // by table: the rows that the trainer got, or null
   };
-  struct Pushed {
-    const TableSpec* table;
-    sdk::GradientSum sum;
-  };
-
   std::shared_ptr<const sdk::KeySet> KeysOf(TableId table, std::span<const uint64_t> keys);
   std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
   void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
@@ -97,24 +90,13 @@ class MinibatchImpl {
   /// The table that `call` uses; nullptr, and a program error, if it is of the other kind.
   const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
-  /// If all pushes so far have the keys of one pull: the number of the table of `keys` in that
-  /// pull, where their gradients are added. Otherwise absent; use SumFor.
-  std::optional<size_t> PlannedTable(const std::shared_ptr<const sdk::KeySet>& keys);
-  sdk::GradientSum* SumFor(const TableSpec* table);
+  /// Where gradients of `keys` are added: the number of their table in the gradients of a plan.
+  std::pair<sdk::PlannedGradients*, size_t> PlanFor(const TableSpec& table,
+                                                    const std::shared_ptr<const sdk::KeySet>& keys);
   /// Call it before gradients are added. Before the first ones, waits until there is room for more.
   void BeginPush(uint64_t floats);
-  /// True if `values` can be sent. If not, the shard fails, and its reason names the key and column
-  /// that `place` finds for a position.
-  struct Place {
-    const TableSpec* table;
-    uint64_t key;
-    size_t column;
-  };
-  bool Sendable(std::span<const float> values, bool finite, absl::FunctionRef<Place(size_t)> place);
-  /// The batch of all pushes; null if the shard has failed.
-  std::shared_ptr<const sdk::RowBatch> TakePlanned();
-  std::shared_ptr<const sdk::RowBatch> TakeSums();
-  void UnplanGradients();
+  /// True if they can be sent. If not, the shard fails, and its reason names the key and column.
+  bool Sendable(const sdk::PlannedGradients& gradients);
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
   /// The timestamps of a topic's records that have one, since the Unix epoch.
@@ -137,12 +119,8 @@ class MinibatchImpl {
   std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
   sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
   sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
-  // The pushed gradients: in planned_ for the tables and keys of planned_pull_, otherwise in
-  // pushed_.
-  std::optional<sdk::PlannedGradients> planned_;
-  const PullOp* planned_pull_ = nullptr;
-  std::map<TableId, Pushed, std::less<>, sdk::PoolAllocator<std::pair<const TableId, Pushed>>>
-      pushed_;
+  // The pushed gradients: those of a pull's keys by its plan, others by a plan of their own.
+  sdk::PooledVector<sdk::PlannedGradients> pushed_;
   std::set<size_t> rejected_;
 };
 
