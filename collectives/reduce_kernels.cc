@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/words/number_bits.h"
 
 namespace muster::collectives {
 namespace {
 
-/// The upper half of binary32.
 struct Bfloat16 {
   uint16_t bits;
 };
@@ -21,12 +21,10 @@ inline uint64_t Add(uint64_t a, uint64_t b) {
   return a + b;
 }
 inline Bfloat16 Add(Bfloat16 a, Bfloat16 b) {
-  const float sum = std::bit_cast<float>(static_cast<uint32_t>(a.bits) << 16) +
-                    std::bit_cast<float>(static_cast<uint32_t>(b.bits) << 16);
-  const uint32_t bits = std::bit_cast<uint32_t>(sum);
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const uint32_t nan = (bits >> 16) | 0x40;  // rounding could make it infinite
-  return {static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded)};
+  const float sum = FromBfloat16(a.bits) + FromBfloat16(b.bits);
+  const uint32_t nan =
+      (std::bit_cast<uint32_t>(sum) >> 16) | 0x40;  // rounding could make it infinite
+  return {MagnitudeBits(sum) > 0x7f800000 ? static_cast<uint16_t>(nan) : ToBfloat16(sum)};
 }
 
 // Simple enough for the compiler to use vectors: CMakeLists.txt compiles this file with -O3.

@@ -1,12 +1,12 @@
 #include "collectives/backends/gpu.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
+#include "base/words/number_bits.h"
 #include "collectives/backends/gpu_kernels.h"
 
 namespace muster::collectives {
@@ -17,7 +17,6 @@ constexpr uint32_t kThreads = 256;  // of a block
 /// more of them take longer.
 constexpr uint64_t kDigestBlocksMax = 256;
 constexpr size_t kWord = sizeof(uint64_t);
-constexpr double kFixedPointLimit = 0x1p50;
 
 uint32_t BlocksFor(uint64_t elements) {
   return static_cast<uint32_t>((elements + kThreads - 1) / kThreads);
@@ -184,7 +183,7 @@ absl::Status GpuBucket::Add(uint64_t gradient, void* stream, bool first) {
   const uint32_t stores = first ? 1 : 0;
   if (options_.type == SumType::kInt64) {
     const double scale = std::ldexp(1.0, static_cast<int>(options_.fraction_bits));
-    const auto limit = std::bit_cast<uint32_t>(static_cast<float>(kFixedPointLimit / scale));
+    const uint32_t limit = FixedPointLimitBits(scale);
     MUSTER_RETURN_IF_ERROR(gpu_->Launch("add_fixed", options_.elements, stream, gradient, sum,
                                         scale, limit, stores, bad));
   } else {

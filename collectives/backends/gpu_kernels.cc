@@ -70,17 +70,17 @@ ret;
 .param .u64 to_bfloat16_param_3
 )
 {
-.reg .pred  %p<5>; .reg .b32  %r<11>; .reg .b64  %rd<13>;
+.reg .pred  %p<3>; .reg .b32  %r<12>; .reg .f32  %f<3>; .reg .b64  %rd<13>;
 ld.param.u64  %rd5, [to_bfloat16_param_0]; mov.u32  %r1, %ctaid.x; mov.u32  %r2, %ntid.x;
 mul.wide.u32  %rd6, %r1, %r2; mov.u32  %r3, %tid.x; cvt.u64.u32  %rd7, %r3;
 add.s64  %rd1, %rd6, %rd7; setp.ge.u64  %p1, %rd1, %rd5; @%p1 bra  $L__BB2_3;
 ld.param.u64  %rd3, [to_bfloat16_param_2]; ld.param.u64  %rd2, [to_bfloat16_param_1];
-shl.b64  %rd8, %rd1, 2; add.s64  %rd9, %rd2, %rd8; ld.global.u32  %r4, [%rd9];
+shl.b64  %rd8, %rd1, 2; add.s64  %rd9, %rd2, %rd8; ld.global.f32  %f1, [%rd9]; mov.b32  %r4, %f1;
 bfe.u32  %r5, %r4, 16, 1; add.s32  %r6, %r4, %r5; add.s32  %r7, %r6, 32767; shr.u32  %r8, %r7, 16;
 shl.b64  %rd10, %rd1, 1; add.s64  %rd11, %rd3, %rd10; st.global.u16  [%rd11], %r8;
-and.b32   %r9, %r7, 2139095040; setp.ne.s32  %p2, %r9, 2139095040; and.b32   %r10, %r4, 2147483647;
-setp.lt.s32  %p3, %r10, 2139095040; and.pred   %p4, %p3, %p2; @%p4 bra  $L__BB2_3;
-ld.param.u64  %rd4, [to_bfloat16_param_3]; atom.global.min.u64  %rd12, [%rd4], %rd1;
+and.b32   %r9, %r7, 2147418112; and.b32   %r10, %r4, 2147483647; max.s32  %r11, %r9, %r10;
+setp.lt.s32  %p2, %r11, 2139095040; @%p2 bra  $L__BB2_3; ld.param.u64  %rd4, [to_bfloat16_param_3];
+atom.global.min.u64  %rd12, [%rd4], %rd1;
 $L__BB2_3:
 ret;
 }

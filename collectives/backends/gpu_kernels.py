@@ -44,7 +44,7 @@ def source():
 def text():
     """The file's contents."""
     command = ["clang++-19", "--target=nvptx64-nvidia-cuda", f"-march={ARCHITECTURE}", "-std=c++20", "-O2", "-ffp-contract=off", "-nostdinc",
-               "-I", FOLDER, "-x", "c++", "-", "-S", "-o", "-"]
+               "-I", FOLDER, "-I", os.path.dirname(os.path.dirname(FOLDER)), "-x", "c++", "-", "-S", "-o", "-"]
     made = subprocess.run(command, input=source(), text=True, capture_output=True, check=False)
     if made.returncode != 0:
         sys.exit(made.stderr)

@@ -1,9 +1,11 @@
 #pragma once
 
-/// The loops over gradients and sums that run on a GPU, an element at a time: the bits of
-/// worker_sdk/groups/sum_kernels.h. gpu_kernels.cc has them as text for CUDA's driver, which
-/// `gpu_kernels.py` makes of this file with Clang; tests run them on the processor. So there are no
-/// includes here, and nothing that either compiler lacks. Pure.
+// This has no includes of its own, because the GPU's compiler has no libraries.
+#include "base/words/number_bits.h"
+
+/// The loops over gradients and sums that run on a GPU, an element at a time. They give the bits of
+/// worker_sdk/groups/sum_kernels.h. `gpu_kernels.py` compiles this file with Clang to the text for
+/// CUDA's driver in gpu_kernels.cc. Tests run the loops on the processor. Pure.
 #ifdef __NVPTX__
 #define MUSTER_GPU_GLOBAL __attribute__((address_space(1)))
 #else
@@ -21,16 +23,8 @@ static_assert(sizeof(Word) == 8 && sizeof(Fixed) == 8 && sizeof(Half) == 2 && si
 using Floats = const MUSTER_GPU_GLOBAL float*;
 using FloatsOut = MUSTER_GPU_GLOBAL float*;
 
-constexpr double kRounder = 0x1.8p52;
 /// No element is bad.
 constexpr Word kNone = ~Word{0};
-
-inline Bits BitsOf(float value) {
-  return __builtin_bit_cast(Bits, value);
-}
-inline bool IsFinite(float value) {
-  return (BitsOf(value) & 0x7f800000U) != 0x7f800000U;
-}
 
 /// Makes the first bad element of what there is and of this one. Many threads call it at once.
 inline void Blame(MUSTER_GPU_GLOBAL Word* bad, Word element) {
@@ -45,10 +39,9 @@ inline void Blame(MUSTER_GPU_GLOBAL Word* bad, Word element) {
 inline void AddFixed(Word i, Floats from, MUSTER_GPU_GLOBAL Fixed* sum, double scale, Bits limit,
                      bool first, MUSTER_GPU_GLOBAL Word* bad) {
   const float value = from[i];
-  if ((BitsOf(value) & 0x7fffffffU) >= limit) return Blame(bad, i);
-  const double rounded = static_cast<double>(value) * scale + kRounder;
-  const Fixed fixed = __builtin_bit_cast(Fixed, rounded) - __builtin_bit_cast(Fixed, kRounder);
-  sum[i] = first ? fixed : static_cast<Fixed>(static_cast<Word>(sum[i]) + static_cast<Word>(fixed));
+  if (MagnitudeBits(value) >= limit) return Blame(bad, i);
+  const Word fixed = ToFixedPoint(value, scale);
+  sum[i] = static_cast<Fixed>(first ? fixed : static_cast<Word>(sum[i]) + fixed);
 }
 
 inline void AddFloat(Word i, Floats from, FloatsOut sum, bool first, MUSTER_GPU_GLOBAL Word* bad) {
@@ -57,13 +50,11 @@ inline void AddFloat(Word i, Floats from, FloatsOut sum, bool first, MUSTER_GPU_
   if (!IsFinite(value)) Blame(bad, i);
 }
 
-/// Rounds to nearest, ties to even.
 inline void ToBfloat16(Word i, Floats from, MUSTER_GPU_GLOBAL Half* to,
                        MUSTER_GPU_GLOBAL Word* bad) {
-  const Bits bits = BitsOf(from[i]);
-  const Bits half = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  to[i] = static_cast<Half>(half);
-  if ((half & 0x7f80U) == 0x7f80U || !IsFinite(from[i])) Blame(bad, i);
+  const Half half = muster::ToBfloat16(from[i]);
+  to[i] = half;
+  if (!IsFinite(muster::FromBfloat16(half)) || !IsFinite(from[i])) Blame(bad, i);
 }
 
 inline void FromFixed(Word i, const MUSTER_GPU_GLOBAL Fixed* from, FloatsOut to, double scale) {
@@ -72,7 +63,7 @@ inline void FromFixed(Word i, const MUSTER_GPU_GLOBAL Fixed* from, FloatsOut to,
 
 inline void FromBfloat16(Word i, const MUSTER_GPU_GLOBAL Half* from, FloatsOut to,
                          MUSTER_GPU_GLOBAL Word* bad) {
-  to[i] = __builtin_bit_cast(float, static_cast<Bits>(from[i]) << 16);
+  to[i] = muster::FromBfloat16(from[i]);
   if (!IsFinite(to[i])) Blame(bad, i);
 }
 

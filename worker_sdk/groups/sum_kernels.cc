@@ -2,53 +2,26 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
+
+#include "base/words/number_bits.h"
 
 namespace muster::sdk {
 namespace {
-
-/// A double near 2^52 has no fraction bits: adding this rounds to an integer, ties to even, and the
-/// integer stands in the low bits. It holds for what is below 2^51 in magnitude.
-constexpr double kRounder = 0x1.8p52;
-constexpr int64_t kRounderBits = std::bit_cast<int64_t>(kRounder);
-
-/// NaN is no number below a limit.
-bool IsFinite(float value) {
-  return std::abs(value) <= std::numeric_limits<float>::max();
-}
-bool Fits(double scaled) {
-  return std::abs(scaled) < kFixedPointLimit;
-}
-
-/// Of the bits of a finite float32: the upper half, rounded.
-uint16_t RoundedUpperHalf(uint32_t bits) {
-  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-bool IsFiniteBfloat16(uint16_t bits) {
-  return (bits & 0x7f80U) != 0x7f80U;
-}
-
-/// The bits of the magnitude of a float32: they grow with it, and those of NaN are the largest.
-int32_t MagnitudeBits(float value) {
-  return std::bit_cast<int32_t>(value) & 0x7fffffff;
-}
 
 template <SumMode kMode>
 bool AddFixedPointTo(std::span<const float> gradient, uint32_t fraction_bits,
                      std::span<int64_t> sum) {
   const double scale = std::ldexp(1.0, static_cast<int>(fraction_bits));
-  const int32_t limit = MagnitudeBits(static_cast<float>(kFixedPointLimit / scale));
+  const auto limit = static_cast<int32_t>(FixedPointLimitBits(scale));
   const float* from = gradient.data();
   int64_t* to = sum.data();
   const size_t size = gradient.size();
   int32_t differences = 0;  // negative if one of them is
   for (size_t i = 0; i < size; ++i) {
-    differences |= limit - 1 - MagnitudeBits(from[i]);
-    const double rounded = static_cast<double>(from[i]) * scale + kRounder;
+    differences |= limit - 1 - static_cast<int32_t>(MagnitudeBits(from[i]));
     // Unsigned: a bad number may be anything.
-    const auto value = std::bit_cast<uint64_t>(rounded) - static_cast<uint64_t>(kRounderBits);
     const uint64_t before = kMode == SumMode::kStore ? 0 : static_cast<uint64_t>(to[i]);
-    to[i] = static_cast<int64_t>(before + value);
+    to[i] = static_cast<int64_t>(before + ToFixedPoint(from[i], scale));
   }
   return differences >= 0;
 }
@@ -82,10 +55,10 @@ size_t AddFixedPoint(std::span<const float> gradient, uint32_t fraction_bits, Su
   bool good = mode == SumMode::kStore
                   ? AddFixedPointTo<SumMode::kStore>(gradient, fraction_bits, sum)
                   : AddFixedPointTo<SumMode::kAdd>(gradient, fraction_bits, sum);
-  const double scale = std::ldexp(1.0, static_cast<int>(fraction_bits));
   if (good) return kNoElement;
+  const uint32_t limit = FixedPointLimitBits(std::ldexp(1.0, static_cast<int>(fraction_bits)));
   size_t first = 0;
-  while (Fits(static_cast<double>(gradient[first]) * scale)) ++first;
+  while (MagnitudeBits(gradient[first]) < limit) ++first;
   return first;
 }
 
@@ -98,14 +71,18 @@ size_t AddFloat(std::span<const float> gradient, SumMode mode, std::span<float> 
 size_t ToBfloat16(std::span<const float> from, std::span<uint16_t> to) {
   int32_t bad = 0;
   const size_t size = from.size();
+  // Rounding makes an infinity of what is too large, and perhaps a number of NaN.
+  const auto is_bad = [&](size_t i) {
+    return static_cast<int32_t>(!IsFinite(FromBfloat16(to[i]))) |
+           static_cast<int32_t>(!IsFinite(from[i]));
+  };
   for (size_t i = 0; i < size; ++i) {
-    to[i] = RoundedUpperHalf(std::bit_cast<uint32_t>(from[i]));
-    bad |=
-        static_cast<int32_t>(!IsFiniteBfloat16(to[i])) | static_cast<int32_t>(!IsFinite(from[i]));
+    to[i] = muster::ToBfloat16(from[i]);
+    bad |= is_bad(i);
   }
   if (bad == 0) return kNoElement;
   size_t first = 0;
-  while (IsFinite(from[first]) && IsFiniteBfloat16(to[first])) ++first;
+  while (is_bad(first) == 0) ++first;
   return first;
 }
 
@@ -118,7 +95,7 @@ void FixedPointToFloat(std::span<const int64_t> from, uint32_t fraction_bits, st
 
 void Bfloat16ToFloat(std::span<const uint16_t> from, std::span<float> to) {
   for (size_t i = 0; i < from.size(); ++i) {
-    to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i]) << 16);
+    to[i] = FromBfloat16(from[i]);
   }
 }
 

@@ -14,9 +14,8 @@ inline constexpr size_t kNoElement = SIZE_MAX;
 /// Whether a loop begins a sum or adds to it.
 enum class SumMode : uint8_t { kStore, kAdd };
 
-/// A fixed-point number of a minibatch is below this, in units of 2^-fraction_bits. So the numbers
-/// of kFixedPointMinibatchesMax minibatches have a sum that int64 holds, in any order.
-inline constexpr double kFixedPointLimit = 0x1p50;
+/// The fixed-point numbers of so many minibatches have a sum that int64 holds, in any order,
+/// because each is below kFixedPointLimit (base/words/number_bits.h).
 inline constexpr uint64_t kFixedPointMinibatchesMax = 8'192;
 
 /// Adds round(gradient * 2^fraction_bits), ties to even. NaN, infinity and numbers from

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/words/number_bits.h"
 #include "tests/support/status_matchers.h"
 #include "worker_sdk/groups/sum_kernels.h"
 
