@@ -9,12 +9,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/cluster/follow_words.h"
-#include "cli/run/event_lines.h"
-#include "cli/run/node_counts.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
 #include "proto/fields/json.h"
-#include "proto/messages/node_role.h"
 
 namespace muster::cluster {
 namespace {
@@ -27,12 +24,7 @@ constexpr std::chrono::milliseconds kMasterSilence{10'000};
 constexpr std::chrono::seconds kDecisionsInterval{2};
 constexpr std::chrono::milliseconds kDecisionsDeadline{1'000};
 constexpr uint32_t kDecisionsMax = 1'000;
-constexpr size_t kEventLinesMax = 20;
 constexpr uint32_t kSummaryLines = 200;
-
-std::chrono::milliseconds Since(TimePoint then, TimePoint now) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now - then);
-}
 
 /// The job is no more, and nobody knows how it ended.
 bool IsGone(JobStage stage) {
@@ -45,9 +37,12 @@ Follower::Follower(Cluster* cluster, JobLink* link, FollowOptions options)
     : cluster_(cluster),
       link_(link),
       options_(std::move(options)),
-      started_at_(cluster->clock().Now()),
-      started_wall_us_(static_cast<uint64_t>(cluster->clock().Wall().count())),
-      display_(options_.progress, 2) {}
+      view_({.job = options_.spec.name,
+             .servers = options_.spec.ps.replicas,
+             .workers = options_.spec.worker.replicas,
+             .progress = options_.progress,
+             .silence = kMasterSilence},
+            &cluster->clock()) {}
 
 int Follower::Run() {
   while (true) {
@@ -55,7 +50,7 @@ int Follower::Run() {
     const JobStage stage = look_.stage;
     if (stage == JobStage::kEnded) return Finish(look_);
     if (IsGone(stage)) {
-      display_.Clear();
+      view_.display().Clear();
       return kExitFailed;
     }
     if (stage == JobStage::kRunning && master_ == nullptr) {
@@ -68,14 +63,14 @@ int Follower::Run() {
                                          endpoint->run_id, kAskInterval, &cluster_->clock());
       }
     }
-    if (master_ != nullptr) ReadAnswers();
-    if (stage == JobStage::kRunning && status_) {
-      if (!dashboard_shown_) ShowDashboard();
+    if (master_ != nullptr) {
+      for (MasterLink::Answer& answer : master_->TakeAnswers()) view_.OnAnswer(std::move(answer));
+    }
+    if (stage == JobStage::kRunning && view_.status()) {
+      ShowDashboard();
       ShowDecisions();
     }
-    if (status_ && options_.progress != ProgressDisplay::Mode::kOff) {
-      display_.Draw(Progress(), cluster_->clock().Now());
-    }
+    if (view_.status()) view_.Draw({});
     if (Wait()) return Leave();
   }
 }
@@ -84,45 +79,27 @@ void Follower::Look() {
   const JobLook now = link_->watch().newest();
   const std::string news = NewsOf(std::exchange(look_, now), now, options_.asks,
                                   DeleteCommand(cluster_->ns(), options_.spec.name));
-  if (!news.empty() && IsGone(look_.stage)) display_.Answer(news);
-  if (!news.empty() && !IsGone(look_.stage)) display_.Print(news);
+  if (!news.empty() && IsGone(look_.stage)) view_.display().Answer(news);
+  if (!news.empty() && !IsGone(look_.stage)) view_.display().Print(news);
   if (options_.keeper != nullptr) {
-    for (const std::string& note : options_.keeper->TakeNotes()) display_.Answer(note);
+    for (const std::string& note : options_.keeper->TakeNotes()) view_.display().Answer(note);
   }
   const absl::Status trouble = link_->watch().trouble();
   if (!trouble.ok() && !std::exchange(is_away_, true)) {
-    display_.Print(
+    view_.display().Print(
         fmt::format("the job cannot be looked at ({}); it goes on without us", Message(trouble)));
   }
   if (trouble.ok() && std::exchange(is_away_, false)) {
-    display_.Print("the API server answers again");
-  }
-}
-
-void Follower::ReadAnswers() {
-  for (MasterLink::Answer& answer : master_->TakeAnswers()) {
-    answered_at_ = cluster_->clock().Now();
-    rate_.Add(answer.asked_at, TotalsOf(answer.status).done);
-    size_t shown = 0;
-    for (const EventLine& line : EventLines(answer.events, started_wall_us_)) {
-      last_event_ = line.text;
-      if (display_.mode() == ProgressDisplay::Mode::kLines && ++shown <= kEventLinesMax) {
-        display_.Print(fmt::format("  {}", last_event_));
-      }
-    }
-    status_ = std::move(answer.status);
+    view_.display().Print("the API server answers again");
   }
 }
 
 void Follower::ShowDashboard() {
-  // The token is a secret, and others may read a pipe or a file.
-  const bool is_terminal = display_.mode() == ProgressDisplay::Mode::kBlock;
-  const std::string address = is_terminal
-                                  ? DashboardAddress(link_->state(), AddressFor::kTerminal)
-                                  : fmt::format("`muster dashboard {}` shows it", options_.asks);
-  if (address.empty()) return;
-  dashboard_shown_ = true;
-  display_.Print(fmt::format("dashboard: {}", address));
+  const std::optional<AddressFor> reader = view_.WantsDashboard();
+  if (!reader) return;
+  view_.OnDashboard(*reader == AddressFor::kTerminal
+                        ? DashboardAddress(link_->state(), *reader)
+                        : fmt::format("`muster dashboard {}` shows it", options_.asks));
 }
 
 void Follower::ShowDecisions() {
@@ -133,33 +110,8 @@ void Follower::ShowDecisions() {
       FindScaler(link_->state(), kDecisionsDeadline);
   if (!scaler.ok()) return;
   const absl::StatusOr<scaler::rest::EventList> list =
-      scaler->Events(event_shown_.value_or(0), kDecisionsMax);
-  if (!list.ok()) return;
-  for (const scaler::rest::Event& event : list->events) {
-    event_shown_ = event.id;
-    const std::optional<std::string> line = DecisionLine(event, started_wall_us_);
-    if (!line) continue;
-    last_event_ = *line;
-    if (display_.mode() == ProgressDisplay::Mode::kLines) {
-      display_.Print(fmt::format("  {}", last_event_));
-    }
-  }
-}
-
-ProgressInput Follower::Progress() const {
-  ProgressInput input;
-  input.status = status_;
-  input.elapsed = Since(started_at_, cluster_->clock().Now());
-  input.records_per_second = rate_.PerSecond();
-  input.servers_wanted = options_.spec.ps.replicas;
-  input.workers_wanted = WorkersWanted(std::nullopt, &*status_, options_.spec.worker.replicas);
-  input.servers_running = CountRunning(*status_, NodeRole::kServer);
-  input.workers_running = CountRunning(*status_, NodeRole::kWorker);
-  input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
-  input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
-  input.master_silent = cluster_->clock().Now() - answered_at_ > kMasterSilence;
-  input.last_event = last_event_;
-  return input;
+      scaler->Events(view_.decisions_shown(), kDecisionsMax);
+  if (list.ok()) view_.OnDecisions(list->events);
 }
 
 bool Follower::Wait() {
@@ -169,21 +121,15 @@ bool Follower::Wait() {
 }
 
 int Follower::Leave() {
-  display_.Clear();
+  view_.display().Clear();
   PrintNote(LeavingText(look_, options_.spec.name, options_.asks,
                         DeleteCommand(cluster_->ns(), options_.spec.name)));
   return kExitDrained;
 }
 
 int Follower::Finish(const JobLook& look) {
-  display_.Clear();
+  const SummaryInput summary = view_.Finish(OutcomeOf(look));
   master_.reset();
-  SummaryInput summary{.job = options_.spec.name, .outcome = OutcomeOf(look), .status = status_};
-  summary.elapsed = Since(started_at_, cluster_->clock().Now());
-  if (status_) {
-    summary.server_restarts = CountRestarts(*status_, NodeRole::kServer);
-    summary.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
-  }
   if (options_.output == OutputFormat::kJson) {
     PrintData(JsonText(SummaryToJson(summary), 2) + "\n");
     return ExitCodeOf(look);

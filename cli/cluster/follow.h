@@ -10,8 +10,8 @@
 #include "cli/cluster/cluster_access.h"
 #include "cli/cluster/job_link.h"
 #include "cli/cluster/object_keeper.h"
-#include "cli/run/summary.h"
-#include "cli/show/progress.h"
+#include "cli/run/run_view.h"
+#include "cli/show/output.h"
 #include "job/job_spec.h"
 
 namespace muster::cluster {
@@ -40,10 +40,8 @@ class Follower {
 
  private:
   void Look();
-  void ReadAnswers();
   void ShowDashboard();
   void ShowDecisions();
-  ProgressInput Progress() const;
   /// True if a signal came.
   bool Wait();
   int Leave();
@@ -52,19 +50,11 @@ class Follower {
   Cluster* const cluster_;
   JobLink* const link_;
   const FollowOptions options_;
-  const TimePoint started_at_;
-  const uint64_t started_wall_us_;
-  ProgressDisplay display_;
-  RateMeter rate_;
+  RunView view_;
   JobLook look_;
   bool is_away_ = false;
   std::unique_ptr<MasterLink> master_;
-  std::optional<JobStatus> status_;
-  TimePoint answered_at_;
-  std::string last_event_;
-  bool dashboard_shown_ = false;
   TimePoint decisions_at_;
-  std::optional<uint64_t> event_shown_;
 };
 
 }  // namespace muster::cluster

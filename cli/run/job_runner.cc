@@ -11,14 +11,11 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "cli/run/event_lines.h"
 #include "cli/run/node_commands.h"
-#include "cli/run/node_counts.h"
 #include "cli/state/job_source.h"
 #include "cli/state/scaler_link.h"
 #include "host/processes/log_reader.h"
 #include "proto/messages/node_role.h"
-#include "proto/messages/node_state.h"
 #include "scaler/decision/log/event_file.h"
 #include "scaler/decision/log/event_log.h"
 #include "scaler/service/plan_file.h"
@@ -30,9 +27,7 @@ constexpr std::chrono::milliseconds kPollInterval{250};
 constexpr std::chrono::milliseconds kTickInterval{100};
 constexpr std::chrono::hours kRenewInterval{1};
 constexpr std::chrono::milliseconds kAskDeadline{2'000};
-constexpr std::chrono::milliseconds kSilence{2'000};
 constexpr std::chrono::milliseconds kMasterSpeaksAfter{500};
-constexpr size_t kEventsShownMax = 20;
 constexpr uint32_t kDecisionsMax = 1'000;
 
 }  // namespace
@@ -41,14 +36,18 @@ JobRunner::JobRunner(Options options, const Clock* clock)
     : options_(std::move(options)),
       clock_(clock),
       state_(options_.plan.job.state_directory),
-      started_at_(clock->Now()),
-      started_wall_us_(static_cast<uint64_t>(clock->Wall().count())),
       supervisor_(options_.supervisor),
       launcher_({.program = options_.program,
                  .log_directory = state_.logs(),
                  .held_fd = options_.lock_fd,
                  .spare_supervisors = true}),
-      display_(options_.progress, options_.progress_fd) {
+      view_({.job = options_.plan.job.name,
+             .servers = options_.plan.job.ps.replicas,
+             .workers = options_.plan.job.worker.replicas,
+             .progress = options_.progress,
+             .progress_fd = options_.progress_fd,
+             .caller_tells_ends = true},
+            clock) {
   int life[2];
   MUSTER_CHECK_MSG(::pipe2(life, O_CLOEXEC) == 0,
                    "cannot create a pipe; is the limit of open files reached?");
@@ -94,21 +93,15 @@ SummaryInput JobRunner::Run() {
     if (!supervisor_.outcome().has_value()) Wait();
   }
   link_.reset();
-  display_.Clear();
-  return {
-      .job = options_.plan.job.name,
-      .outcome = *supervisor_.outcome(),
-      .status = status_,
-      .master_restarts = supervisor_.restarts(NodeRole::kMaster),
-      .scaler_restarts = supervisor_.restarts(NodeRole::kScaler),
-      .server_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kServer) : 0,
-      .worker_restarts = status_.has_value() ? CountRestarts(*status_, NodeRole::kWorker) : 0,
-      .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_),
-      .trained_records = trained_,
-      .training = training_began_.has_value() && trained_at_ > *training_began_
-                      ? std::chrono::duration_cast<std::chrono::milliseconds>(trained_at_ -
-                                                                              *training_began_)
-                      : std::chrono::milliseconds{0}};
+  SummaryInput summary = view_.Finish(*supervisor_.outcome());
+  summary.master_restarts = supervisor_.restarts(NodeRole::kMaster);
+  summary.scaler_restarts = supervisor_.restarts(NodeRole::kScaler);
+  summary.trained_records = trained_;
+  if (training_began_.has_value() && trained_at_ > *training_began_) {
+    summary.training =
+        std::chrono::duration_cast<std::chrono::milliseconds>(trained_at_ - *training_began_);
+  }
+  return summary;
 }
 
 void JobRunner::Wait() {
@@ -151,21 +144,7 @@ void JobRunner::ReadAnswers() {
   for (MasterLink::Answer& answer : link_->TakeAnswers()) {
     events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
     Measure(answer.status, answer.asked_at);
-    answered_at_ = clock_->Now();
-    rate_.Add(answer.asked_at, TotalsOf(answer.status).done);
-    Show(answer.events);
-    status_ = std::move(answer.status);
-  }
-}
-
-void JobRunner::Show(const std::vector<MasterEvent>& events) {
-  size_t shown = 0;
-  for (const EventLine& line : EventLines(events, started_wall_us_)) {
-    last_event_ = line.text;
-    if (display_.mode() == ProgressDisplay::Mode::kLines && !line.told_elsewhere &&
-        ++shown <= kEventsShownMax) {
-      display_.Print(fmt::format("  {}", last_event_));
-    }
+    view_.OnAnswer(std::move(answer));
   }
 }
 
@@ -239,63 +218,27 @@ void JobRunner::Do(const KillNode& effect) {
   launcher_.Kill(effect.node);
 }
 
-void JobRunner::Do(const Note& effect) {
-  last_event_ = effect.text.substr(0, effect.text.find('\n'));
-  if (effect.answer) {
-    display_.Answer(effect.text);
-  } else {
-    display_.Print(effect.text);
-  }
-}
-
-ProgressInput JobRunner::Progress() const {
-  ProgressInput input;
-  input.status = status_;
-  input.elapsed =
-      std::chrono::duration_cast<std::chrono::milliseconds>(clock_->Now() - started_at_);
-  input.records_per_second = rate_.PerSecond();
-  input.servers_wanted = options_.plan.job.ps.replicas;
-  // The scaler may want another number meanwhile.
+RunView::Own JobRunner::OwnFacts() const {
+  RunView::Own own{.master_restarts = supervisor_.restarts(NodeRole::kMaster),
+                   .scaler_restarts = supervisor_.restarts(NodeRole::kScaler)};
+  // The scaler may want another number of workers meanwhile.
   const absl::StatusOr<scaler::Plan> plan = scaler::ReadPlan(state_.scaler() + "/plan.json");
-  std::optional<uint32_t> planned;
-  if (plan.ok() && plan->run_id == options_.plan.run_id) planned = plan->workers;
-  input.workers_wanted = WorkersWanted(planned, status_.has_value() ? &*status_ : nullptr,
-                                       options_.plan.job.worker.replicas);
-  if (status_.has_value()) {
-    input.servers_running = CountRunning(*status_, NodeRole::kServer);
-    input.workers_running = CountRunning(*status_, NodeRole::kWorker);
-    input.server_restarts = CountRestarts(*status_, NodeRole::kServer);
-    input.worker_restarts = CountRestarts(*status_, NodeRole::kWorker);
-  }
-  input.master_restarts = supervisor_.restarts(NodeRole::kMaster);
-  input.scaler_restarts = supervisor_.restarts(NodeRole::kScaler);
-  input.master_silent = status_.has_value() && clock_->Now() - answered_at_ > kSilence;
-  input.last_event = last_event_;
+  if (plan.ok() && plan->run_id == options_.plan.run_id) own.workers_planned = plan->workers;
   // Before that, the log ends with lines of an earlier run's master.
-  if (!status_.has_value() && input.elapsed >= kMasterSpeaksAfter) {
-    input.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
-    while (!input.waiting_for.empty() && input.waiting_for.back() == '\n') {
-      input.waiting_for.pop_back();
-    }
+  if (!view_.status().has_value() && view_.elapsed() >= kMasterSpeaksAfter) {
+    own.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
+    while (own.waiting_for.ends_with('\n')) own.waiting_for.pop_back();
   }
-  return input;
+  return own;
 }
 
 void JobRunner::Draw() {
-  if (display_.mode() == ProgressDisplay::Mode::kOff) return;
-  if (!dashboard_shown_) ShowDashboard();
+  if (view_.is_off()) return;
+  if (const std::optional<AddressFor> reader = view_.WantsDashboard()) {
+    view_.OnDashboard(DashboardAddress(state_, *reader));
+  }
   ShowDecisions();
-  display_.Draw(Progress(), clock_->Now());
-}
-
-void JobRunner::ShowDashboard() {
-  // The token is a secret, and others may read a pipe or a file.
-  const std::string address = DashboardAddress(
-      state_,
-      display_.mode() == ProgressDisplay::Mode::kBlock ? AddressFor::kTerminal : AddressFor::kLog);
-  if (address.empty()) return;
-  dashboard_shown_ = true;
-  display_.Print(fmt::format("dashboard: {}", address));
+  view_.Draw(OwnFacts());
 }
 
 void JobRunner::ShowDecisions() {
@@ -304,17 +247,8 @@ void JobRunner::ShowDecisions() {
   if (error || bytes == event_bytes_) return;
   event_bytes_ = bytes;
   const absl::StatusOr<scaler::rest::EventList> list =
-      scaler::ReadEvents(state_.scaler(), event_shown_, kDecisionsMax);
-  if (!list.ok()) return;
-  for (const scaler::rest::Event& event : list->events) {
-    event_shown_ = event.id;
-    const std::optional<std::string> line = DecisionLine(event, started_wall_us_);
-    if (!line) continue;
-    last_event_ = *line;
-    if (display_.mode() == ProgressDisplay::Mode::kLines) {
-      display_.Print(fmt::format("  {}", last_event_));
-    }
-  }
+      scaler::ReadEvents(state_.scaler(), view_.decisions_shown(), kDecisionsMax);
+  if (list.ok()) view_.OnDecisions(list->events);
 }
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "cli/run/run_plan.h"
 #include "cli/run/run_supervisor.h"
+#include "cli/run/run_view.h"
 #include "cli/run/summary.h"
-#include "cli/show/progress.h"
 #include "cli/state/state_directory.h"
 #include "host/processes/node_launcher.h"
 
@@ -57,7 +57,6 @@ class JobRunner {
   void ReadSignals();
   void ReadAnswers();
   void ReadBeats();
-  void Show(const std::vector<MasterEvent>& events);
   void Carry(const RunEvent& event);
   void Do(const StartNode& effect);
   void Do(const StopNode& effect);
@@ -68,20 +67,16 @@ class JobRunner {
   void Do(const AskEndNodes&);
   void Do(const EndNodes&);
   void CloseLife();
-  void Do(const Note& effect);
+  void Do(const Note& effect) { view_.OnNote(effect); }
   void Measure(const JobStatus& status, TimePoint asked_at);
   void Draw();
-  /// Once, when a scaler serves it.
-  void ShowDashboard();
   /// Shows the scaler's decisions, orders and their outcomes since the last call.
   void ShowDecisions();
-  ProgressInput Progress() const;
+  RunView::Own OwnFacts() const;
 
   const Options options_;
   const Clock* const clock_;
   const StateDirectory state_;
-  const TimePoint started_at_;
-  const uint64_t started_wall_us_;
   RunSupervisor supervisor_;
   /// A pipe. Nodes live while its writing end is open; only this process has that end.
   int life_read_ = -1;
@@ -93,18 +88,12 @@ class JobRunner {
   int end_fd_ = -1;
   NodeLauncher launcher_;
   std::unique_ptr<MasterLink> link_;
-  ProgressDisplay display_;
-  RateMeter rate_;
+  RunView view_;
   std::deque<RunEvent> events_;
   TimePoint swept_at_;
   TimePoint renewed_at_;
-  std::optional<JobStatus> status_;
-  TimePoint answered_at_;
   int signals_ = 0;
-  std::string last_event_;
-  bool dashboard_shown_ = false;
   uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
-  uint64_t event_shown_ = 0;
   // The training records, for the rate in the summary.
   bool progressed_ = false;  // options_.on_progress was called
   std::optional<uint64_t> trained_before_;
