@@ -14,6 +14,17 @@
 namespace muster {
 namespace {
 
+absl::Status WriteAt(int fd, std::string_view bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, "cannot write the temporary file");
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return absl::OkStatus();
+}
+
 class PartedGet {
  public:
   PartedGet(PartedRead* plan, int fd, uint32_t at_once, const TryPart& try_part, const Clock* clock)
@@ -61,11 +72,22 @@ class PartedGet {
   }
 
   void Make(const PartRequest& part) {
+    uint64_t most = 0;
+    uint64_t taken = 0;
     HttpRequest request;
     request.headers = part.headers;
-    request.sink_fd = fd_;
-    request.sink_offset = part.offset;
-    request.on_head = [this, &part](const HttpAnswer& head) { return Began(part, head); };
+    request.on_head = [&](const HttpAnswer& head) {
+      MUSTER_ASSIGN_OR_RETURN(most, Began(part, head));
+      return absl::OkStatus();
+    };
+    request.on_bytes = [&](std::string_view bytes) {
+      if (taken + bytes.size() > most) {
+        return absl::UnavailableError("the body is longer than its head says");
+      }
+      absl::Status written = WriteAt(fd_, bytes, part.offset + taken);
+      taken += bytes.size();
+      return written;
+    };
     Tried tried;
     if (part.clear && ::ftruncate(fd_, 0) != 0) {
       tried.status = ErrnoStatus(errno, "the temporary file");
@@ -74,19 +96,21 @@ class PartedGet {
     }
     MutexLock lock(&mutex_);
     if (tried.status.ok()) {
-      plan_->Ended(part, tried.answer.sink_bytes, clock_->Now());
+      plan_->Ended(part, taken, clock_->Now());
     } else {
-      plan_->Failed(part, tried.answer.status, tried.status, AskedPause(tried.answer.retry_after),
-                    clock_->Now(), tried.time);
+      plan_->Failed(part, tried.answer.status, tried.status,
+                    AskedPause(tried.answer.Header(kRetryAfter)), clock_->Now(), tried.time);
     }
     changed_.SignalAll();
   }
 
   absl::StatusOr<uint64_t> Began(const PartRequest& part, const HttpAnswer& head) {
     MutexLock lock(&mutex_);
-    absl::StatusOr<uint64_t> most = plan_->Began(
-        part, {.http = head.status, .etag = head.etag, .content_range = head.content_range},
-        clock_->Now());
+    absl::StatusOr<uint64_t> most = plan_->Began(part,
+                                                 {.http = head.status,
+                                                  .etag = head.Header("ETag"),
+                                                  .content_range = head.Header("Content-Range")},
+                                                 clock_->Now());
     // The first answer shows that there are more parts.
     while (!ended_ && helpers_.size() + 1 < std::min<size_t>(at_once_, plan_->parts())) {
       helpers_.emplace_back([this] { Work(); });

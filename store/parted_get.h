@@ -5,10 +5,12 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
-#include "store/http_client.h"
+#include "http/http_client.h"
 #include "store/names/parted_read.h"
 
 namespace muster {
+
+inline constexpr char kRetryAfter[] = "Retry-After";
 
 /// One try of a request.
 struct Tried {
@@ -17,7 +19,7 @@ struct Tried {
   TryTime time = TryTime::kCounts;
 };
 
-/// Makes a request of which the headers and the sink are set.
+/// Makes a request of which the headers and the callbacks are set.
 using TryPart = std::function<Tried(HttpRequest request)>;
 
 /// Reads an object into the file `fd` by up to `at_once` requests at a time, as `plan` decides. The

@@ -10,11 +10,12 @@
 #include <utility>
 
 #include "base/digest/md5.h"
+#include "base/digest/sha256.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "store/http_client.h"
+#include "http/http_client.h"
 #include "store/names/part_queue.h"
 #include "store/names/parted_read.h"
 #include "store/names/s3_answer.h"
@@ -45,11 +46,7 @@ class S3Store final : public ObjectStore {
         at_(std::move(place)),
         limits_(limits),
         clock_(clock),
-        credentials_(at_.options.credentials_file),
-        http_({.region = at_.options.region,
-               .ca_file = at_.options.ca_file,
-               .connect_timeout = limits.connect_timeout,
-               .stall_timeout = limits.stall_timeout}) {}
+        credentials_(at_.options.credentials_file) {}
 
   absl::StatusOr<LocalFile> Stage(const std::string&) override { return LocalFile::Nameless(); }
 
@@ -108,9 +105,8 @@ class S3Store final : public ObjectStore {
     const std::string what = fmt::format("cannot read {}", Shown(name));
     PartedRead plan(what, limits_.read_part_bytes, limits_.retries, NewSeed());
     const auto try_part = [&](HttpRequest request) {
-      request.method = "GET";
       request.url = S3Url(at_, name, {});
-      Tried tried = SendOnce(request, what);
+      Tried tried = SendOnce(std::move(request), what);
       if (tried.status.ok()) moved(limits_.read_part_bytes);
       return tried;
     };
@@ -218,7 +214,7 @@ class S3Store final : public ObjectStore {
       if (tried.status.ok()) return std::move(tried.answer);
       if (!absl::IsUnavailable(tried.status)) return tried.status;
       const auto wait =
-          retries.After(clock_->Now(), AskedPause(tried.answer.retry_after), tried.time);
+          retries.After(clock_->Now(), AskedPause(tried.answer.Header(kRetryAfter)), tried.time);
       if (!wait.has_value()) return tried.status;
       SleepFor(*wait);
       retries.Begin(clock_->Now());
@@ -226,13 +222,13 @@ class S3Store final : public ObjectStore {
   }
 
   HttpRequest RequestOf(const Call& call) const {
-    return {.method = call.method,
-            .url = S3Url(at_, call.name, call.query),
-            .headers = call.headers,
-            .body = call.body,
-            .on_head = {},
-            .body_bytes_max = call.body_bytes_max,
-            .stall_timeout = call.stall_timeout};
+    HttpRequest request{.method = call.method,
+                        .url = S3Url(at_, call.name, call.query),
+                        .headers = call.headers,
+                        .body = call.body,
+                        .body_bytes_max = call.body_bytes_max};
+    request.times.stall = call.stall_timeout.value_or(limits_.stall_timeout);
+    return request;
   }
 
   /// Of the pauses of one transfer.
@@ -241,40 +237,55 @@ class S3Store final : public ObjectStore {
                      static_cast<uint64_t>(::getpid()), calls_++);
   }
 
-  Tried SendOnce(const HttpRequest& request, std::string_view what) {
+  Tried SendOnce(HttpRequest request, std::string_view what) {
     const absl::StatusOr<S3Credentials> credentials = credentials_.Get();
     if (!credentials.ok()) return {Annotate(credentials.status(), what), {}};
-    absl::StatusOr<HttpAnswer> answer = http_.Do(request, *credentials);
+    Sign(*credentials, &request);
+    request.peer = at_.options.endpoint;
+    request.tls.authority_file = at_.options.ca_file;
+    request.times.connect = limits_.connect_timeout;
+    absl::StatusOr<HttpAnswer> answer = http_.Do(request);
+    const bool waited =
+        absl::IsDeadlineExceeded(answer.status()) || !MayHaveArrived(answer.status());
+    const TryTime time = IsLong(request) && !waited ? TryTime::kExcused : TryTime::kCounts;
     if (absl::IsDeadlineExceeded(answer.status())) {
-      return {absl::UnavailableError(
-                  fmt::format("{}: {}: {}", what, at_.options.endpoint, Message(answer.status()))),
-              {}};
+      answer = absl::UnavailableError(std::string(Message(answer.status())));
     }
-    const TryTime time = IsLong(request) ? TryTime::kExcused : TryTime::kCounts;
-    if (!answer.ok()) {
-      return {
-          Annotate(answer.status(), fmt::format("{}: {}", what, at_.options.endpoint)), {}, time};
-    }
-    const bool success = answer->status >= 200 && answer->status < 300;
+    if (!answer.ok()) return {Annotate(answer.status(), what), {}, time};
+    const bool success = answer->IsSuccess();
     const bool error_in_success =
         success && request.method == "POST" && IsErrorDocument(answer->body);
     if (success && !error_in_success) {
       // S3 gives every object an entity tag: without one, something else has answered.
-      const bool written = request.method != "PUT" || !answer->etag.empty();
+      const bool written = request.method != "PUT" || !answer->Header("ETag").empty();
       if (written) return {absl::OkStatus(), *std::move(answer)};
       return {absl::DataLossError(
                   fmt::format("{}: the answer has no ETag; is the endpoint an S3 server?", what)),
               *std::move(answer)};
     }
     S3Error error = ParseS3Error(error_in_success ? 500 : answer->status, answer->body);
-    if (error.region.empty()) error.region = answer->bucket_region;
+    if (error.region.empty()) error.region = answer->Header("x-amz-bucket-region");
     return {ToStatus(error, what), *std::move(answer), time};
   }
 
   /// Its time is that of a transfer, or of work that the service does.
-  static bool IsLong(const HttpRequest& request) {
-    return request.body.size() >= kLongBytes || request.sink_fd >= 0 ||
-           request.stall_timeout.has_value();
+  bool IsLong(const HttpRequest& request) const {
+    return request.body.size() >= kLongBytes || request.on_bytes != nullptr ||
+           request.times.stall > limits_.stall_timeout;
+  }
+
+  /// The server checks the SHA-256 of the body.
+  void Sign(const S3Credentials& credentials, HttpRequest* request) const {
+    request->signature = {.region = at_.options.region,
+                          .access_key = credentials.access_key,
+                          .secret_key = credentials.secret_key};
+    request->headers.push_back("x-amz-content-sha256: " + Sha256Hex(request->body));
+    if (!credentials.session_token.empty()) {
+      request->headers.push_back("x-amz-security-token: " + credentials.session_token);
+    }
+    if (!request->body.empty()) {
+      request->headers.emplace_back("Content-Type: application/octet-stream");
+    }
   }
 
   static absl::Status GoesInCircles(std::string_view what) {
@@ -380,10 +391,10 @@ class S3Store final : public ObjectStore {
         MutexLock lock(&mutex);
         if (tried.status.ok()) {
           moved(std::min<uint64_t>(size, bytes.size() - i * size));
-          etags[i] = std::move(tried.answer.etag);
+          etags[i] = tried.answer.Header("ETag");
           queue.Done(i);
         } else {
-          queue.Failed(i, tried.status, AskedPause(tried.answer.retry_after), clock_->Now(),
+          queue.Failed(i, tried.status, AskedPause(tried.answer.Header(kRetryAfter)), clock_->Now(),
                        tried.time);
         }
       }
@@ -421,7 +432,7 @@ class S3Store final : public ObjectStore {
   const S3Limits limits_;
   const Clock* const clock_;
   CredentialsSource credentials_;
-  HttpClient http_;
+  HttpClient http_{HttpProxies::kEnvironment};
   std::atomic<uint64_t> calls_{0};
   /// The service knows lists of objects to delete, as far as is known.
   std::atomic<bool> lists_deletions_{true};

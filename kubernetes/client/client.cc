@@ -2,29 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <utility>
 
+#include "base/address.h"
 #include "base/status.h"
+#include "base/version.h"
 #include "kubernetes/model/api_error.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/json_lines.h"
 
 namespace muster::kubernetes {
-namespace {
-
-bool IsSuccess(const HttpAnswer& answer) {
-  return answer.code >= 200 && answer.code < 300;
-}
-
-absl::Status ErrorOf(const HttpAnswer& answer) {
-  return ToStatus(ReadApiError(answer.code, answer.body, answer.retry_after));
-}
-
-}  // namespace
 
 Client::Client(CredentialSource* credentials, const Clock* clock, ClientOptions options)
-    : credentials_(credentials), clock_(clock), options_(options), pool_(clock) {}
+    : credentials_(credentials), clock_(clock), options_(options) {}
 
 absl::StatusOr<nlohmann::json> Client::Create(Resource resource, const std::string& ns,
                                               const nlohmann::json& object, std::stop_token stop) {
@@ -83,10 +73,12 @@ absl::Status Client::Watch(Resource resource, const std::string& ns, const Selec
                            std::stop_token stop) {
   MUSTER_ASSIGN_OR_RETURN(const std::string path, PathOf({.resource = resource, .ns = ns}));
   JsonLines lines(options_.event_bytes_max);
-  MUSTER_RETURN_IF_ERROR(Stream(
-      {.target = path + WatchQuery(selection, version, options_.watch_length)},
-      {.silence = options_.watch_silence_max},
-      [&](std::string_view bytes) { return lines.Append(bytes, on_event); }, stop));
+  MUSTER_RETURN_IF_ERROR(
+      Ask({.url = path + WatchQuery(selection, version, options_.watch_length),
+           .times = {.silence = options_.watch_silence_max},
+           .on_bytes = [&](std::string_view bytes) { return lines.Append(bytes, on_event); },
+           .stop = std::move(stop)})
+          .status());
   if (lines.IsInsideLine()) return ConnectionError("the API server ended a watch inside an event");
   return absl::OkStatus();
 }
@@ -96,7 +88,7 @@ absl::StatusOr<std::string> Client::Logs(const std::string& ns, const std::strin
   MUSTER_ASSIGN_OR_RETURN(
       const std::string path,
       PathOf({.resource = Resource::kPods, .ns = ns, .name = pod, .subresource = "log"}));
-  return Ask({.target = path + LogQueryText(query)}, {});
+  return Ask({.url = path + LogQueryText(query)});
 }
 
 absl::Status Client::FollowLogs(const std::string& ns, const std::string& pod, LogQuery query,
@@ -108,8 +100,11 @@ absl::Status Client::FollowLogs(const std::string& ns, const std::string& pod, L
       const std::string path,
       PathOf({.resource = Resource::kPods, .ns = ns, .name = pod, .subresource = "log"}));
   // A container may be silent for long; only the end bounds this.
-  return Stream({.target = path + LogQueryText(query)},
-                {.silence = length, .end = clock_->Now() + length}, on_bytes, stop);
+  return Ask({.url = path + LogQueryText(query),
+              .times = {.length = length},
+              .on_bytes = on_bytes,
+              .stop = std::move(stop)})
+      .status();
 }
 
 absl::StatusOr<bool> Client::MayI(std::string_view verb, Resource resource,
@@ -125,73 +120,58 @@ absl::StatusOr<nlohmann::json> Client::Call(std::string_view method, const Objec
                                             std::string_view content_type,
                                             const std::stop_token& stop) {
   MUSTER_ASSIGN_OR_RETURN(const std::string path, PathOf(place));
-  HttpRequest request{.method = std::string(method),
-                      .target = fmt::format("{}{}", path, query),
-                      .content_type = std::string(content_type)};
-  if (!body.is_null()) request.body = ToText(body);
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, Ask(std::move(request), stop));
+  const std::string sent = body.is_null() ? "" : ToText(body);
+  MUSTER_ASSIGN_OR_RETURN(const std::string text,
+                          Ask({.method = std::string(method),
+                               .url = fmt::format("{}{}", path, query),
+                               .headers = {fmt::format("Content-Type: {}", content_type)},
+                               .body = sent,
+                               .stop = stop}));
   absl::StatusOr<nlohmann::json> document = ParseJson(text);
   if (document.ok()) return document;
   return absl::InternalError(fmt::format("the API server's answer to {} {}: {}", method, path,
                                          Message(document.status())));
 }
 
-absl::StatusOr<std::string> Client::Ask(HttpRequest request, const std::stop_token& stop) {
-  MUSTER_ASSIGN_OR_RETURN(HttpAnswer answer, AskOnce(request, stop));
+absl::StatusOr<std::string> Client::Ask(HttpRequest request) {
+  MUSTER_ASSIGN_OR_RETURN(HttpAnswer answer, Send(request));
   // A refused request was not carried out, so it may be sent again with what a plugin says now.
-  if (answer.code == 401 && credentials_->access().exec.has_value()) {
-    MUSTER_ASSIGN_OR_RETURN(answer, AskOnce(std::move(request), stop));
+  if (answer.status == 401 && credentials_->access().exec.has_value()) {
+    MUSTER_ASSIGN_OR_RETURN(answer, Send(std::move(request)));
   }
-  if (!IsSuccess(answer)) return ErrorOf(answer);
-  return std::move(answer.body);
+  if (answer.IsSuccess()) return std::move(answer.body);
+  return ToStatus(ReadApiError(answer.status, answer.body, answer.Header("Retry-After")));
 }
 
-absl::StatusOr<HttpAnswer> Client::AskOnce(HttpRequest request, const std::stop_token& stop) {
+absl::StatusOr<HttpAnswer> Client::Send(HttpRequest request) {
+  const ClusterAccess& access = credentials_->access();
   MUSTER_ASSIGN_OR_RETURN(const Credentials credentials, credentials_->Get());
-  request.token = credentials.token;
+  MUSTER_ASSIGN_OR_RETURN(request.tls.authority, ReadPem(access.authority));
+  request.tls.client_certificate = credentials.client_certificate;
+  request.tls.client_key = credentials.client_key;
+  const std::string& name = access.tls_server_name.empty() ? access.host : access.tls_server_name;
+  request.url = fmt::format("https://{}{}{}", JoinHostPort(name, access.port), access.path_prefix,
+                            request.url);
+  request.peer = access.Url();
+  request.connect_to = JoinHostPort(access.host, access.port);
+  for (const std::string& header :
+       {"Host: " + request.connect_to, fmt::format("User-Agent: muster/{}", kVersion),
+        std::string("Accept: application/json"), std::string("Expect:")}) {
+    request.headers.push_back(header);
+  }
+  if (!credentials.token.empty()) {
+    request.headers.push_back("Authorization: Bearer " + credentials.token);
+  }
+  request.times.connect = options_.connect_deadline;
+  request.times.whole = options_.request_deadline;
+  request.body_bytes_max = options_.answer_bytes_max;
+  // Of a change, it would not be known if it happened twice.
+  request.may_repeat = request.method == "GET";
   requests_.fetch_add(1, std::memory_order_relaxed);
-  std::unique_ptr<Connection> connection = pool_.Take(credentials.client_certificate);
-  absl::StatusOr<HttpAnswer> answer = absl::UnavailableError("");
-  if (connection != nullptr) answer = Exchange(connection.get(), request, stop);
-  // The server may close a waiting connection just when it is used again. Reading is safe to
-  // repeat; of a change, it is not known whether it happened.
-  const bool repeat =
-      answer.status().code() == absl::StatusCode::kUnavailable && request.method == "GET";
-  if (connection == nullptr || repeat) {
-    MUSTER_ASSIGN_OR_RETURN(connection,
-                            Connection::Open(credentials_->access(), credentials,
-                                             clock_->Now() + options_.connect_deadline, stop));
-    answer = Exchange(connection.get(), request, stop);
-  }
-  if (!answer.ok()) return answer.status();
-  if (answer->code == 401) {
-    credentials_->Refused(credentials);
-  } else if (!stop.stop_requested()) {
-    pool_.Return(std::move(connection), credentials.client_certificate);
-  }
+  absl::StatusOr<HttpAnswer> answer = http_.Do(request);
+  if (absl::IsUnavailable(answer.status())) return ConnectionError(Message(answer.status()));
+  if (answer.ok() && answer->status == 401) credentials_->Refused(credentials);
   return answer;
-}
-
-absl::StatusOr<HttpAnswer> Client::Exchange(Connection* connection, const HttpRequest& request,
-                                            const std::stop_token& stop) {
-  return connection->Exchange(request, clock_->Now() + options_.request_deadline,
-                              options_.answer_bytes_max, stop);
-}
-
-absl::Status Client::Stream(HttpRequest request, const StreamLimits& limits,
-                            const std::function<absl::Status(std::string_view)>& on_bytes,
-                            const std::stop_token& stop) {
-  MUSTER_ASSIGN_OR_RETURN(const Credentials credentials, credentials_->Get());
-  request.token = credentials.token;
-  requests_.fetch_add(1, std::memory_order_relaxed);
-  MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection,
-                          Connection::Open(credentials_->access(), credentials,
-                                           clock_->Now() + options_.connect_deadline, stop));
-  MUSTER_ASSIGN_OR_RETURN(
-      const HttpAnswer answer,
-      connection->Stream(request, clock_->Now() + options_.request_deadline, limits, on_bytes));
-  if (answer.code == 401) credentials_->Refused(credentials);
-  return IsSuccess(answer) ? absl::OkStatus() : ErrorOf(answer);
 }
 
 }  // namespace muster::kubernetes

@@ -13,8 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "kubernetes/client/connection.h"
-#include "kubernetes/client/connection_pool.h"
+#include "http/http_client.h"
 #include "kubernetes/config/credentials.h"
 #include "kubernetes/model/resource.h"
 
@@ -22,7 +21,7 @@ namespace muster::kubernetes {
 
 struct ClientOptions {
   std::chrono::milliseconds connect_deadline{10'000};
-  /// Of one request, from its first to its last byte, on top of connecting.
+  /// Of one request, from connecting to its last byte; of a watch or a followed log, to its head.
   std::chrono::milliseconds request_deadline{30'000};
   /// After this the server ends a watch, and the client watches again.
   std::chrono::seconds watch_length{30};
@@ -46,7 +45,7 @@ struct ObjectList {
 /// kCancelled. Connections are kept and used again; a watch or a followed log has its own.
 ///
 /// Errors: those of api_error.h, with their kind (KindOf) and the server's wait (RetryAfterOf), and
-/// those of connection.h. After kUnavailable and kDeadlineExceeded a change may have happened: with
+/// those of HttpClient. After kUnavailable and kDeadlineExceeded a change may have happened: with
 /// names that were decided before, a repeated call finds out (kAlreadyExists, kNotFound).
 ///
 /// Thread-safe.
@@ -97,14 +96,9 @@ class Client {
                                       std::string_view query, const nlohmann::json& body,
                                       std::string_view content_type = "application/json",
                                       const std::stop_token& stop = {});
-  /// A request whose answer is a success; the others become errors.
-  absl::StatusOr<std::string> Ask(HttpRequest request, const std::stop_token& stop);
-  absl::StatusOr<HttpAnswer> AskOnce(HttpRequest request, const std::stop_token& stop);
-  absl::StatusOr<HttpAnswer> Exchange(Connection* connection, const HttpRequest& request,
-                                      const std::stop_token& stop);
-  absl::Status Stream(HttpRequest request, const StreamLimits& limits,
-                      const std::function<absl::Status(std::string_view)>& on_bytes,
-                      const std::stop_token& stop);
+  /// The request's `url` is a path. An answer that is no success becomes an error.
+  absl::StatusOr<std::string> Ask(HttpRequest request);
+  absl::StatusOr<HttpAnswer> Send(HttpRequest request);
   absl::StatusOr<ObjectList> ListPages(Resource resource, const std::string& ns,
                                        const Selection& selection, uint32_t page_objects,
                                        const std::stop_token& stop);
@@ -112,7 +106,7 @@ class Client {
   CredentialSource* const credentials_;
   const Clock* const clock_;
   const ClientOptions options_;
-  ConnectionPool pool_;
+  HttpClient http_{HttpProxies::kNone};
   std::atomic<uint64_t> requests_{0};
 };
 

@@ -29,7 +29,7 @@ struct PortForwardOptions {
 /// over a WebSocket of the API server. Blocks until one of both ends its side (OK: what had come
 /// from the pod was delivered).
 ///
-/// Errors: those of Connection and of api_error.h; kUnavailable, with the words of Kubernetes, also
+/// Errors: those of HttpClient and of api_error.h; kUnavailable, with the words of Kubernetes, also
 /// if nothing listens at the port. Thread-safe.
 absl::Status ForwardPort(CredentialSource* credentials, const Clock* clock, const PodPort& target,
                          int local, const PortForwardOptions& options, std::stop_token stop);

@@ -19,7 +19,7 @@
 
 namespace muster::kubernetes {
 
-/// The TLS below a connection to the API server: the server's certificate is checked against the
+/// The TLS below a WebSocket of the API server: the server's certificate is checked against the
 /// cluster's authority and the server's name. Only this folder's sources include it, because it
 /// names Beast. Not thread-safe; `stop` may come from any thread.
 class TlsStream {
@@ -28,7 +28,7 @@ class TlsStream {
 
   TlsStream(const ClusterAccess& access, std::stop_token stop);
 
-  /// Connects and shakes hands; blocks until `deadline` at most. Errors: those of Connection.
+  /// Connects and shakes hands; blocks until `deadline` at most. Errors: those of HttpClient.
   absl::Status Open(const ClusterAccess& access, const Credentials& credentials,
                     TimePoint deadline);
 

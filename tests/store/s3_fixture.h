@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "store/http_client.h"
+#include "http/http_client.h"
 #include "store/s3_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -51,13 +51,11 @@ class S3StoreTest : public ::testing::Test {
   /// Tells the proxy which faults to make (scripts/lib/s3_proxy.py).
   void Faults(const std::string& json) {
     EXPECT_THAT(
-        proxy_.Do({.method = "PUT", .url = place_.options.endpoint + "/_faults", .body = json},
-                  {"test-key", "test-secret", ""}),
+        proxy_.Do({.method = "PUT", .url = place_.options.endpoint + "/_faults", .body = json}),
         testing::IsOk());
   }
   uint64_t Seen(const std::string& what) {
-    const auto answer = proxy_.Do({.method = "GET", .url = place_.options.endpoint + "/_seen"},
-                                  {"test-key", "test-secret", ""});
+    const auto answer = proxy_.Do({.url = place_.options.endpoint + "/_seen"});
     EXPECT_THAT(answer, testing::IsOk());
     const size_t at = answer->body.find("\"" + what + "\": ");
     return at == std::string::npos ? 0 : std::stoull(answer->body.substr(at + what.size() + 4));
@@ -89,7 +87,7 @@ class S3StoreTest : public ::testing::Test {
   const SystemClock clock_;
   S3Place place_;
   S3Limits limits_;
-  HttpClient proxy_{{.region = "eu-test-1"}};
+  HttpClient proxy_{HttpProxies::kNone};
   std::unique_ptr<ObjectStore> store_;
 };
 

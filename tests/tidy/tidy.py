@@ -26,11 +26,12 @@ CLANG_FORMAT = "19"
 LAYERS = {
     "base": set(),
     "kafka": {"base"},
-    "kubernetes": {"base", "host", "job", "proto", "security"},
+    "kubernetes": {"base", "host", "http", "job", "proto", "security"},
     "security": {"base"},
     "net": {"base", "security"},
     "collectives": {"base", "net", "proto", "security"},
-    "store": {"base"},
+    "http": {"base"},
+    "store": {"base", "http"},
     "verify": {"base"},
     "job": {"base", "store"},
     "proto": {"base"},
@@ -40,7 +41,7 @@ LAYERS = {
     "master": {"base", "job", "kafka", "proto", "security", "sharding", "store"},
     "ps": {"base", "net", "proto", "security", "sharding", "store"},
     "worker_sdk": {"base", "collectives", "kafka", "net", "proto", "security", "sharding", "store"},
-    "scaler": {"admin", "base", "host", "job", "proto", "security"},
+    "scaler": {"admin", "base", "host", "http", "job", "proto", "security"},
     "cli": {"admin", "base", "host", "job", "kafka", "kubernetes", "master", "proto", "ps", "scaler", "security", "sharding", "store", "verify"},
 }
 # The folders of a room, downwards: each may include what stands before it. "" is the room's own, above its folders.
@@ -88,11 +89,11 @@ ADAPTERS = {
     "grpc": ("master/service", "proto/rpc", "ps/service", "admin", "security/rpc"),
     "protozero/": ("proto/fields",),
     "nlohmann/": ("cli", "host", "job/file", "kubernetes", "proto/fields", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
-    "openssl/": ("base/digest", "kubernetes/client", "kubernetes/config", "net", "security"),
+    "openssl/": ("base/digest", "http", "kubernetes/client", "kubernetes/config", "net", "security"),
     "elfutils/": ("host/stacks",),
     "hwy/": ("proto/wire", "ps/engine", "worker_sdk/core"),
     "librdkafka/": ("kafka",),
-    "curl/": ("store",),
+    "curl/": ("http",),
     "pugixml": ("store/names",),
     "xxhash": ("master/sources", "proto/wire", "ps/snapshot", "sharding"),
 }

@@ -65,6 +65,50 @@ TEST(Client, SendsWhatTheApiExpects) {
   EXPECT_EQ(seen.back().connection, 1);
 }
 
+TEST(Client, GoesWhereTheAccessSays) {
+  FakeApiServer server([](const FakeRequest&, FakeWire& wire) { wire.Send(Answer(200, "{}")); });
+  const ObjectPlace pod{.resource = Resource::kPods, .ns = "t", .name = "a"};
+  const SystemClock clock;
+  const auto ask = [&](const ClusterAccess& access) {
+    CredentialSource credentials(access, &clock);
+    return Client(&credentials, &clock).Get(pod).status();
+  };
+  ClusterAccess access = server.Access();
+  access.path_prefix = "/k8s/c1";
+  EXPECT_THAT(ask(access), testing::IsOk());
+  EXPECT_EQ(server.requests().back().target, "/k8s/c1/api/v1/namespaces/t/pods/a");
+  access.tls_server_name = "other.example.com";
+  EXPECT_THAT(ask(access),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not trusted")));
+  access.tls_server_name = "127.0.0.1";
+  access.host = "localhost";
+  EXPECT_THAT(ask(access), testing::IsOk());
+  access.authority.text = testing::TestAuthority().certificate();
+  EXPECT_THAT(ask(access),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not trusted")));
+  access = server.Access();
+  access.client_certificate.text = "no";
+  access.client_key.text = "no";
+  EXPECT_THAT(ask(access),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("certificate")));
+}
+
+TEST(Client, AServerThatIsAwayIsUnavailable) {
+  ClusterAccess access;
+  {
+    FakeApiServer server([](const FakeRequest&, FakeWire&) {});
+    access = server.Access();
+  }
+  const SystemClock clock;
+  CredentialSource credentials(access, &clock);
+  const absl::Status status = Client(&credentials, &clock)
+                                  .Get({.resource = Resource::kPods, .ns = "t", .name = "a"})
+                                  .status();
+  EXPECT_EQ(KindOf(status), ApiErrorKind::kUnavailable);
+  EXPECT_THAT(status,
+              testing::StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nothing answers")));
+}
+
 TEST(Client, NoNameNoDeletion) {
   ClientOfFake fake([](const FakeRequest&, FakeWire& wire) { wire.Send(Answer(200, "{}")); });
   EXPECT_THAT(fake.client.Delete({.resource = Resource::kPods, .ns = "team"}, {}),
