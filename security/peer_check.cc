@@ -29,7 +29,8 @@ int RefusalIndex() {
   return index;
 }
 
-void Refuse(SSL* ssl, std::string text) {
+void Refuse(SSL* ssl, const PeerCheck& check, std::string text) {
+  if (check.refusal != nullptr) *check.refusal = text;
   delete static_cast<std::string*>(SSL_get_ex_data(ssl, RefusalIndex()));
   SSL_set_ex_data(ssl, RefusalIndex(), new std::string(std::move(text)));
 }
@@ -96,13 +97,13 @@ int Verify(int accepted, X509_STORE_CTX* store) {
       static_cast<const PeerCheck*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), CheckIndex()));
   const X509* const certificate = X509_STORE_CTX_get_current_cert(store);
   if (accepted != 1) {
-    Refuse(ssl, ChainText(X509_STORE_CTX_get_error(store), certificate));
+    Refuse(ssl, *check, ChainText(X509_STORE_CTX_get_error(store), certificate));
     return 0;
   }
   if (X509_STORE_CTX_get_error_depth(store) > 0) return 1;
   std::string refusal = IdentityText(*check, certificate);
   if (refusal.empty()) return 1;
-  Refuse(ssl, std::move(refusal));
+  Refuse(ssl, *check, std::move(refusal));
   // The alert for it, "bad certificate", says more than that for a failed check of an application.
   X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
   return 0;

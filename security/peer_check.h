@@ -14,6 +14,9 @@ struct PeerCheck {
   std::string job_id;
   /// The roles that the peer may have.
   std::vector<Role> roles;
+  /// Gets what RefusalOf says, for a context whose connections the caller does not see; may be
+  /// null.
+  std::string* refusal = nullptr;
 };
 
 /// From now on, every handshake of `context` needs a certificate of the peer that its authority

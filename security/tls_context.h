@@ -88,6 +88,13 @@ absl::StatusOr<Identity> PeerIdentity(SSL* ssl);
 /// Whether a handshake failed because the client sent a request of plain HTTP.
 bool IsPlainHttp(const boost::system::error_code& error);
 
+/// For a client whose connections another library makes, with the authority of `options`: adds what
+/// TlsContext demands of the server. A handshake that fails for it says why in `refusal`.
+void RequireServer(SSL_CTX* context, const ClientTls& options, std::string* refusal);
+
+/// The same as below, from a text that has OpenSSL's ("error:0A00010B:...").
+std::string TlsErrorText(std::string_view words);
+
 /// Why a handshake, or the first read after it, failed, and what to do about it. `ssl` is the
 /// connection's.
 std::string TlsErrorText(const boost::system::error_code& error, SSL* ssl);

@@ -2,111 +2,54 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#include <boost/beast/core/error.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <utility>
 
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "http/http_client.h"
 #include "scaler/model/model_json.h"
 #include "scaler/rest/router.h"
 
 namespace muster::scaler::rest {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-using boost::system::error_code;
-
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
 
 /// One connection, one request, one answer.
-class Exchange {
- public:
-  explicit Exchange(const RestClientOptions& options) : options_(options) {}
-
-  absl::StatusOr<nlohmann::json> Run(http::request<http::string_body> request) {
-    const std::string address = JoinHostPort(options_.host, options_.port);
-    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> numbers, ResolveHost(options_.host));
-    request.set(http::field::host, address);
-    request.set(http::field::authorization, "Bearer " + options_.token);
-    request.prepare_payload();
-    stream_.expires_after(options_.deadline);
-    error_code error;
-    const asio::ip::tcp::endpoint to(asio::ip::make_address(numbers.front(), error), options_.port);
-    if (!error) error = Await([&](auto done) { stream_.async_connect(to, std::move(done)); });
-    if (error) {
-      return absl::UnavailableError(
-          fmt::format("nothing answers at {} ({})", address, error.message()));
-    }
-    if (!options_.tls.has_value()) return Talk(stream_, address, request);
+absl::StatusOr<nlohmann::json> Ask(const RestClientOptions& options, HttpRequest request,
+                                   const std::string& target) {
+  const std::string address = JoinHostPort(options.host, options.port);
+  std::string refusal;
+  if (options.tls.has_value()) {
     const SystemClock clock;
-    MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<TlsContext> context,
-                            TlsContext::Make(*options_.tls, &clock));
-    asio::ssl::stream<beast::tcp_stream&> tls(stream_, *context->Get());
-    error = Await(
-        [&](auto done) { tls.async_handshake(asio::ssl::stream_base::client, std::move(done)); });
-    if (error) {
-      return absl::UnavailableError(fmt::format("no TLS connection with {}: {}", address,
-                                                TlsErrorText(error, tls.native_handle())));
-    }
-    return Talk(tls, address, request);
+    MUSTER_ASSIGN_OR_RETURN(request.tls.authority,
+                            LoadAuthority(options.tls->files.ca, clock.Wall()));
+    request.tls.add_checks = [&](SSL_CTX* context) {
+      RequireServer(context, *options.tls, &refusal);
+    };
   }
-
- private:
-  template <typename Stream>
-  absl::StatusOr<nlohmann::json> Talk(Stream& stream, const std::string& address,
-                                      const http::request<http::string_body>& request) {
-    error_code error =
-        Await([&](auto done) { http::async_write(stream, request, std::move(done)); });
-    http::response_parser<http::string_body> parser;
-    parser.body_limit(kAnswerBytesMax);
-    // A server that refuses a request may answer before it has read all of it.
-    if (error != beast::error::timeout) {
-      error = Await([&](auto done) { http::async_read(stream, buffer_, parser, std::move(done)); });
-    }
-    if (error) {
-      return absl::DeadlineExceededError(fmt::format(
-          "no whole answer from {} ({}); an order may have been carried out", address,
-          error == beast::error::timeout ? fmt::format("within {} ms", options_.deadline.count())
-                                         : error.message()));
-    }
-    return ReadAnswer(static_cast<int>(parser.get().result_int()), parser.get().body());
+  request.url =
+      fmt::format("{}://{}{}", options.tls.has_value() ? "https" : "http", address, target);
+  request.peer = address;
+  request.headers.push_back("Authorization: Bearer " + options.token);
+  request.headers.emplace_back("Expect:");
+  request.times = {.connect = options.deadline, .whole = options.deadline};
+  request.body_bytes_max = kAnswerBytesMax;
+  request.on_slow = options.on_slow;
+  request.slow_after = options.slow_after;
+  request.may_repeat = false;
+  const absl::StatusOr<HttpAnswer> answer = HttpClient(HttpProxies::kNone).Do(request);
+  if (answer.ok()) return ReadAnswer(answer->status, answer->body);
+  const std::string_view words = Message(answer.status());
+  if (MayHaveArrived(answer.status())) {
+    return absl::DeadlineExceededError(
+        fmt::format("{}; an order may have been carried out", words));
   }
-
-  /// Starts an operation and waits for it; the stream's deadline ends it, too.
-  template <typename Start>
-  error_code Await(Start start) {
-    error_code result;
-    start([&result](error_code error, auto&&...) { result = error; });
-    io_.restart();
-    if (options_.on_slow && !told_) {
-      io_.run_until(slow_at_);
-      told_ = !io_.stopped();
-      if (told_) options_.on_slow();
-    }
-    io_.run();
-    return result;
-  }
-
-  const RestClientOptions& options_;
-  asio::io_context io_{1};
-  beast::tcp_stream stream_{io_};
-  beast::flat_buffer buffer_;
-  const std::chrono::steady_clock::time_point slow_at_ =
-      std::chrono::steady_clock::now() + options_.slow_after;
-  bool told_ = false;
-};
+  if (!options.tls.has_value()) return absl::UnavailableError(std::string(words));
+  return absl::UnavailableError(fmt::format("no TLS connection with {}: {}", address,
+                                            refusal.empty() ? TlsErrorText(words) : refusal));
+}
 
 absl::StatusCode CodeOf(int status) {
   switch (status) {
@@ -189,14 +132,15 @@ std::string EncodePathPart(std::string_view text) {
 }
 
 absl::StatusOr<nlohmann::json> RestClient::Get(const std::string& target) const {
-  return Exchange(options_).Run({http::verb::get, target, 11});
+  return Ask(options_, {}, target);
 }
 
 absl::StatusOr<nlohmann::json> RestClient::Post(const std::string& target,
                                                 const nlohmann::json& body) const {
-  http::request<http::string_body> request(http::verb::post, target, 11, Dump(body));
-  request.set(http::field::content_type, "application/json");
-  return Exchange(options_).Run(std::move(request));
+  const std::string text = Dump(body);
+  return Ask(options_,
+             {.method = "POST", .headers = {"Content-Type: application/json"}, .body = text},
+             target);
 }
 
 absl::StatusOr<Job> RestClient::GetJob() const {
