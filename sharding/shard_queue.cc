@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -167,10 +166,6 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
   return true;
 }
 
-bool ShardQueue::MayEvaluate(uint32_t pass) const {
-  return TrainedFor(pass) || MUSTER_PLANTED(kEvaluateEarly);
-}
-
 std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) {
   const uint32_t end =
       mode == DatasetMode::kTrain ? std::min(epochs_max_, epochs_open_) : epochs_max_;
@@ -179,7 +174,7 @@ std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier
       if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
       std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
       if (!index.has_value()) continue;
-      if (mode == DatasetMode::kEvaluate && !MayEvaluate(epoch)) return std::nullopt;
+      if (mode == DatasetMode::kEvaluate && !TrainedFor(epoch)) return std::nullopt;
       return ShardId{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
     }
     *frontier = epoch + 1;

@@ -154,9 +154,8 @@ class ShardQueue {
   const Epoch* Find(DatasetId dataset, EpochIndex epoch) const;
   Epoch& At(DatasetId dataset, EpochIndex epoch);
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
+  /// True if an evaluation need not wait for the training that it judges.
   bool TrainedFor(uint32_t pass) const;
-  /// True if an evaluation still waits for the training that it judges.
-  bool MayEvaluate(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
   /// Shards of one epoch, from this one to before `end`.
   struct Run {

@@ -73,7 +73,7 @@ struct EpochEndOptions {
 
 /// Rules that tests of real processes and tests/sim can remove, to show that their checks can fail.
 /// A release build does not have them, as it has no failpoints. tests/sim has many more
-/// (base/planted_bug.h).
+/// (tests/sim/planted).
 struct PlantedBugs {
   /// Nothing is verified after a restore: a done under an old restore epoch is accepted, and
   /// workers are not told which partitions were restored.

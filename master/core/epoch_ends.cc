@@ -6,16 +6,9 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 namespace {
-
-/// Whether a DONE shard counts as settled. It never does: a restore can undo it. Only the planted
-/// bug says yes.
-bool DoneIsSettled() {
-  return MUSTER_PLANTED(kEpochEndsWhenDone);
-}
 
 bool IsBetter(Better better, double value, double than, double min_delta) {
   return better == Better::kHigher ? value > than + min_delta : value < than - min_delta;
@@ -63,7 +56,8 @@ bool EpochEnds::IsSettled(DatasetId dataset, EpochIndex epoch) const {
   const ShardQueue& queue = books_->ledger.queue();
   if (!queue.ValidEpoch(dataset, epoch)) return true;
   const EpochCounts counts = queue.Counts(dataset, epoch);
-  const uint64_t settled = counts.committed + counts.failed + (DoneIsSettled() ? counts.done : 0);
+  // A DONE shard is not settled: a restore can undo it.
+  const uint64_t settled = counts.committed + counts.failed;
   return settled == counts.shards && !queue.IsOpen(dataset);
 }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -19,7 +18,6 @@ std::vector<Mutation> GroupCommit::Step(std::vector<Item> items, StepTime at) {
     core_->Tick(at);
   }
   KeepWaiting(at);
-  if (!AnswersWaitForSync()) AnswerAll();
   return core_->TakeMutations();
 }
 
@@ -39,10 +37,6 @@ void GroupCommit::KeepWaiting(StepTime at) {
   items_ = std::move(answered);
   statuses_ = std::move(statuses);
   kept_ = std::move(kept);
-}
-
-bool GroupCommit::AnswersWaitForSync() {
-  return !MUSTER_PLANTED(kAnswerUnsynced);
 }
 
 void GroupCommit::AnswerAll() {

@@ -43,8 +43,6 @@ class GroupCommit {
   std::vector<Item> TakeItems();
 
  private:
-  /// Callers rely on an answer, so its contents must survive a crash of the master.
-  static bool AnswersWaitForSync();
   void AnswerAll();
   /// Moves the items that are not ready to the kept ones, and those of them that are ready back.
   void KeepWaiting(StepTime at);

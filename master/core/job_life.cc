@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/text.h"
 
 namespace muster {
-namespace {
-
-/// A DONE shard is not finished, because a restore may undo it.
-bool DoneIsTheEnd() {
-  return MUSTER_PLANTED(kEndWhenDone);
-}
-
-}  // namespace
-
 JobLife::JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends)
     : books_(books),
       leasing_(leasing),
@@ -71,9 +61,8 @@ void JobLife::End(JobState state, std::string_view reason, StepTime at) {
 }
 
 bool JobLife::AllSettled() const {
-  const ShardQueue& queue = books_->ledger.queue();
-  const uint64_t with_done = queue.committed_count() + queue.failed_count() + queue.done().size();
-  return queue.Finished() || (DoneIsTheEnd() && with_done == queue.shard_count());
+  // A DONE shard is not finished, because a restore may undo it.
+  return books_->ledger.queue().Finished();
 }
 
 void JobLife::CheckEnd(StepTime at) {

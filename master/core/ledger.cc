@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "master/core/streams/stream_check.h"
@@ -46,22 +45,6 @@ void Subtract(const FailureRecord& record, Ledger::FailureTotals* totals) {
   MUSTER_CHECK(totals->bytes >= bytes && totals->by_trainers >= by_trainers);
   totals->bytes -= bytes;
   totals->by_trainers -= by_trainers;
-}
-
-/// A repeated report, or a report of an older lease than the last charged one, is no new failure.
-bool IsCharged(const FailureRecord& record, LeaseToken token) {
-  return token <= record.charged && !MUSTER_PLANTED(kChargedAgain);
-}
-
-/// The loss of the data is journaled with the failure, so that a later master does not wait for
-/// them.
-void MarkLost(FailureRecord* record) {
-  record->lost = !MUSTER_PLANTED(kLossNotJournaled);
-}
-
-/// Adds a shard's histograms to those of earlier shards.
-bool HistogramsAddUp() {
-  return !MUSTER_PLANTED(kAucReplaced);
 }
 
 /// Updates the totals when this object ends, after the record has changed.
@@ -186,20 +169,11 @@ uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metric
   return static_cast<uint32_t>(std::min<uint64_t>(records, metrics.records));
 }
 
-DoneSeq Ledger::SeqFor(const ShardId& shard) const {
-  const DoneSeq next = done_seq_.Next();
-  return MUSTER_PLANTED(kReplayKeepsSeq) ? replayed_.Of(shard).value_or(next) : next;
-}
-
-Ledger::Moment Ledger::MergesAt(const ShardId& shard) const {
-  const bool early = MUSTER_PLANTED(kMetricsWhenDone) && !IsEvaluate(shard);
-  return early ? Moment::kDone : Moment::kCommitted;
-}
-
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& of_run) {
   const ShardMetrics metrics = first_metrics_.Take(shard, of_run);
-  const DoneShard done{SeqFor(shard), shard, token};
+  // Larger than all before, even if the shard was DONE earlier.
+  const DoneShard done{done_seq_.Next(), shard, token};
   // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.
   MUSTER_CHECK_MSG(done.seq > done_seq_, ToString(shard));
   queue_.SetDone(done);
@@ -210,13 +184,13 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   pending_.push_back(DoneRecord{done, worker, metrics});
   details_.Add(worker, records, metrics);
   MUSTER_CHECK(details_.size() == queue_.done().size());
-  if (MergesAt(shard) == Moment::kDone) MergeNamed(shard, metrics);
 }
 
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
   EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
   totals.records_committed += records;
-  if (MergesAt(shard) == Moment::kCommitted) MergeNamed(shard, metrics);
+  // Nothing can undo the run any more.
+  MergeNamed(shard, metrics);
   dirty_epochs_.insert({shard.dataset, shard.epoch});
   streams_.OnCommitted(shard);
   DropFailures(shard);
@@ -227,7 +201,6 @@ void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
   MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
   const EpochKey epoch{shard.dataset, shard.epoch};
   ShardMetrics& into = *totals_[epoch].OwnMetrics();
-  if (!HistogramsAddUp()) into.aucs.clear();
   const size_t names = into.means.size() + into.aucs.size();
   const size_t added = metrics.means.size() + metrics.aucs.size();
   if (names + added <= metric_names_) return Merge(&into, metrics);
@@ -298,7 +271,6 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
     TakeBack(done->shard, detail);
     MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
-    replayed_.Keep(done->shard, done->seq);
     if (!IsEvaluate(done->shard)) first_metrics_.Keep(done->shard, detail.metrics);
   }
   pushed_.DropAfter(cut);
@@ -324,13 +296,13 @@ void Ledger::WriteDone(const DoneShard& done) {
 void Ledger::LoseParts(const DoneShard& done) {
   MUSTER_CHECK_MSG(!IsEvaluate(done.shard), ToString(done.shard));
   pushed_.Lose(done.seq);
-  if (!MUSTER_PLANTED(kGroupLackNotJournaled)) WriteDone(done);
+  WriteDone(done);
 }
 
 void Ledger::PartsPushedAgain(const DoneShard& done) {
   MUSTER_CHECK_MSG(pushed_.Lacks(done.seq), ToString(done.shard));
   done_seq_ = done_seq_.Next();
-  pushed_.PushedAgain(done.seq, MUSTER_PLANTED(kGroupReplayedAsOfStep) ? done.seq : done_seq_);
+  pushed_.PushedAgain(done.seq, done_seq_);
   WriteDone(done);
 }
 
@@ -369,7 +341,7 @@ void Ledger::FailLost(const ShardId& shard, std::string_view reason) {
   FailureRecord& record = failures_[shard];
   const Recount recount(&failed_, &record);
   record.shard = shard;
-  MarkLost(&record);
+  record.lost = true;  // journaled, so that a later master does not wait for the data
   AddReason(reason, &record);
   streams_.OnLost(shard);
   if (std::exchange(record.failed, true)) return;
@@ -391,7 +363,8 @@ Ledger::Charged Ledger::ChargeTrainer(const ShardId& shard, LeaseToken token,
   const Recount recount(&failed_, &record);
   record.shard = shard;
   MUSTER_CHECK_MSG(!record.failed, ToString(shard));
-  if (IsCharged(record, token)) return Charged::kAlready;
+  // A repeated report, or a report of an older lease than the last charged one, is no new failure.
+  if (token <= record.charged) return Charged::kAlready;
   MUSTER_CHECK_MSG(token > record.charged && record.failures < failures_max, ToString(shard));
   record.charged = token;
   ++record.failures;

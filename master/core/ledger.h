@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/planted_bug.h"
 #include "master/core/core_options.h"
 #include "master/core/done_details.h"
 #include "master/core/durable_state.h"
@@ -140,11 +139,6 @@ class Ledger {
   };
   using EpochKey = std::pair<DatasetId, EpochIndex>;
 
-  /// done_seq of a shard that becomes DONE. Larger than all before, even if it was DONE earlier.
-  DoneSeq SeqFor(const ShardId& shard) const;
-  enum class Moment { kDone, kCommitted };
-  /// Metrics count as soon as nothing can undo the run that reported them.
-  Moment MergesAt(const ShardId& shard) const;
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
   /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
   /// COMMITTED.
@@ -174,7 +168,6 @@ class Ledger {
   uint64_t rejected_ = 0;
   FailureTotals failed_;
   std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
-  [[no_unique_address]] PlantedMemory<ShardId, DoneSeq> replayed_;
   /// Done and EraseDone, in the order in which they happened.
   std::vector<Mutation> pending_;
   std::set<EpochKey> dirty_epochs_;

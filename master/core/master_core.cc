@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -34,8 +33,7 @@ MasterIncarnation LastIncarnation(const DurableState& state) {
 
 /// The newest server incarnation ever given.
 ServerIncarnation NewestServer(const DurableState& state) {
-  const bool known = state.meta.has_value() && !MUSTER_PLANTED(kServersAgain);
-  return known ? state.meta->newest_server_incarnation : ServerIncarnation();
+  return state.meta.has_value() ? state.meta->newest_server_incarnation : ServerIncarnation();
 }
 
 }  // namespace

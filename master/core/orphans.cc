@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <system_error>
 
-#include "base/planted_bug.h"
-
 namespace muster {
 
 std::optional<MasterIncarnation> IncarnationIn(std::string_view name) {
@@ -22,7 +20,6 @@ std::optional<MasterIncarnation> IncarnationIn(std::string_view name) {
 bool MaySweep(std::string_view name, const std::set<std::string>& named, MasterIncarnation own) {
   if (named.contains(std::string(name))) return false;
   const std::optional<MasterIncarnation> incarnation = IncarnationIn(name);
-  if (MUSTER_PLANTED(kSweepsNewer)) return true;
   return !incarnation.has_value() || *incarnation < own;
 }
 

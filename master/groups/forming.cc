@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/planted_bug.h"
 #include "base/text.h"
 
 namespace muster {
@@ -143,7 +142,6 @@ void Forming::LookBack(TimePoint now) {
                         });
   if (!all_said && now - *without_since_ < books_->options.rollback_wait) return;
   StepNumber best = lineage.checkpoint_step();
-  if (MUSTER_PLANTED(kGroupBelowCheckpoint)) best = StepNumber();
   for (const auto& [worker, process] : books_->processes.all()) {
     const std::optional<StateLabel>& state = process.report.state;
     if (!process.usable() || !state.has_value() || state->lineage != lineage.number()) continue;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -78,12 +77,8 @@ void Lineage::RollBack(StepNumber base) {
 
 void Lineage::Collect(std::vector<GroupMutation>* mutations) {
   if (std::exchange(model_changed_, false)) mutations->emplace_back(model_);
-  if (std::exchange(group_changed_, false) && !MUSTER_PLANTED(kGroupAttemptNotJournaled)) {
-    mutations->emplace_back(group_);
-  }
-  if (std::exchange(step_changed_, false) && !MUSTER_PLANTED(kGroupStepNotJournaled)) {
-    mutations->emplace_back(step_);
-  }
+  if (std::exchange(group_changed_, false)) mutations->emplace_back(group_);
+  if (std::exchange(step_changed_, false)) mutations->emplace_back(step_);
   if (std::exchange(checkpoint_changed_, false)) mutations->emplace_back(*checkpoint_);
 }
 

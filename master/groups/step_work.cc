@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -25,7 +24,6 @@ void StepInWork::Take(StepData data) {
   token_ = books_->data->NewToken(data_->shard);
   MUSTER_CHECK(tokens_.empty() || tokens_.rbegin()->first < token_);
   tokens_.emplace(token_, data_->shard);
-  if (MUSTER_PLANTED(kGroupFloorInUse)) books_->data->EndTokensBelow(token_);
 }
 
 void StepInWork::Begin() {
@@ -49,8 +47,7 @@ void StepInWork::Retry(const std::vector<GroupProcess>& former) {
   std::vector<ShareRanges> kept;
   ShareRanges gone;
   for (size_t rank = 0; rank < former.size(); ++rank) {
-    const bool shared_again = rank == 0 && MUSTER_PLANTED(kGroupSharesTwice);
-    if (books_->IsMember(former[rank]) && !shared_again) continue;
+    if (books_->IsMember(former[rank])) continue;
     gone.insert(gone.end(), shares_[rank].begin(), shares_[rank].end());
   }
   for (const GroupProcess& member : books_->members) {

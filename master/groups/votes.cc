@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/planted_bug.h"
 #include "base/text.h"
 #include "proto/messages/metrics.h"
 
@@ -11,8 +10,7 @@ namespace muster {
 const HeldSum* Votes::VoteOf(const GroupProcess& member) const {
   const GroupExchangeRequest& report = books_->ReportOf(member);
   const Lineage& lineage = books_->lineage;
-  if (!report.sum.has_value() ||
-      (report.sum->attempt != lineage.attempt() && !MUSTER_PLANTED(kGroupCountsAnyVote)) ||
+  if (!report.sum.has_value() || report.sum->attempt != lineage.attempt() ||
       report.sum->step != lineage.step().Next() ||
       report.state != StateLabel{lineage.number(), lineage.step()}) {
     return nullptr;
@@ -102,8 +100,7 @@ Votes::Outcome Votes::Count(std::string* why) {
     return Outcome::kOpen;
   }
   const std::vector<GroupProcess> voters = Voters();
-  const bool most = 2 * voters.size() > books_->members.size() && MUSTER_PLANTED(kGroupMajority);
-  if (voters.size() < books_->members.size() && !most) return Outcome::kOpen;
+  if (voters.size() < books_->members.size()) return Outcome::kOpen;
   std::string text;
   if (!Differ(voters, &text)) {
     Commit(voters);

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 #include "ps/snapshot/chain.h"
 
@@ -47,27 +46,7 @@ void LaneSnapshots::ClearWanted(const Slot& slot) {
 
 /// An acceptance counts only for the snapshot that it names. Another one may lack rows of this one.
 bool LaneSnapshots::IsOutstanding(const Standing& of, SnapshotNumber number) {
-  return of.outstanding.has_value() && of.outstanding->written &&
-         (of.outstanding->number == number || MUSTER_PLANTED(kAcceptsAny));
-}
-
-/// After the acceptance of a snapshot that is unknown here, files of the known chain may be
-/// deleted. A delta would then continue a chain that does not exist.
-bool LaneSnapshots::NeedsBaseAfterUnknown() {
-  return !MUSTER_PLANTED(kForceBaseForgotten) && !MUSTER_WEAKENED(kLateBase);
-}
-
-/// A row is dirty until the master has accepted a snapshot that holds it, because the file may be
-/// refused, or may not have been written.
-bool LaneSnapshots::MakesRowsClean(Fate fate) {
-  return fate == Fate::kAccepted || (fate == Fate::kWritten && MUSTER_PLANTED(kDeltaClean)) ||
-         (fate == Fate::kFailed && MUSTER_PLANTED(kFailedWriteCounts));
-}
-
-void LaneSnapshots::OnFate(Fate fate, const Outstanding& outstanding, Slot* slot) {
-  if (!outstanding.with_file || !MakesRowsClean(fate)) return;
-  // It is the newest image, and was not accepted before.
-  MUSTER_CHECK(slot->partition->Accepted(outstanding.number));
+  return of.outstanding.has_value() && of.outstanding->written && of.outstanding->number == number;
 }
 
 void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
@@ -76,15 +55,17 @@ void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
   Standing& of = Of(*slot);
   if (accepted.number == of.accepted.number) return;
   if (!IsOutstanding(of, accepted.number)) {
-    of.force_base = NeedsBaseAfterUnknown();
+    // Files of the known chain may be deleted. A delta would continue a chain that does not exist.
+    of.force_base = true;
     return;
   }
-  if (MUSTER_PLANTED_CALL(LosesFileName(slot, &of, accepted.number))) return;
   const Outstanding& outstanding = *of.outstanding;
   MUSTER_CHECK(outstanding.number == accepted.number);
   MUSTER_CHECK(outstanding.chain.number == outstanding.number);
   MUSTER_CHECK(outstanding.number > of.accepted.number);
-  OnFate(Fate::kAccepted, outstanding, slot);
+  // Only now are its rows clean: a file may be refused, or not be written. It is the newest image,
+  // and was not accepted before.
+  if (outstanding.with_file) MUSTER_CHECK(slot->partition->Accepted(outstanding.number));
   if (outstanding.chain.files.size() == 1) of.force_base = false;
   of.accepted = outstanding.chain;
   of.outstanding.reset();
@@ -104,10 +85,7 @@ void LaneSnapshots::Want(const SnapshotCommand& command, uint64_t sequence) {
     // will never count. Before the master got the report, it still might, so the new one waits.
     const bool had_report =
         outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
-    if (outstanding.written && had_report) {
-      of.outstanding.reset();
-      if (MUSTER_WEAKENED(kLateBase)) of.force_base = true;
-    }
+    if (outstanding.written && had_report) of.outstanding.reset();
   }
   SetWanted(*slot, command);
 }
@@ -119,7 +97,7 @@ bool LaneSnapshots::BeginImage(TimePoint now) {
     MUSTER_CHECK(slot != nullptr && slot->partition != nullptr);
     Standing& of = Of(*slot);
     MUSTER_CHECK(of.wanted.has_value() && of.place == it->first);
-    const bool waits = !slot->partition->MayBeImaged();
+    const bool waits = slot->partition->holds_half();
     if (waits) image_waits_ = true;
     if (of.outstanding.has_value() || waits) {
       ++it;
@@ -186,7 +164,6 @@ void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
     return;  // the epoch it belonged to is over
   }
   Outstanding& outstanding = *of.outstanding;
-  OnFate(file.ok() ? Fate::kWritten : Fate::kFailed, outstanding, slot);
   if (file.ok()) {
     of.error.clear();
     outstanding.written = true;

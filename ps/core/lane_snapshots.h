@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/planted_bug.h"
 #include "base/work_limit.h"
 #include "proto/messages/control.h"
 #include "ps/core/lane_messages.h"
@@ -81,15 +80,9 @@ class LaneSnapshots {
     std::optional<Outstanding> outstanding;
     std::string error;
   };
-  /// The result of an image.
-  enum class Fate { kWritten, kFailed, kAccepted };
 
   Standing& Of(const Slot& slot) { return partitions_[slot.index]; }
   static bool IsOutstanding(const Standing& of, SnapshotNumber number);
-  static bool NeedsBaseAfterUnknown();
-  static bool MakesRowsClean(Fate fate);
-  MUSTER_PLANTED_BODY(static bool LosesFileName(Slot* slot, Standing* of, SnapshotNumber accepted));
-  static void OnFate(Fate fate, const Outstanding& outstanding, Slot* slot);
   void SetWanted(const Slot& slot, const SnapshotCommand& command);
   void ClearWanted(const Slot& slot);
   /// True if there is an image to copy.

@@ -1,19 +1,8 @@
 #include "ps/core/lane_state.h"
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster::ps {
-namespace {
-
-/// A part is valid only for the epoch under which the partition is owned. The state of another
-/// epoch may lack parts that were confirmed under this one.
-bool IsOwnedUnder(const Slot& slot, OwnerEpoch epoch) {
-  return slot.epoch == epoch || MUSTER_PLANTED(kEpochUnchecked);
-}
-
-}  // namespace
-
 LaneState::LaneState(const Options& options)
     : options_(options),
       slots_((options.partition_count + options.lane_count - 1) / options.lane_count) {
@@ -32,7 +21,8 @@ Slot* LaneState::Find(PartitionId partition) {
 
 wire::PartCode LaneState::Admit(uint32_t partition, uint64_t owner_epoch) {
   const Slot* const slot = Find(PartitionId(partition));
-  if (slot == nullptr || !IsOwnedUnder(*slot, OwnerEpoch(owner_epoch)) || !slot->HasState()) {
+  // The state of another epoch may lack parts that were confirmed under this one.
+  if (slot == nullptr || slot->epoch != OwnerEpoch(owner_epoch) || !slot->HasState()) {
     return wire::PartCode::kWrongOwner;
   }
   return slot->partition == nullptr ? wire::PartCode::kRetry : wire::PartCode::kOk;

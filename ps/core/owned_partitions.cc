@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 
 namespace muster::ps {
@@ -38,7 +37,6 @@ void OwnedPartitions::Apply(const LaneCommands& commands) {
 }
 
 bool OwnedPartitions::Keeps(const Slot& slot, const OwnCommand& command, OwnerEpoch from) {
-  if (MUSTER_PLANTED(kOwnReloads) && command.restored && slot.epoch == command.epoch) return false;
   return slot.HasState() && slot.epoch >= from;
 }
 
@@ -96,7 +94,7 @@ void OwnedPartitions::Serve(Slot* slot, std::unique_ptr<Partition> partition,
   snapshots_.Begin(*slot, manifest);
   traffic_.Changed(*slot);
   tables_.GiveAll(slot);
-  if (forget_ != nullptr && !MUSTER_WEAKENED(kLanesForget)) slot->partition->Forget(*forget_);
+  if (forget_ != nullptr) slot->partition->Forget(*forget_);
   lane_.news = true;
 }
 

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster::ps {
 namespace {
@@ -41,12 +40,6 @@ void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress
   reply->parts.reserve(request.parts.size());
 }
 
-/// A part that is half applied is completed even if its answer is no longer wanted, because no
-/// other request would complete it.
-bool Pushes::MayBeLeft(const RequestProgress& progress) {
-  return progress.in_part.stage != PartProgress::Stage::kApplying || MUSTER_PLANTED(kHalfLeft);
-}
-
 Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply* reply,
                        RequestProgress* progress) {
   part_whole_ = false;
@@ -60,10 +53,10 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
   ahead_.Clear();
   for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
     if (served) LookAhead(request);
-    if (slice.abandoned && MayBeLeft(*progress)) {
-      MUSTER_CHECK(progress->in_part.stage != PartProgress::Stage::kApplying);
-      return Progress::kDone;
-    }
+    // A part that is half applied is completed even if its answer is no longer wanted, because no
+    // other request would complete it.
+    const bool half = progress->in_part.stage == PartProgress::Stage::kApplying;
+    if (slice.abandoned && !half) return Progress::kDone;
     if (slice.work->spent()) return Progress::kMore;
     const std::optional<wire::PartReply> answer = ServePart(request, slice, reply, progress);
     if (!answer.has_value()) return Progress::kMore;
@@ -139,7 +132,6 @@ std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request,
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
   }
-  if (MUSTER_PLANTED_CALL(AppliesTablesAlone(slot))) part_.groups = {part_.groups.back()};
   return slot->partition->Apply(part_, &progress->in_part, work);
 }
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "base/planted_bug.h"
 #include "base/work_limit.h"
 #include "ps/core/lane_state.h"
 #include "ps/core/lane_tables.h"
@@ -39,14 +38,12 @@ class Pushes {
   bool part_whole() const { return part_whole_; }
 
  private:
-  static bool MayBeLeft(const RequestProgress& progress);
   void Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress);
   /// Prefetches for the next parts; see PushAhead.
   void LookAhead(const PushRequest& request);
   /// Applies one part, or as much of it as the slice allows; then the result is absent.
   std::optional<wire::PartReply> ServePart(const PushRequest& request, const Slice& slice,
                                            PushReply* reply, RequestProgress* progress);
-  MUSTER_PLANTED_BODY(bool AppliesTablesAlone(Slot* slot));
   std::optional<ApplyResult> Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
                                    RequestProgress* progress);
   wire::PartReply AnswerOf(const Slot& slot, const wire::Part& part, const ApplyResult& result,

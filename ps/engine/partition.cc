@@ -6,51 +6,10 @@
 #include <optional>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 
 namespace muster::ps {
 namespace {
-
-/// A push is identified by its shard and minibatch, not by the lease: a run under another token is
-/// the same push.
-ShardId PushShardOf(const Part& part) {
-  ShardId shard = part.shard;
-  if (MUSTER_PLANTED(kPushIdHasToken)) shard.index = ShardIndex(part.token.value());
-  return shard;
-}
-
-/// A token below the floor belongs to a lease that has ended. Its pushes may already be forgotten.
-bool IsStale(LeaseToken token, LeaseToken floor) {
-  return token < floor && !MUSTER_PLANTED(kStaleApplied);
-}
-
-/// A question changes nothing: the partition does not add the minibatch.
-bool EntersWindow(const Part& part) {
-  return !part.groups.empty() || MUSTER_PLANTED(kAskingAdds);
-}
-
-/// The new floor counts in the same step that forgets the shards, and a floor never falls.
-bool RaisesFloor(LeaseToken told, LeaseToken floor) {
-  return told > floor && !MUSTER_PLANTED(kFloorNotTaken);
-}
-
-/// Every image has the floor, so a restored partition refuses the same tokens as this one.
-LeaseToken FloorOfImage(LeaseToken floor) {
-  return MUSTER_PLANTED(kFloorNotKept) ? LeaseToken() : floor;
-}
-
-/// Every image has the whole window, so a restored partition skips every minibatch that is in its
-/// rows.
-std::vector<WindowEntry> WindowOfImage(const Window& window) {
-  return MUSTER_PLANTED(kWindowNotKept) ? std::vector<WindowEntry>() : window.Entries();
-}
-
-/// A base has every row, because nothing is read before it.
-Table::Rows RowsOfImage(SnapshotKind kind) {
-  const bool all = kind == SnapshotKind::kBase && !MUSTER_PLANTED(kBaseLacksClean);
-  return all ? Table::Rows::kAll : Table::Rows::kDirty;
-}
 
 /// Tables sorted by id. Ids begin at 1, so a table is usually at the position of its id.
 class TableList {
@@ -153,10 +112,6 @@ bool Partition::holds_half() const {
   return state_->holds_half;
 }
 
-bool Partition::MayBeImaged() const {
-  return !state_->holds_half || MUSTER_PLANTED(kHalfInImage);
-}
-
 std::optional<ApplyResult> Partition::State::Diverged() const {
   for (const TableList::Item& item : tables.all()) {
     if (item.table->not_finite().empty()) continue;
@@ -169,7 +124,8 @@ std::optional<ApplyResult> Partition::State::Diverged() const {
 }
 
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
-  if (IsStale(part.token, floor)) return ApplyResult{ApplyCode::kStaleLease, {}};
+  // The token of a lease that has ended. Its pushes may already be forgotten.
+  if (part.token < floor) return ApplyResult{ApplyCode::kStaleLease, {}};
   if (auto diverged = Diverged()) return diverged;
   if (window.Contains(shard, part.minibatch)) return ApplyResult{ApplyCode::kSkipped, {}};
   if (part.minibatch.value() >= Window::kMinibatchesMax) {
@@ -228,7 +184,9 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
                                             WorkLimit* work) {
   using Stage = PartProgress::Stage;
   State& state = *state_;
-  const ShardId shard = PushShardOf(part);
+  // A push is identified by its shard and minibatch, not by the lease: a run under another token is
+  // the same push.
+  const ShardId& shard = part.shard;
   MUSTER_CHECK(state.holds_half == (progress->stage == Stage::kApplying));
   if (progress->stage != Stage::kApplying) {
     // Checked in every slice until the part begins, because window and floor may change between
@@ -238,8 +196,9 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
     // Refuses the part here, if at all, before the first row changes.
     if (auto result = state.Check(part, progress, work)) return result;
     if (progress->group < part.groups.size()) return std::nullopt;
-    if (EntersWindow(part)) state.Enter(part, shard);
+    // A question adds nothing.
     if (part.groups.empty()) return ApplyResult{ApplyCode::kMissing, {}};
+    state.Enter(part, shard);
     *progress = {.stage = Stage::kApplying};
     state.holds_half = true;
   }
@@ -288,7 +247,7 @@ const Table* Partition::FindTable(TableId table) const {
 }
 
 void Partition::Forget(const ForgetState& forget) {
-  if (RaisesFloor(forget.floor, state_->floor)) state_->floor = forget.floor;
+  state_->floor = std::max(state_->floor, forget.floor);
   // Below the floor, everything is refused, because a forgotten minibatch could otherwise be
   // applied twice.
   MUSTER_CHECK(state_->floor >= forget.floor);
@@ -301,15 +260,16 @@ void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   MUSTER_CHECK(!state.holds_half);
   State::Copying& copying = state.copying.emplace();
   copying.image.kind = kind;
-  copying.image.floor = FloorOfImage(state.floor);
-  copying.image.window = WindowOfImage(state.window);
-  MUSTER_CHECK(copying.image.floor == state.floor);
+  // A restored partition refuses the same tokens as this one, and skips every minibatch that is in
+  // its rows.
+  copying.image.floor = state.floor;
+  copying.image.window = state.window.Entries();
   MUSTER_CHECK(copying.image.window.size() == state.window.shards());
   for (const TableList::Item& item : state.tables.all()) {
     Table* const table = copying.tables.emplace_back(item.table.get());
     copying.image.tables.push_back(table->spec());
     copying.row_count += kind == SnapshotKind::kBase ? table->rows() : table->dirty_rows();
-    table->BeginImage(RowsOfImage(kind));
+    table->BeginImage(kind == SnapshotKind::kBase ? Table::Rows::kAll : Table::Rows::kDirty);
   }
   state.taken = State::Taken{number, state.generation};
   ++state.generation;
@@ -368,11 +328,10 @@ bool Partition::Accepted(SnapshotNumber number) {
 }
 
 bool Partition::UnchangedSinceAccepted() const {
-  const bool clean = state_->meta_changed <= state_->accepted &&
-                     std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
-                       return item.table->dirty_rows() == 0;
-                     });
-  return clean || (state_->accepted > 0 && MUSTER_PLANTED(kUnchangedAlways));
+  return state_->meta_changed <= state_->accepted &&
+         std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
+           return item.table->dirty_rows() == 0;
+         });
 }
 
 absl::Status Partition::State::AddRows(const RowImage& image) {

@@ -114,11 +114,9 @@ class Partition {
   std::optional<ApplyResult> Apply(const Part& part, PartProgress* progress, WorkLimit* work);
   /// In one go.
   ApplyResult Apply(const Part& part);
-  /// True while a part is half applied.
+  /// True while a part is half applied. Then no image may begin: it must not contain half a part,
+  /// whose minibatch is in the window.
   bool holds_half() const;
-  /// True if an image may begin now. It must not contain half a part, whose minibatch is in the
-  /// window.
-  bool MayBeImaged() const;
 
   /// Copies rows into `values: [keys.size(), dim] float32 row-major`; an absent row gets its
   /// initial value and is not created. kNotFound: unknown table; kInvalidArgument: sizes or key

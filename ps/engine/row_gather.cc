@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/planted_bug.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/prefetch.h"
 #include "ps/engine/table.h"
@@ -102,7 +101,7 @@ class RowGather {
     const RowIndex::Entry* const entry = table.index_.Find(key);
     if (entry == nullptr) {
       InitialRow(table.spec_, table.seed_, key, {out, dim});
-      return MUSTER_PLANTED_CALL(table.PullCreates(key, {out, dim}));
+      return false;
     }
     const float* const floats = table.store_.Row(entry->row());
     PrefetchFloats<CacheLevel::kFirst>(floats, dim);

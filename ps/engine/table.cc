@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "ps/engine/initializer.h"
 #include "ps/engine/optimizer.h"
 #include "ps/engine/prefetch.h"
@@ -81,29 +80,22 @@ uint64_t Table::WorkPerRow() const {
   return kFindWork + (dim() + passes * floats_per_row()) * sizeof(float);
 }
 
-uint64_t Table::SeedOf(uint32_t row) const {
-  return MUSTER_PLANTED(kRandomRows) ? row : seed_;
-}
-
 uint32_t Table::Create(uint64_t key) {
   const uint32_t row = store_.Append();
   float* floats = store_.Row(row);
   const std::span<float> values(floats, dim());
-  if (!MUSTER_PLANTED_CALL(RowNotInitialised(values))) InitialRow(spec_, SeedOf(row), key, values);
+  InitialRow(spec_, seed_, key, values);
   InitSlots(spec_.optimizer, dim(), floats);
   keys_.push_back(key);
   return row;
-}
-
-bool Table::ImageNeedsTheOldRow() const {
-  return copying_ != nullptr && !MUSTER_PLANTED(kImageNotCut);
 }
 
 float* Table::Touch(uint64_t key) {
   RowIndex::Entry* entry = index_.FindOrInsert(key);
   if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
   if (entry->generation != generation_) {
-    if (ImageNeedsTheOldRow()) KeepForImage(*entry);
+    // An image holds the rows as they were at its cut.
+    if (copying_ != nullptr) KeepForImage(*entry);
     if (entry->generation > accepted_) {
       MUSTER_CHECK(imaged_only_ > 0);
       --imaged_only_;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/planted_bug.h"
 #include "base/words/types.h"
 #include "base/work_limit.h"
 #include "proto/messages/table_spec.h"
@@ -134,12 +133,6 @@ class Table {
   void Watch(std::span<const uint64_t> keys, std::span<float* const> rows);
   float* Touch(uint64_t key);
   uint32_t Create(uint64_t key);
-  /// The seed of a row's initial values, the same in every process.
-  uint64_t SeedOf(uint32_t row) const;
-  MUSTER_PLANTED_BODY(bool PullCreates(uint64_t key, std::span<const float> values) const);
-  MUSTER_PLANTED_BODY(bool RowNotInitialised(std::span<float> values) const);
-  /// The rule of section 1: an image holds the rows as they were at its cut.
-  bool ImageNeedsTheOldRow() const;
   /// The entry's row is about to change: an image that is being copied needs it as it is.
   void KeepForImage(const RowIndex::Entry& entry);
   void CopyRow(uint32_t row, WorkLimit* work);

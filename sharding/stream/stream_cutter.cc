@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 namespace {
@@ -17,8 +16,7 @@ constexpr uint64_t kLostOffsetsMax = uint64_t{1} << 31;
 
 /// The dataset's end in this partition is known, and everything before it is cut.
 bool IsCutToItsEnd(const StreamPosition& position) {
-  return position.end.has_value() &&
-         (position.cut >= *position.end || MUSTER_PLANTED(kEndsWhenSeen));
+  return position.end.has_value() && position.cut >= *position.end;
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/planted_bug.h"
 #include "tests/sim/env.h"
 #include "tests/sim/machine/network.h"
+#include "tests/sim/planted/planted_bug.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/sim/supervisor.h"
 

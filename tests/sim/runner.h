@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/planted_bug.h"
+#include "tests/sim/planted/planted_bug.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {

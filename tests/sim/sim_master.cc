@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/words/exit_codes.h"
+#include "tests/sim/planted/planted_bug.h"
 #include "tests/sim/sim_server.h"
 
 namespace muster::sim {
@@ -64,7 +64,7 @@ void SimMaster::TakeOver() {
   const auto copy = [this] {
     if (Look()) env_->journal.Copy(generation_);
   };
-  const bool copies_first = MUSTER_PLANTED(kCopyBeforeClose);
+  const bool copies_first = IsPlanted("copy-before-close");
   Then([this, close, copy, copies_first] {
     copies_first ? copy() : close();
     Then([this, close, copy, copies_first] {
@@ -136,7 +136,7 @@ void SimMaster::RunBatch() {
   CountProbes();
   if (env_->knobs.group.has_value()) env_->judge.OnStepped(*core_, mutations);
   if (env_->knobs.servers > 0) CheckDone(mutations);
-  if (MUSTER_PLANTED(kFilesTooEarly)) Delete(core_->TakeUnusedFiles());
+  if (IsPlanted("files-too-early")) Delete(core_->TakeUnusedFiles());
   if (core_->state() != before) {
     env_->Say(*process_, "the job is {}: {}", ToString(core_->state()), core_->reason());
   }
@@ -176,9 +176,9 @@ void SimMaster::Write(std::vector<Mutation> mutations, std::function<void()> syn
 void SimMaster::Synced(bool open_before, const std::function<void()>& synced) {
   env_->scheduler.After(nanoseconds(rng_.Below(200'000)), process_, [this, open_before, synced] {
     writing_ = false;
-    const bool answers_anyway = MUSTER_PLANTED(kNoLook) ||
-                                (MUSTER_PLANTED(kLookBeforeSync) && open_before) ||
-                                (MUSTER_PLANTED(kNoLookAtStart) && !serving_);
+    const bool answers_anyway = IsPlanted("no-look") ||
+                                (IsPlanted("look-before-sync") && open_before) ||
+                                (IsPlanted("no-look-at-start") && !serving_);
     if (answers_anyway || Look()) synced();
   });
 }

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 #include "tests/sim/group/sim_member.h"
+#include "tests/sim/planted/planted_bug.h"
 
 namespace muster::sim {
 namespace {
@@ -128,7 +128,7 @@ void Supervisor::StartMaster(ProcessRef process) {
     options.partitions = 1;
     options.restore_timeout = std::chrono::hours(1);
   }
-  options.planted_bugs.no_reverify = MUSTER_PLANTED(kNoReverify);
+  options.planted_bugs.no_reverify = IsPlanted("no-reverify");
   masters_.push_back(std::make_unique<SimMaster>(env_, std::move(process), std::move(options),
                                                  fmt::format("machine-{}", machine_)));
   env_->master = masters_.back().get();

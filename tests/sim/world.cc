@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/planted_bug.h"
 #include "tests/sim/forgotten_worker.h"
+#include "tests/sim/planted/planted_bug.h"
 #include "tests/sim/supervisor.h"
 
 namespace muster::sim {
@@ -96,7 +96,7 @@ class World {
         env_.journal.AimAtNext([this] { supervisor_.Kill(Role::kMaster, 0); });
         return;
       case FaultKind::kHang:
-        if (!MUSTER_WEAKENED(kAgeless)) supervisor_.HangTrainer(fault.index);
+        if (!IsPlanted("ageless")) supervisor_.HangTrainer(fault.index);
         return;
       case FaultKind::kDrain:
         supervisor_.Drain();

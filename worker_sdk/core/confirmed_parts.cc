@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster::sdk {
 namespace {
@@ -64,16 +63,12 @@ void ConfirmedParts::ForgetLost() {
   for (Partition& parts : partitions_) parts.lost.clear();
 }
 
-/// After a partition's newest restore, its earlier confirmations are in doubt.
-bool ConfirmedParts::IsOutdated(const Partition& parts, RestoreEpoch restored_at) {
-  return restored_at > parts.restored_at && !MUSTER_PLANTED(kReverifyInWords);
-}
-
 void ConfirmedParts::TakeMap(const PartitionMap& map) {
   for (uint32_t id = 0; id < map.partitions.size(); ++id) {
     Partition& parts = At(PartitionId(id));
     const RestoreEpoch restored_at = map.partitions[id].restored_at;
-    if (IsOutdated(parts, restored_at)) {
+    // After a partition's newest restore, its earlier confirmations are in doubt.
+    if (restored_at > parts.restored_at) {
       parts.restored_at = restored_at;
       parts.doubted.resize(std::max(parts.doubted.size(), parts.sure.size()));
       for (size_t word = 0; word < parts.sure.size(); ++word) {

@@ -50,7 +50,6 @@ class ConfirmedParts {
     Bits lost;
   };
   Partition& At(PartitionId partition);
-  static bool IsOutdated(const Partition& parts, RestoreEpoch restored_at);
   std::vector<Minibatch> Collect(Bits Partition::* which, size_t limit) const;
 
   std::vector<Partition> partitions_;  // by id

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/random.h"
 
 namespace muster::sdk {
@@ -94,12 +93,7 @@ void PartSender::Cancel(DeliveryId id) {
 }
 
 std::optional<RestoreEpoch> PartSender::SpeaksOf(const PartState& part, RequestId id) const {
-  if (MUSTER_PLANTED(kLateOk) && part.state != State::kOk) return map_->restore_epoch;
   return IsAwaited(part, id) ? std::optional(part.sent_under) : std::nullopt;
-}
-
-bool PartSender::CountsAsOk(wire::PartCode code, const Delivery& delivery) {
-  return code == wire::PartCode::kOk || (delivery.push && MUSTER_PLANTED_CALL(OkByMistake(code)));
 }
 
 PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::PartReply> parts,
@@ -127,7 +121,8 @@ PartSender::Outcome PartSender::OnReply(RequestId id, std::span<const wire::Part
     if (!asked_under.has_value()) continue;
     part.refusals = 0;
     const bool whole = delivery.push.has_value() || request.placed[i];
-    const bool in_rows = whole && CountsAsOk(parts[i].code, delivery);
+    // The part is in the rows, or has them.
+    const bool in_rows = whole && ok;
     const PartAnswer answer{delivery.batch->plan.parts[index].partition, in_rows, *asked_under};
     const wire::PartCode refused = ok ? wire::PartCode::kRetry : parts[i].code;
     switch (in_rows ? wire::PartCode::kOk : refused) {

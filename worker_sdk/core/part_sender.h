@@ -11,7 +11,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
-#include "base/planted_bug.h"
 #include "base/strong_id.h"
 #include "proto/messages/control.h"
 #include "proto/wire/frame.h"
@@ -229,9 +228,6 @@ class PartSender {
   /// R of the state that an answer to this request is about, from the map under which it was sent.
   /// Absent: it answers an older request, and means nothing.
   std::optional<RestoreEpoch> SpeaksOf(const PartState& part, RequestId id) const;
-  /// True if an answer means that the part is in the rows, or has them: only OK does.
-  static bool CountsAsOk(wire::PartCode code, const Delivery& delivery);
-  MUSTER_PLANTED_BODY(static bool OkByMistake(wire::PartCode code));
   /// Pushes need a map at least as new as their lease's R. Under an older map, they would be
   /// useless.
   bool MayLeave(const Delivery& delivery) const;

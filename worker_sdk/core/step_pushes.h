@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "base/planted_bug.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/core/part_sender.h"
 
@@ -30,15 +29,11 @@ class StepPushes {
   /// Partitions have the parts of a push of this run.
   void Confirm(std::span<const PartAnswer> parts) {
     for (const PartAnswer& part : parts) {
-      pushed_under_ = MUSTER_PLANTED(kGroupNewestRestore)
-                          ? std::max(pushed_under_, part.sent_under)
-                          : EarlierOf(pushed_under_, part.sent_under);
+      pushed_under_ = EarlierOf(pushed_under_, part.sent_under);
     }
   }
   void Finished(DeliveryId push) { outstanding_.erase(push); }
-  bool all_answered() const {
-    return outstanding_.empty() || MUSTER_PLANTED(kGroupVotesUnacknowledged);
-  }
+  bool all_answered() const { return outstanding_.empty(); }
   /// As in HeldSum, of the whole run.
   RestoreEpoch pushed_under() const { return pushed_under_; }
 

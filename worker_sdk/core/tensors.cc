@@ -3,20 +3,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "worker_sdk/core/kept_memory.h"
 
 namespace muster::sdk {
-namespace {
-
-/// A version is valid only with the owner epoch under which it came: a partition counts from the
-/// beginning after a restore, or under another owner.
-bool IsOfEpoch(const Tensor::Held& held, OwnerEpoch epoch) {
-  return held.epoch == epoch || MUSTER_PLANTED(kVersionOfAnyEpoch);
-}
-
-}  // namespace
-
 void MoveRows(std::span<const RowMove> moves, RowCheck* check) {
   for (const RowMove& move : moves) {
     if (check != nullptr) check->UpTo(move.from + move.ids.size() * move.dim);
@@ -33,7 +22,8 @@ void MoveRows(std::span<const RowMove> moves, RowCheck* check) {
 uint64_t PulledTensor::Holds(PartitionId partition, OwnerEpoch epoch) const {
   if (base_ == nullptr || partition.value() >= base_->held.size()) return wire::kNoVersion;
   const Tensor::Held& held = base_->held[partition.value()];
-  return IsOfEpoch(held, epoch) ? held.version : wire::kNoVersion;
+  // A partition counts from the beginning after a restore, or under another owner.
+  return held.epoch == epoch ? held.version : wire::kNoVersion;
 }
 
 void PulledTensor::TakeFromBase(const Kept& kept, PooledVector<RowMove>* moves) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -48,20 +47,15 @@ std::string WhatWasNotPushed(const ShardGrant& grant,
 std::vector<MinibatchIndex> WorkerCore::ToRunAgain(const Held& held) {
   std::vector<MinibatchIndex> minibatches;
   for (const ConfirmedParts::Minibatch& lost : held.confirmed.Lost()) {
-    if (minibatches.empty() || !MUSTER_PLANTED(kLostInPart)) minibatches.push_back(lost.minibatch);
+    minibatches.push_back(lost.minibatch);
   }
   return minibatches;
-}
-
-/// A done is reported when no part of the shard is pending.
-bool WorkerCore::AllAnswered(const Held& held) {
-  return held.outstanding.empty() || MUSTER_PLANTED(kDoneEarly);
 }
 
 /// A done names the R of a map. Without a map of this R, the worker does not know what that restore
 /// undid.
 bool WorkerCore::KnowsOwnersSince(RestoreEpoch epoch) const {
-  return map_ != nullptr && (map_->restore_epoch >= epoch || MUSTER_PLANTED(kVerdictsR));
+  return map_ != nullptr && map_->restore_epoch >= epoch;
 }
 
 WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
@@ -249,14 +243,11 @@ void WorkerCore::TakeMap(PartitionMap map, TimePoint now) {
   for (const LeaseToken token : tokens) Settle(token);
 }
 
-bool WorkerCore::LacksNothingBefore(MapVersion base) const {
-  return base <= map_->version || MUSTER_PLANTED(kChangesOnAnyMap);
-}
-
 void WorkerCore::TakeChanges(const PartitionMapChanges& changes, TimePoint now) {
   if (map_ && changes.version <= map_->version) return;  // from an outdated answer
   std::optional<PartitionMap> after;
-  if (map_ && LacksNothingBefore(changes.base)) after = WithChanges(*map_, changes);
+  // Changes of an older map are all that this one lacks.
+  if (map_ && changes.base <= map_->version) after = WithChanges(*map_, changes);
   if (after.has_value()) return TakeMap(*std::move(after), now);
   wants_whole_map_ = urgent_ = true;
 }
@@ -264,7 +255,8 @@ void WorkerCore::TakeChanges(const PartitionMapChanges& changes, TimePoint now) 
 void WorkerCore::Settle(LeaseToken token) {
   Held& held = held_.at(token);
   held.settled_under.reset();
-  if (!held.completed || !AllAnswered(held)) return;
+  // A done is reported when no part of the shard is pending.
+  if (!held.completed || !held.outstanding.empty()) return;
   RestoreEpoch under = held.grant.restore_epoch;
   if (held.grant.work.mode == DatasetMode::kTrain) {
     if (!KnowsOwnersSince(under)) return;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/planted_bug.h"
 #include "proto/messages/control.h"
 #include "worker_sdk/core/confirmed_parts.h"
 #include "worker_sdk/core/held_rows.h"
@@ -187,7 +186,6 @@ class WorkerCore {
   };
 
   static std::vector<MinibatchIndex> ToRunAgain(const Held& held);
-  static bool AllAnswered(const Held& held);
   bool KnowsOwnersSince(RestoreEpoch epoch) const;
   Held* Find(LeaseToken token, RunNumber run);
   DeliveryId AddPush(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
@@ -199,8 +197,6 @@ class WorkerCore {
   void CountDelays(DatasetId dataset, const PooledVector<TimePoint>& born, TimePoint now);
   void Confirm(const PushIdentity& push, const PartSender::Outcome& outcome);
   void TakeMap(PartitionMap map, TimePoint now);
-  /// True if changes from this version on are all that the worker's map lacks.
-  bool LacksNothingBefore(MapVersion base) const;
   void TakeChanges(const PartitionMapChanges& changes, TimePoint now);
   /// Checks if the owners of the newest map have every part of a completed run. Asks them, lets
   /// minibatches run again, or allows the done.

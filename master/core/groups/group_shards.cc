@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
 
@@ -48,15 +47,14 @@ void GroupShards::Commit(const ShardId& shard, LeaseToken token, const ShardMetr
   dones_->TellRejects(metrics, worker, at_);
   if (pushed_under == RestoreEpoch() || books_->ledger.IsEvaluate(shard)) return;
   if (!books_->options.GroupHasTables()) return;
-  if (!snapshots_->MayLackParts(pushed_under) || MUSTER_PLANTED(kGroupVoteAfterRestore)) return;
+  if (!snapshots_->MayLackParts(pushed_under)) return;
   books_->ledger.LoseParts(*books_->ledger.queue().FindDone(shard));
 }
 
 void GroupShards::Replayed(const ShardId& shard, RestoreEpoch pushed_under) {
   const std::optional<DoneShard> done = books_->ledger.queue().FindDone(shard);
   MUSTER_CHECK_MSG(done.has_value(), ToString(shard));
-  const bool restored = pushed_under != RestoreEpoch() && snapshots_->MayLackParts(pushed_under);
-  if (restored && !MUSTER_PLANTED(kGroupReplayAfterRestore)) return;
+  if (pushed_under != RestoreEpoch() && snapshots_->MayLackParts(pushed_under)) return;
   books_->ledger.PartsPushedAgain(*done);
   replay_failures_.erase(shard);
 }

@@ -5,64 +5,30 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "master/core/servers/snapshot_turn.h"
 #include "sharding/placement.h"
 
 namespace muster {
 namespace {
 
-bool AddsItsOwnFile(const Manifest& next) {
-  return next.files.back().number == next.number || MUSTER_PLANTED(kAnyLastFile);
-}
-
-/// Or none of it. With only a part of the chain, rows of the missing files would be lost, and older
-/// files may be deleted.
+/// All of the present chain, or none of it. With only a part of the chain, rows of the missing
+/// files would be lost, and older files may be deleted.
 bool KeepsWholeChain(const Manifest& before, const Manifest& next) {
   const auto kept = std::span(next.files).first(next.files.size() - 1);
-  return kept.empty() || std::ranges::equal(kept, before.files) || MUSTER_PLANTED(kChainShared);
+  return kept.empty() || std::ranges::equal(kept, before.files);
 }
 
 /// The present chain, that chain and the file that this snapshot wrote, or only such a file.
 bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   if (next.files == before.files) return true;
-  return !next.files.empty() && AddsItsOwnFile(next) && KeepsWholeChain(before, next);
+  return !next.files.empty() && next.files.back().number == next.number &&
+         KeepsWholeChain(before, next);
 }
 
 /// True if the snapshot may replace the present one: it is newer, and its chain contains that one's
 /// rows.
 bool MayReplace(const Manifest& before, const Manifest& next) {
-  if (MUSTER_PLANTED(kOlderSnapshot)) return true;
   return next.number > before.number && next.cut >= before.cut && GoesOnFrom(before, next);
-}
-
-/// The cut of a snapshot: every shard DONE up to it is in its rows. It is the cut of the command,
-/// because shards that became DONE later may be missing.
-DoneSeq CutOf(const Manifest& snapshot, DoneSeq done_seq) {
-  return MUSTER_PLANTED(kCutAtAcceptance) ? done_seq : snapshot.cut;
-}
-
-/// True if a replay after cut `a` undoes more than a replay after `b`.
-bool ReplaysMore(DoneSeq a, DoneSeq b) {
-  return MUSTER_PLANTED(kReplayLargest) ? a > b : a < b;
-}
-
-/// E(P) after a restore: everything that was confirmed under the former one is void.
-OwnerEpoch AfterRestore(OwnerEpoch before) {
-  return MUSTER_PLANTED(kOwnerEpochStays) ? before : before.Next();
-}
-
-/// True if R grows: with the first restore of a step.
-bool RaisesRestoreEpoch(const PartitionTable::Restored& so_far) {
-  return so_far.partitions == 0 && !MUSTER_PLANTED(kRestoreEpochStays);
-}
-
-/// A new owner, or a newly accepted snapshot, is journaled before it is told to any process.
-bool JournalsOwners() {
-  return !MUSTER_PLANTED(kOwnerNotJournaled);
-}
-bool JournalsManifests() {
-  return !MUSTER_PLANTED(kManifestNotJournaled);
 }
 
 }  // namespace
@@ -100,7 +66,8 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   Partition& partition = partitions_[id];
   PartitionEntry& entry = partition.entry;
   entry.owner_incarnation = incarnation;
-  const OwnerEpoch before = std::exchange(entry.epoch, AfterRestore(entry.epoch));
+  // Everything that was confirmed under the former epoch is void.
+  const OwnerEpoch before = std::exchange(entry.epoch, entry.epoch.Next());
   MUSTER_CHECK(entry.epoch > before);
   entry.since = entry.epoch;
   entry.copy = OwnerEpoch();
@@ -112,21 +79,17 @@ void PartitionTable::Restore(uint32_t id, ServerIncarnation incarnation, Restore
   partition.asked.reset();
   partition.traffic.reset();
   const DoneSeq cut = partition.manifest.cut;
-  if (restored->partitions == 0 || ReplaysMore(cut, restored->replay_after)) {
+  if (restored->partitions == 0 || cut < restored->replay_after) {
     restored->replay_after = cut;
   }
   // Everything that this partition lacks runs again, even if the others have it.
   MUSTER_CHECK(restored->replay_after <= cut);
   ++restored->partitions;
-  if (JournalsOwners()) dirty_.insert(id);
-}
-
-bool PartitionTable::NeedsNextVersion() const {
-  return told_ && !MUSTER_PLANTED(kToldVersionChanges);
+  dirty_.insert(id);
 }
 
 void PartitionTable::BeginChange() {
-  if (!NeedsNextVersion()) return;
+  if (!told_) return;
   version_ = version_.Next();
   told_ = false;
 }
@@ -137,7 +100,7 @@ void PartitionTable::EndpointChanged(ServerId server) {
 }
 
 bool PartitionTable::KnowsChangesSince(MapVersion version) const {
-  return version >= known_since_ || MUSTER_PLANTED(kEarlierChanges);
+  return version >= known_since_;
 }
 
 std::vector<PartitionId> PartitionTable::ChangedSince(MapVersion version) const {
@@ -195,7 +158,7 @@ PartitionTable::Restored PartitionTable::ServerReplaced(ServerId server,
       dirty_.insert(id);
       continue;
     }
-    if (RaisesRestoreEpoch(restored)) restore_epoch_ = restore_epoch_.Next();
+    if (restored.partitions == 0) restore_epoch_ = restore_epoch_.Next();
     Restore(id, incarnation, &restored);
   }
   return restored;
@@ -248,7 +211,6 @@ void PartitionTable::TakeTraffic(ServerId server, ServerIncarnation incarnation,
 
 bool PartitionTable::IsFromOwner(const Partition& partition, ServerId server,
                                  ServerIncarnation incarnation, OwnerEpoch epoch) const {
-  if (MUSTER_PLANTED(kFormerOwner)) return true;
   return incarnation != ServerIncarnation() && OwnedBy(partition, server, incarnation) &&
          partition.entry.epoch == epoch;
 }
@@ -274,15 +236,12 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   for (const SnapshotFile& file : partition.manifest.files) {
     if (!kept.contains(file.name)) unused->push_back(file.name);
   }
-  const DoneSeq before = partition.manifest.cut, cut = CutOf(next, at.done_seq);
-  // A snapshot must not have a smaller cut than the accepted one, or a larger one than was
-  // requested.
-  MUSTER_CHECK(before <= cut && cut <= next.cut);
-  if (at_min_cut_ > 0 && before == min_cut_ && cut > min_cut_) --at_min_cut_;
+  const DoneSeq before = partition.manifest.cut;
+  MUSTER_CHECK(before <= next.cut);
+  if (at_min_cut_ > 0 && before == min_cut_ && next.cut > min_cut_) --at_min_cut_;
   partition.manifest = next;
-  partition.manifest.cut = cut;
   partition.accepted_at = at.now;
-  if (JournalsManifests()) dirty_.insert(id);
+  dirty_.insert(id);
   return true;
 }
 
@@ -335,7 +294,6 @@ void PartitionTable::FillCommands(ServerId server, ServerIncarnation incarnation
 }
 
 DoneSeq PartitionTable::MinCut() {
-  if (MUSTER_PLANTED_CALL(CommitAtMaxCut())) return min_cut_;
   if (at_min_cut_ > 0) return min_cut_;
   const DoneSeq before = std::exchange(min_cut_, partitions_.front().manifest.cut);
   for (const Partition& partition : partitions_) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/planted_bug.h"
 #include "master/core/durable_state.h"
 #include "proto/messages/control.h"
 #include "proto/messages/partition_map.h"
@@ -151,12 +150,9 @@ class PartitionTable {
   bool IsFromOwner(const Partition& partition, ServerId server, ServerIncarnation incarnation,
                    OwnerEpoch epoch) const;
   void Restore(uint32_t id, ServerIncarnation incarnation, Restored* restored);
-  /// The workers' map is about to change. Until a worker is told the version, more changes do not
-  /// make new ones: a burst of changes is one version.
+  /// The workers' map is about to change. A version that was told never means another map. Until a
+  /// worker is told the version, more changes do not make new ones: a burst of changes is one.
   void BeginChange();
-  /// True if the next change needs a new version. A version that was told never means another map.
-  bool NeedsNextVersion() const;
-  MUSTER_PLANTED_BODY(bool CommitAtMaxCut());
   /// The partitions placed on the server, whatever its process, in ascending order. So a search for
   /// the partitions of one server looks at no others.
   const std::vector<uint32_t>& PlacedOn(ServerId server) const;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/status.h"
 
 namespace muster {
@@ -93,10 +92,6 @@ Servers::Call Servers::WhichCall(const ServerExchangeRequest& request) const {
   return request.sequence <= node->second.sequence ? Call::kOvertaken : Call::kNewest;
 }
 
-bool Servers::BringsSnapshots(Call call) {
-  return call != Call::kOvertaken || MUSTER_PLANTED(kOlderSnapshot);
-}
-
 ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, StepTime at) {
   ServerExchangeReply reply;
   reply.master_incarnation = books_->incarnation;
@@ -105,7 +100,8 @@ ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, Step
   Node* const node = books_->nodes.Find(NodeTable::ServerName(request.id));
   if (call != Call::kUnknown) Hear(node, at);
   if (call == Call::kNewest) TakeOwned(request, node, at);
-  if (BringsSnapshots(call)) snapshots_->Take(request, at);
+  // PartitionTable::Accept checks whose snapshots they are.
+  if (call != Call::kOvertaken) snapshots_->Take(request, at);
   reply.unknown_incarnation = call == Call::kUnknown;
   if (call != Call::kNewest) return reply;
   TakeErrors(request, node, at);

@@ -46,8 +46,6 @@ class Servers {
     kNewest,
   };
   Call WhichCall(const ServerExchangeRequest& request) const;
-  /// True if snapshots in such a call are considered. PartitionTable::Accept checks whose they are.
-  static bool BringsSnapshots(Call call);
 
   /// Gives the slot to the process.
   void Admit(const RegisterServerRequest& request, ServerId id, Node* node, StepTime at);

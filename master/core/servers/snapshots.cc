@@ -6,16 +6,10 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 #include "base/text.h"
 
 namespace muster {
 namespace {
-
-/// Shards that became DONE after this run again, because a restored partition may lack them.
-DoneSeq LastToKeep(const PartitionTable::Restored& restored, DoneSeq done_seq) {
-  return MUSTER_PLANTED(kNoReplay) ? done_seq : restored.replay_after;
-}
 
 std::string_view HowRestored(uint64_t partitions, bool from_snapshots) {
   if (partitions == 1) {
@@ -45,9 +39,7 @@ DoneSeq Snapshots::Cut() {
   const DoneSeq stored = books_->ledger.checkpointed();
   if (!books_->options.GroupHasTables()) return stored;
   const DoneSeq cut = books_->partitions.MinCut();
-  if (MUSTER_PLANTED(kGroupCommitsLacking)) return std::min(stored, cut);
-  const DoneSeq held = books_->ledger.pushed().HeldUpTo(cut);
-  return MUSTER_PLANTED(kGroupCommitsUnstored) ? held : std::min(stored, held);
+  return std::min(stored, books_->ledger.pushed().HeldUpTo(cut));
 }
 
 void Snapshots::Commit(StepTime at) {
@@ -87,7 +79,7 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   if (books_->options.group.has_value()) return LoseParts(restored, why, at);
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
-  const std::vector<DoneShard> shards = ledger.ReplayAfter(LastToKeep(restored, ledger.done_seq()));
+  const std::vector<DoneShard> shards = ledger.ReplayAfter(restored.replay_after);
   // The restored partitions contain all shards that are still DONE.
   MUSTER_CHECK(ledger.queue().done().empty() ||
                ledger.queue().done().last().seq <= restored.replay_after);
@@ -113,8 +105,8 @@ void Snapshots::LoseParts(const PartitionTable::Restored& restored, const std::s
   Ledger& ledger = books_->ledger;
   JobTotals& totals = books_->totals;
   uint64_t shards = 0;
-  for (const DoneShard& done : ledger.pushed().PushedAfter(LastToKeep(restored, ledger.done_seq()),
-                                                           ledger.queue().done())) {
+  for (const DoneShard& done :
+       ledger.pushed().PushedAfter(restored.replay_after, ledger.queue().done())) {
     // An evaluation has pushed nothing.
     if (ledger.IsEvaluate(done.shard)) continue;
     ledger.LoseParts(done);

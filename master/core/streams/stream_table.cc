@@ -4,27 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
-namespace {
-
-/// A range, and the end of the cut part of its topic partition, are journaled before the range is
-/// leased, because they cannot be computed again.
-bool JournalsRanges() {
-  return !MUSTER_PLANTED(kRangeNotJournaled);
-}
-bool JournalsPositions() {
-  return !MUSTER_PLANTED(kCutNotJournaled);
-}
-
-/// The end of the COMMITTED or lost ranges without a gap. Requires: a range is open.
-std::pair<uint64_t, ShardIndex> OldestOpen(const std::map<uint64_t, ShardIndex>& open) {
-  return MUSTER_PLANTED(kPrefixOfNewest) ? *open.rbegin() : *open.begin();
-}
-
-}  // namespace
-
 StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state)
     : ranges_(state.stream_ranges) {
   for (uint32_t i = 0; i < plan.size(); ++i) {
@@ -91,7 +72,8 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
     MUSTER_CHECK_MSG(first_cut, ToString(shard));
     stream.changed = true;
     MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
-    if (JournalsRanges()) pending_.push_back(StreamRangeRecord{shard, cut.range});
+    // It is journaled before it is leased, because it cannot be computed again.
+    pending_.push_back(StreamRangeRecord{shard, cut.range});
     added.push_back({shard, cut.range, cut.lost});
   }
   return added;
@@ -156,7 +138,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
     progress.oldest = view.uncut_seen;
     const auto open = stream.open.find(view.position.partition);
     if (open != stream.open.end() && !open->second.empty()) {
-      const auto [begin, index] = OldestOpen(open->second);
+      const auto [begin, index] = *open->second.begin();
       progress.committed = begin;
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
@@ -187,7 +169,7 @@ void StreamTable::Collect(std::vector<Mutation>* mutations) {
   pending_.clear();
   for (auto& [dataset, stream] : streams_) {
     for (const StreamPosition& position : stream.cutter.TakeChanged()) {
-      if (JournalsPositions()) mutations->push_back(StreamPositionRecord{dataset, position});
+      mutations->push_back(StreamPositionRecord{dataset, position});
     }
     if (!std::exchange(stream.changed, false)) continue;
     mutations->push_back(

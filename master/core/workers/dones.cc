@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "base/planted_bug.h"
-
 namespace muster {
 namespace {
 
@@ -14,10 +12,6 @@ constexpr uint32_t kRejectsToldMax = 100;
 bool Dones::IsDoubtful(RestoreEpoch restore_epoch) const {
   return restore_epoch < books_->partitions.restore_epoch() &&
          !books_->options.planted_bugs.no_reverify;
-}
-
-bool Dones::NeedsReverify(const Lease& lease) {
-  return !lease.evaluate || MUSTER_PLANTED(kEvaluateReverified);
 }
 
 DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTime at) {
@@ -33,7 +27,8 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     ++books_->totals.refused_dones;
     return verdict;
   }
-  if (NeedsReverify(*lease) && IsDoubtful(done.restore_epoch)) {
+  // An evaluation has pushed nothing that a restore can undo.
+  if (!lease->evaluate && IsDoubtful(done.restore_epoch)) {
     leasing_->Reverify(done.token, at.now);
     verdict.code = DoneCode::kReverify;
     return verdict;

@@ -25,8 +25,6 @@ class Dones {
  private:
   /// True if parts that were confirmed under `restore_epoch` may have been undone since.
   bool IsDoubtful(RestoreEpoch restore_epoch) const;
-  /// True if a shard of this lease has pushed anything that a restore can undo.
-  static bool NeedsReverify(const Lease& lease);
 
   Books* const books_;
   Leasing* const leasing_;

@@ -7,24 +7,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster {
-namespace {
-
-/// A re-asserted lease may be older than a later lease of its shard, whose parts may still arrive.
-LeaseToken NewestOf(LeaseToken before, LeaseToken token) {
-  return MUSTER_PLANTED(kNewestIsLast) ? token : std::max(before, token);
-}
-
-}  // namespace
-
 Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
     : base_(incarnation, 0), recovered_(std::move(committed)) {}
-
-LeaseToken Forgetting::EarlierTokens() const {
-  return MUSTER_PLANTED(kEarlierTokens) ? LeaseToken() : base_;
-}
 
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
@@ -32,7 +18,8 @@ void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   RunMap& tokens = newest_[{shard.dataset, shard.epoch}];
   const LeaseToken before =
       LeaseToken::FromValue(tokens.Find(shard.index.value()).value_or(LeaseToken().value()));
-  const LeaseToken newest = NewestOf(before, token);
+  // A re-asserted lease may be older than a later lease of its shard, whose parts may still arrive.
+  const LeaseToken newest = std::max(before, token);
   MUSTER_CHECK_MSG(newest >= before, ToString(shard));
   tokens.Set(shard.index.value(), newest.value());
 }
@@ -50,23 +37,15 @@ void Forgetting::OnCommitted(const ShardId& shard) {
     token = leased->second.Take(index);
     if (leased->second.empty()) newest_.erase(leased);
   }
-  if (!token.has_value() || *token <= EarlierTokens().value()) {
+  if (!token.has_value() || *token <= base_.value()) {
     recovered_[epoch].Add(index);
   } else {
     waiting_[epoch].Set(*token, index);
   }
 }
 
-uint64_t Forgetting::FirstToKeep(LeaseToken floor) {
-  return MUSTER_PLANTED(kForgetAtCommit) ? std::numeric_limits<uint64_t>::max() : floor.value();
-}
-
-bool Forgetting::MustTellAgain() const {
-  return restored_ && !state_.shards.empty() && !MUSTER_PLANTED(kForgetOnce);
-}
-
 bool Forgetting::ForgetRecovered(LeaseToken floor) {
-  if (EarlierTokens() >= floor || recovered_.empty()) return false;
+  if (base_ >= floor || recovered_.empty()) return false;
   for (const auto& [epoch, shards] : recovered_) {
     for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
   }
@@ -77,7 +56,8 @@ bool Forgetting::ForgetRecovered(LeaseToken floor) {
 bool Forgetting::ForgetWaiting(LeaseToken floor) {
   bool any = false;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
-    for (const RunMap::Run& run : at->second.TakeBelow(FirstToKeep(floor))) {
+    // The tokens of other shards may still be in use.
+    for (const RunMap::Run& run : at->second.TakeBelow(floor.value())) {
       IntervalSet& forgotten = state_.shards[at->first];
       const uint64_t shards = run.end - run.begin;
       const uint64_t before = forgotten.count();
@@ -93,13 +73,13 @@ bool Forgetting::ForgetWaiting(LeaseToken floor) {
 void Forgetting::Update(LeaseToken floor) {
   const bool recovered = ForgetRecovered(floor);
   const bool changed = ForgetWaiting(floor) || recovered;
-  const bool again = MustTellAgain();
+  // A restored partition may not know what it was told earlier.
+  const bool again = restored_ && !state_.shards.empty();
   restored_ = false;
   if (!changed && !again) return;
   // All tokens of earlier masters have ended before anything is forgotten.
   MUSTER_CHECK(!changed || base_ < floor);
-  MUSTER_CHECK(floor >= state_.floor || MUSTER_WEAKENED(kBusyGrace) ||
-               MUSTER_WEAKENED(kRevivedLease));
+  MUSTER_CHECK(floor >= state_.floor);
   state_.floor = floor;
   state_.version = LeaseToken(base_.incarnation(), ++versions_).value();
 }

@@ -33,19 +33,14 @@ class Forgetting {
   const ForgetState& state() const { return state_; }
 
  private:
-  /// No token of an earlier incarnation is above it: each counts as issued for every shard.
-  LeaseToken EarlierTokens() const;
   bool IsForgotten(const ShardId& shard) const;
   /// Of an epoch's shards. Tokens and shards are granted in order, so there are few runs.
   using ByEpoch = std::map<std::pair<DatasetId, EpochIndex>, RunMap>;
-  /// The first token whose shard waits because one of its tokens may still be in use.
-  static uint64_t FirstToKeep(LeaseToken floor);
   /// Forgets the shards below the floor. Returns true if there were any.
   bool ForgetRecovered(LeaseToken floor);
   bool ForgetWaiting(LeaseToken floor);
-  /// A restored partition may not know what it was told earlier.
-  bool MustTellAgain() const;
 
+  /// No token of an earlier incarnation is above it: each counts as issued for every shard.
   LeaseToken base_;
   /// Newest tokens of the shards that this incarnation leased and that are not COMMITTED: index ->
   /// token.

@@ -14,17 +14,6 @@ namespace {
 /// How soon a worker without work asks again.
 constexpr std::chrono::milliseconds kWaitInterval{100};
 
-/// A token never repeats over restarts of the master.
-MasterIncarnation IssuerOfTokens(MasterIncarnation incarnation) {
-  return MUSTER_PLANTED(kTokensAgain) ? MasterIncarnation(1) : incarnation;
-}
-
-/// The worker does not know of the grant, because the answer was lost. So the grant is repeated
-/// with the same token. Otherwise, it would only grow old.
-bool IsLostGrant(LeaseToken token, LeaseToken newest_heard) {
-  return token > newest_heard && !MUSTER_PLANTED(kGrantOnce);
-}
-
 /// Tokens in order, for Contains.
 std::vector<LeaseToken> InOrder(std::vector<LeaseToken> tokens) {
   // Workers list theirs in order.
@@ -58,7 +47,8 @@ Leasing::Leasing(Books* books, Failures* failures, Forgetting::Shards committed)
     : books_(books), failures_(failures), forgetting_(books->incarnation, std::move(committed)) {}
 
 LeaseToken Leasing::NextToken() const {
-  return {IssuerOfTokens(books_->incarnation), token_count_ + 1};
+  // A token never repeats over restarts of the master.
+  return {books_->incarnation, token_count_ + 1};
 }
 
 LeaseToken Leasing::Floor() const {
@@ -67,10 +57,8 @@ LeaseToken Leasing::Floor() const {
 }
 
 std::optional<LeaseToken> Leasing::FloorToTell() const {
-  std::optional<LeaseToken> floor = Floor();
-  if (MUSTER_PLANTED_CALL(LowersFloor(&floor))) return floor;
-  if (books_->options.group.has_value()) floor = floor_of_steps_;
-  return grace_.on() ? std::nullopt : floor;
+  if (grace_.on()) return std::nullopt;
+  return books_->options.group.has_value() ? floor_of_steps_ : Floor();
 }
 
 LeaseToken Leasing::NewToken() {
@@ -93,11 +81,6 @@ void Leasing::Leave(const WorkerKey& worker) {
   MUSTER_CHECK_MSG(holders_.erase(worker) == 1, worker.name);
 }
 
-bool Leasing::IsRevivable(const HeldLease& held) const {
-  return MUSTER_WEAKENED(kRevivedLease) && newest_grant_.Of(held.shard) == held.token &&
-         books_->ledger.queue().StateOf(held.shard) == ShardState::kTodo;
-}
-
 bool Leasing::MayReassert(const HeldLease& held) const {
   if (!books_->ledger.queue().Valid(held.shard)) return false;
   // An evaluation may have begun before some of its training was replayed. The journal does not
@@ -105,11 +88,7 @@ bool Leasing::MayReassert(const HeldLease& held) const {
   const bool outdated = books_->ledger.IsEvaluate(held.shard) &&
                         held.restore_epoch < books_->partitions.restore_epoch();
   const bool of_before = grace_.on() && held.token.incarnation() < books_->incarnation;
-  return (of_before || IsRevivable(held)) && !outdated;
-}
-
-bool Leasing::MayFinish(const HeldLease& held) const {
-  return MayReassert(held) || MUSTER_PLANTED(kDoneWithoutLease);
+  return of_before && !outdated;
 }
 
 Lease* Leasing::Reassert(const HeldLease& held, const WorkerKey& worker, StepTime at) {
@@ -142,9 +121,7 @@ void Leasing::Begin(Lease lease) {
   table_.Add(std::move(lease));
   if (evaluate) return;
   // Partitions refuse tokens below the floor, so they would drop all parts of such a lease.
-  MUSTER_CHECK_MSG(token >= forgetting_.state().floor || MUSTER_WEAKENED(kBusyGrace) ||
-                       MUSTER_WEAKENED(kRevivedLease),
-                   ToString(token));
+  MUSTER_CHECK_MSG(token >= forgetting_.state().floor, ToString(token));
   forgetting_.OnLeased(shard, token);
 }
 
@@ -174,7 +151,6 @@ void Leasing::TakeHeld(const WorkerExchangeRequest& request, const WorkerKey& wo
     }
     const std::optional<DoneShard> done = books_->ledger.queue().FindDone(held.shard);
     if (done.has_value() && done->token == held.token) continue;
-    if (IsRevivable(held)) continue;  // its done may revive it
     if (Reassert(held, worker, at) == nullptr) lost->push_back(held.token);
   }
   absl::erase_if(holder.accepted, [&](LeaseToken token) { return !Contains(listed, token); });
@@ -226,18 +202,15 @@ void Leasing::TellShortage(const ReturnedLease& returned, const WorkerKey& worke
                           returned.reason));
 }
 
-bool Leasing::MayGrant() const {
-  return !grace_.on() || MUSTER_WEAKENED(kBusyGrace);
-}
-
 void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worker,
                     Allowance allowance, StepTime at, WorkerExchangeReply* reply) {
-  // The grant's answer never arrived, so it is granted again with the same token.
+  // A grant whose answer never arrived is repeated with the same token. Otherwise, it would only
+  // grow old.
   const std::vector<LeaseToken> held = HeldIn(request);
   const uint32_t want = std::min({request.want, allowance.shards, kGrantsPerCallMax});
   const RestoreEpoch restore_epoch = books_->partitions.restore_epoch();
   for (LeaseToken token : table_.TokensOf(worker)) {
-    if (!IsLostGrant(token, request.newest_grant) || Contains(held, token)) continue;
+    if (token <= request.newest_grant || Contains(held, token)) continue;
     if (reply->grants.size() >= want) {
       End(token, EndCause::kDropped);
       continue;
@@ -246,7 +219,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
     lease->restore_epoch = restore_epoch;
     reply->grants.push_back({lease->shard, token, restore_epoch, WorkOf(lease->shard)});
   }
-  while (allowance.with_new && MayGrant() && reply->grants.size() < want) {
+  while (allowance.with_new && !grace_.on() && reply->grants.size() < want) {
     const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
     if (!shard.has_value()) break;
     const LeaseToken token = NewToken();
@@ -263,7 +236,6 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
            0,
            at.now,
            {}});
-    newest_grant_.Keep(*shard, token);
     reply->grants.push_back({*shard, token, restore_epoch, WorkOf(*shard)});
     holders_.at(worker).progress_at = at.now;
   }
@@ -300,7 +272,7 @@ const Lease* Leasing::LeaseOfDone(const DoneReport& done, const WorkerKey& worke
   if (lease == nullptr) {
     const HeldLease held{done.shard, done.token,           done.restore_epoch,
                          done.run,   LeasePhase::kPushing, 0};
-    if (MayFinish(held)) lease = Adopt(held, worker, at);
+    lease = Reassert(held, worker, at);
   }
   const bool its_own = lease != nullptr && lease->shard == done.shard && lease->worker == worker;
   return its_own ? lease : nullptr;
@@ -348,14 +320,11 @@ void Leasing::Close() {
   closed_ = true;
 }
 
-bool Leasing::OutdatesEvaluations(const DoneShard& replayed) const {
-  return !books_->ledger.IsEvaluate(replayed.shard) && !MUSTER_PLANTED(kEvaluateRolledBack);
-}
-
 size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
   std::optional<EpochIndex> first;
   for (const DoneShard& done : replayed) {
-    if (!OutdatesEvaluations(done)) continue;
+    // What judges weights of this epoch, or of a later one, judges weights that lack something.
+    if (books_->ledger.IsEvaluate(done.shard)) continue;
     first = std::min(first.value_or(done.shard.epoch), done.shard.epoch);
   }
   std::vector<LeaseToken> outdated;
@@ -368,12 +337,7 @@ size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
   return outdated.size();
 }
 
-bool Leasing::AgesOut() {
-  return !MUSTER_PLANTED(kNoMaxAge) && !MUSTER_WEAKENED(kAgeless);
-}
-
 void Leasing::ExpireStuck(StepTime at) {
-  if (!AgesOut()) return;
   const std::chrono::milliseconds max_age = books_->options.leases.max_age;
   const TimePoint then = at.now - max_age;
   std::vector<LeaseToken> stuck = table_.BegunWithoutProgressSince(then);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "base/planted_bug.h"
 #include "master/core/books.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/forgetting.h"
@@ -123,21 +122,10 @@ class Leasing {
   };
 
   LeaseToken NextToken() const;
-  /// True if shards may be granted at this time.
-  bool MayGrant() const;
-  /// True if a lease that the master does not know may continue.
+  /// True if a lease that the master does not know may continue, and a done of it count.
   bool MayReassert(const HeldLease& held) const;
-  /// True if a done of a lease that the master does not know may count.
-  bool MayFinish(const HeldLease& held) const;
-  /// True if a lease of this master that has ended continues.
-  bool IsRevivable(const HeldLease& held) const;
-  /// Whether evaluations under way judge weights that lack something now.
-  bool OutdatesEvaluations(const DoneShard& replayed) const;
-  /// Whether leases end because they make no progress.
-  static bool AgesOut();
   /// The floor that partitions may use; none: it does not change now.
   std::optional<LeaseToken> FloorToTell() const;
-  MUSTER_PLANTED_BODY(bool LowersFloor(std::optional<LeaseToken>* floor) const);
 
   /// The shard is leased in the queue.
   void Begin(Lease lease);
@@ -155,8 +143,6 @@ class Leasing {
   GracePeriod grace_;
   std::map<WorkerKey, Holder> holders_;
   uint64_t token_count_ = 0;
-  /// Of every shard.
-  [[no_unique_address]] PlantedMemory<ShardId, LeaseToken> newest_grant_;
   bool closed_ = false;
   /// None: those of an earlier master may be in use.
   std::optional<LeaseToken> floor_of_steps_;

@@ -1,8 +1,8 @@
 // What the members of a simulated group say to each other: parts of sums, copies of the state.
 #include <algorithm>
 
-#include "base/planted_bug.h"
 #include "tests/sim/group/sim_member.h"
+#include "tests/sim/planted/planted_bug.h"
 
 namespace muster::sim {
 namespace {
@@ -107,7 +107,7 @@ void SimMember::SendPart(const SumKey& key, const GroupMember& to) {
 void SimMember::TakePart(const SumKey& key, const GroupProcess& from, const ModelSum& part) {
   if (!core_.has_value()) return;
   SumKey taken = key;
-  if (MUSTER_PLANTED(kGroupTakesAnySum)) taken.attempt = core_->attempt();
+  if (IsPlanted("group-takes-any-sum")) taken.attempt = core_->attempt();
   parts_[taken].emplace(from, part);
 }
 
