@@ -148,6 +148,7 @@ absl::StatusOr<std::optional<std::span<std::byte>>> ReducerState::Peer::OnHeader
   if (header.kind != FrameKind::kChunk) {
     return absl::InvalidArgumentError("members send each other only chunks");
   }
+  // Rule 12.5.
   if (header.lineage != state->options_.lineage || header.attempt != state->options_.attempt) {
     return absl::InvalidArgumentError(
         fmt::format("it sent a chunk of lineage {}, attempt {} in a connection of {}, {}",

@@ -20,6 +20,7 @@ std::optional<MasterIncarnation> IncarnationIn(std::string_view name) {
 bool MaySweep(std::string_view name, const std::set<std::string>& named, MasterIncarnation own) {
   if (named.contains(std::string(name))) return false;
   const std::optional<MasterIncarnation> incarnation = IncarnationIn(name);
+  // Rule 11.3.
   return !incarnation.has_value() || *incarnation < own;
 }
 

@@ -138,6 +138,7 @@ void Captures::AcceptStored() {
   const bool stored = std::ranges::all_of(
       stripes_, [](const StateStripe& stripe) { return !stripe.object.empty(); });
   Lineage& lineage = books_->lineage;
+  // Rule 12.10.
   if (!stores_ || !Complete() || !stored || lineage_ != lineage.number() ||
       asked_->step <= lineage.checkpoint_step()) {
     return;
@@ -185,6 +186,7 @@ bool Captures::NeedsCheckpoint(TimePoint now) const {
 }
 
 bool Captures::IsAwaited() const {
+  // Rule 12.17.
   return books_->AllMembersLeave() || books_->data->NeedsCheckpoint();
 }
 

@@ -141,6 +141,7 @@ void Forming::LookBack(TimePoint now) {
                           return process.introduction.has_value() && HasHeard(process);
                         });
   if (!all_said && now - *without_since_ < books_->options.rollback_wait) return;
+  // Rule 12.11.
   StepNumber best = lineage.checkpoint_step();
   for (const auto& [worker, process] : books_->processes.all()) {
     const std::optional<StateLabel>& state = process.report.state;
@@ -210,6 +211,7 @@ void Forming::Found(bool again, TimePoint now) {
   if (!enough_since_.has_value()) enough_since_ = now;
   waits_ = "the group begins soon";
   const bool all = same.size() >= options.members_max || AllWorkersAreHere();
+  // Rule 12.12.
   if (!again && !all && now - *enough_since_ < options.join_wait) return;
   const GroupIntroduction& founder = *books_->processes.Find(same.front())->introduction;
   books_->lineage.Begin({founder.tensors, founder.initial_digest});

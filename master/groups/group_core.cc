@@ -79,6 +79,7 @@ void GroupCore::Gone(const std::string& worker, uint64_t incarnation, TimePoint 
 
 void GroupCore::Crashed(const std::string& worker, uint64_t incarnation, LeaseToken token,
                         std::string_view reason, TimePoint now) {
+  // Rule 12.14.
   parts_->work.Charge(token, {worker, incarnation}, reason);
   Gone(worker, incarnation, now);
 }
@@ -103,6 +104,7 @@ void GroupCore::Advance(TimePoint now) {
   GroupBooks& books = parts_->books;
   if (books.data->Over()) return Close();
   books.processes.EndEvictions(books.options.stuck_after, now);
+  // Rule 12.13.
   for (const GroupProcess& silent : books.processes.TakeSilent(books.options.silence_limit, now)) {
     parts_->membership.NoteLoss(
         silent, fmt::format("it was silent for {} ms", books.options.silence_limit.count()));

@@ -77,6 +77,7 @@ void Lineage::RollBack(StepNumber base) {
 
 void Lineage::Collect(std::vector<GroupMutation>* mutations) {
   if (std::exchange(model_changed_, false)) mutations->emplace_back(model_);
+  // Rules 12.1 and 12.2.
   if (std::exchange(group_changed_, false)) mutations->emplace_back(group_);
   if (std::exchange(step_changed_, false)) mutations->emplace_back(step_);
   if (std::exchange(checkpoint_changed_, false)) mutations->emplace_back(*checkpoint_);

@@ -66,6 +66,7 @@ std::string Membership::LossOf(const GroupProcess& member, TimePoint now) {
   const GroupExchangeRequest& report = process->report;
   if (report.gone) return "its trainer has left the group";
   if (report.state == StateLabel{lineage.number(), lineage.step()}) process->catches_up.reset();
+  // Rule 12.3.
   if (lineage.Holds(report)) return "";
   if (!process->catches_up.has_value() || !lineage.IsClose(report, 2)) {
     return fmt::format("it has not the state after step {}", lineage.step().value());
@@ -98,6 +99,7 @@ bool Membership::MayJoin(const Process& process, bool stepped) const {
     return false;
   }
   const Lineage& lineage = books_->lineage;
+  // Rule 12.9.
   if (lineage.IsClose(process.report, 0)) return true;
   // Members have kept the sums that it lacks.
   return stepped && lineage.IsClose(process.report, 2) && captures_->KeptSince().has_value() &&

@@ -34,6 +34,7 @@ std::optional<StateChecks::Verdict> StateChecks::Judge() const {
     told.emplace_back(member, digest->value);
     text += fmt::format("{}{} has {:016x}", text.empty() ? "" : ", ", member.worker, digest->value);
   }
+  // Rule 12.24.
   const auto is_of_most = [&](const auto& one) {
     const auto same = std::ranges::count(told, one.second, [](const auto& o) { return o.second; });
     return 2 * static_cast<size_t>(same) > books_->members.size();

@@ -29,6 +29,7 @@ void StepInWork::Take(StepData data) {
 void StepInWork::Begin() {
   MUSTER_CHECK(!any());
   // Who leaves begins no step.
+  // Rule 12.16.
   if (!HasMembers() || books_->AllMembersLeave()) return;
   std::optional<StepData> next = books_->data->Next();
   if (!next.has_value()) return;
@@ -59,6 +60,7 @@ void StepInWork::Retry(const std::vector<GroupProcess>& former) {
   }
   books_->data->Redelivered(CountOf(gone));
   Take(*std::exchange(data_, std::nullopt));
+  // Rule 12.7.
   shares_ = SharesAfterLoss(std::move(kept), gone, QuotasOfMembers());
 }
 
@@ -75,6 +77,7 @@ void StepInWork::Clear() {
 
 void StepInWork::End() {
   Clear();
+  // Rule 12.23.
   // Members may still push with tokens of an earlier master, until its step has ended. After that,
   // tokens of this step and of later ones are in use at most.
   if (!tokens_.empty()) books_->data->EndTokensBelow(tokens_.begin()->first);

@@ -10,6 +10,7 @@ namespace muster {
 const HeldSum* Votes::VoteOf(const GroupProcess& member) const {
   const GroupExchangeRequest& report = books_->ReportOf(member);
   const Lineage& lineage = books_->lineage;
+  // Rule 12.4.
   if (!report.sum.has_value() || report.sum->attempt != lineage.attempt() ||
       report.sum->step != lineage.step().Next() ||
       report.state != StateLabel{lineage.number(), lineage.step()}) {
@@ -34,6 +35,7 @@ bool Votes::AnyFailed(std::string* why) {
       books_->data->FailJob(fmt::format("{}: {}", member.worker, reason));
       break;
     }
+    // Rule 12.15.
     work_->Charge(work_->token(), member, reason);
   }
   return any;
@@ -82,6 +84,7 @@ void Votes::Commit(const std::vector<GroupProcess>& voters) {
   const std::string& worker = books_->members[step.value() % books_->members.size()].worker;
   const uint32_t digest = VoteOf(voters.front())->digest;
   books_->data->Commit(data.shard, work_->token(), metrics, worker, pushed_under);
+  // Rule 12.25.
   books_->lineage.Commit(data.shard, digest, metrics.records);
   work_->End();
   suspicions_->OnStep();

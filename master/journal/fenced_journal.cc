@@ -31,6 +31,7 @@ class FencedJournal final : public Journal {
     const absl::Status written = journal_->Write(mutations);
     // The look comes after the sync: if it finds the folder open, the next master, which closes
     // it before it copies, finds the batch. If the files were removed, the look says why.
+    // Rule 11.2.
     const absl::Status owned = Look();
     return written.ok() || absl::IsCancelled(owned) ? owned : written;
   }
@@ -133,6 +134,7 @@ absl::StatusOr<std::unique_ptr<Journal>> TakeOver(const std::string& directory, 
   MUSTER_RETURN_IF_ERROR(MakeGeneration(directory, number));
   MUSTER_RETURN_IF_ERROR(OpenFence(folder));
   MUSTER_ASSIGN_OR_RETURN(std::vector<Generation> generations, ListGenerations(directory));
+  // Rule 11.1.
   MUSTER_RETURN_IF_ERROR(CloseOlder(directory, generations, number));
   // Read again, because an older one may have become complete before it was closed.
   MUSTER_ASSIGN_OR_RETURN(generations, ListGenerations(directory));

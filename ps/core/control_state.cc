@@ -76,6 +76,7 @@ ServerExchangeRequest ControlState::MakeRequest(const std::vector<LaneReport>& r
 }
 
 absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeReply& reply) {
+  // Rule 11.4.
   if (reply.master_incarnation < master_) {
     return absl::AbortedError(fmt::format(
         "refused the commands of master incarnation {}, because incarnation {} is newer",

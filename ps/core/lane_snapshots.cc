@@ -65,6 +65,7 @@ void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
   MUSTER_CHECK(outstanding.number > of.accepted.number);
   // Only now are its rows clean: a file may be refused, or not be written. It is the newest image,
   // and was not accepted before.
+  // Rule 3.5.
   if (outstanding.with_file) MUSTER_CHECK(slot->partition->Accepted(outstanding.number));
   if (outstanding.chain.files.size() == 1) of.force_base = false;
   of.accepted = outstanding.chain;

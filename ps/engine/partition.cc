@@ -125,6 +125,7 @@ std::optional<ApplyResult> Partition::State::Diverged() const {
 
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
   // The token of a lease that has ended. Its pushes may already be forgotten.
+  // Rule 2.2.
   if (part.token < floor) return ApplyResult{ApplyCode::kStaleLease, {}};
   if (auto diverged = Diverged()) return diverged;
   if (window.Contains(shard, part.minibatch)) return ApplyResult{ApplyCode::kSkipped, {}};
@@ -184,6 +185,7 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
                                             WorkLimit* work) {
   using Stage = PartProgress::Stage;
   State& state = *state_;
+  // Rule 12.19.
   // A push is identified by its shard and minibatch, not by the lease: a run under another token is
   // the same push.
   const ShardId& shard = part.shard;
@@ -247,6 +249,7 @@ const Table* Partition::FindTable(TableId table) const {
 }
 
 void Partition::Forget(const ForgetState& forget) {
+  // Rule 3.7.
   state_->floor = std::max(state_->floor, forget.floor);
   // Below the floor, everything is refused, because a forgotten minibatch could otherwise be
   // applied twice.

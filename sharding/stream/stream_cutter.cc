@@ -82,6 +82,7 @@ StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lo
   MUSTER_CHECK(end > position.cut && end <= Limit(*partition));
   Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
   if (!partition->ends_seen.empty()) cut.range.seen = partition->ends_seen.front().wall;
+  // Rule 9.3.
   next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
   position.cut = end;
   partition->changed = true;

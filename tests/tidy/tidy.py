@@ -431,7 +431,25 @@ def commands_documented(tree):
             yield f"{path}: has no --help"
 
 
-RULES = (layers, inner_layers, room_shares, internal_folders, adapters, one_thread, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, markdown_width, mains, commands_documented)
+def protocol_rules(tree):
+    """Every rule that docs/protocol.md numbers is named where the code keeps it ("Rule 12.25."), and no other number is."""
+    section, rules, named = "", set(), {}
+    for line in tree.files.get("docs/protocol.md", "").split("\n"):
+        if found := re.match(r"## (\d+)\. ", line):
+            section = found.group(1)
+        elif found := re.match(r"(\d+)\. ", line):
+            rules.add(f"{section}.{found.group(1)}")
+    for path, text in tree.code():
+        if path.split("/")[0] not in ("tests", "benchmarks"):
+            for comment in re.findall(r"// Rules? (\d+\.\d+(?:(?:, | and )\d+\.\d+)*)", text):
+                named |= {number: path for number in re.split(", | and ", comment)}
+    for number in sorted(set(named) - rules):
+        yield f"{named[number]}: docs/protocol.md has no rule {number}"
+    for number in sorted(rules - set(named)):
+        yield f'docs/protocol.md: no source says "// Rule {number}." where it keeps that rule'
+
+
+RULES = (layers, inner_layers, room_shares, internal_folders, adapters, one_thread, sdk_headers, readmes, headers_in_readmes, mirrored_tests, sizes, banned_calls, text_form, markdown_width, mains, commands_documented, protocol_rules)
 
 
 def clang_format(root, tree):

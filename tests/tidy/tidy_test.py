@@ -224,6 +224,13 @@ class RuleTest(unittest.TestCase):
         self.assert_sees(tidy.commands_documented, {"scripts/demo": "echo\n"}, "--help")
         self.assert_clean(tidy.commands_documented, {"scripts/demo": "--help\n", "scripts/lib/x.py": ""})
 
+    def test_protocol_rules(self):
+        document = {"docs/protocol.md": "## 2. Shards\n\n1. A lease.\n2. A push.\n"}
+        named = {"master/a.cc": "// Rule 2.1.\n", "ps/b.cc": "  // Rules 2.1 and 2.2: why.\n"}
+        self.assert_clean(tidy.protocol_rules, document | named)
+        self.assert_sees(tidy.protocol_rules, document | {"master/a.cc": named["master/a.cc"]}, "no source says \"// Rule 2.2.")
+        self.assert_sees(tidy.protocol_rules, document | named | {"ps/c.cc": "// Rule 2.3.\n"}, "ps/c.cc: docs/protocol.md has no rule 2.3")
+
     def test_clang_format(self):
         with tempfile.TemporaryDirectory() as root:
             pinned = {".clang-format": "# clang-format 19\nBasedOnStyle: Google\n"}

@@ -93,6 +93,7 @@ void PartSender::Cancel(DeliveryId id) {
 }
 
 std::optional<RestoreEpoch> PartSender::SpeaksOf(const PartState& part, RequestId id) const {
+  // Rule 2.2: an answer counts as of the map under which it was asked for.
   return IsAwaited(part, id) ? std::optional(part.sent_under) : std::nullopt;
 }
 

@@ -33,6 +33,7 @@ class StepPushes {
     }
   }
   void Finished(DeliveryId push) { outstanding_.erase(push); }
+  // Rule 12.18.
   bool all_answered() const { return outstanding_.empty(); }
   /// As in HeldSum, of the whole run.
   RestoreEpoch pushed_under() const { return pushed_under_; }

@@ -260,6 +260,7 @@ void WorkerCore::Settle(LeaseToken token) {
   RestoreEpoch under = held.grant.restore_epoch;
   if (held.grant.work.mode == DatasetMode::kTrain) {
     if (!KnowsOwnersSince(under)) return;
+    // Rule 2.3.
     const std::vector<ConfirmedParts::Minibatch> doubted = held.confirmed.Doubted(kAskedMax);
     if (!doubted.empty()) {
       for (const ConfirmedParts::Minibatch& minibatch : doubted) Ask(token, minibatch);
@@ -404,6 +405,7 @@ void WorkerCore::OnExchangeFailed(TimePoint now) {
 
 void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now) {
   MUSTER_CHECK(exchanging_);
+  // Rule 11.4.
   if (reply.master_incarnation < master_) {  // a master that has been replaced
     OnExchangeFailed(now);
     return;

@@ -104,6 +104,7 @@ void MemberCore::OnReply(const GroupExchangeReply& reply) {
   if (told) view_.members = std::move(members);
   if (other_attempt && MUSTER_PLANTED(kGroupForgetsSum)) EndAttempt();
   TakeCommit();
+  // Rule 12.6: a sum that the answer commits counts first.
   if (other_attempt) EndAttempt();
   Settle();
 }

@@ -18,6 +18,7 @@ bool MemberCore::IsNews(const GroupExchangeReply& reply) const {
 /// the state before it. If the step is the base of a new lineage, it happened in the former one.
 bool MemberCore::CommitsHeldSum() const {
   if (!sum_.has_value() || !state_.has_value()) return false;
+  // Rule 12.3.
   bool lineage = view_.lineage == state_->lineage ||
                  (view_.lineage.value() == state_->lineage.value() + 1 && view_.base == view_.step);
   const bool attempt = sum_->attempt == view_.step_attempt || MUSTER_PLANTED(kGroupCommitsAnySum);
@@ -36,6 +37,7 @@ bool MemberCore::HasFinalState() const {
   return view_.directive == JobDirective::kEnd && view_.succeeded && HasNewestState();
 }
 
+// Rule 12.11: the base is the same state in both lineages.
 bool MemberCore::SameStateInNewLineage(const StateLabel& label) const {
   if (MUSTER_PLANTED(kGroupKeepsOldState)) return label.step >= view_.base;
   return label.lineage.value() + 1 == view_.lineage.value() && label.step == view_.base;
@@ -85,6 +87,7 @@ bool MemberCore::Captured(const CaptureOrder& order) const {
 /// A capture has the label of the state that is there, between two steps.
 bool MemberCore::CaptureDue() const {
   const bool any_state = state_.has_value() && MUSTER_PLANTED(kGroupLabelOfRequest);
+  // Rule 12.8.
   return capture_.has_value() && !capturing_ && (any_state || state_ == capture_->label) &&
          inside_ != Inside::kApplying && !Captured(*capture_);
 }

@@ -47,6 +47,7 @@ void GroupShards::Commit(const ShardId& shard, LeaseToken token, const ShardMetr
   dones_->TellRejects(metrics, worker, at_);
   if (pushed_under == RestoreEpoch() || books_->ledger.IsEvaluate(shard)) return;
   if (!books_->options.GroupHasTables()) return;
+  // Rule 12.20.
   if (!snapshots_->MayLackParts(pushed_under)) return;
   books_->ledger.LoseParts(*books_->ledger.queue().FindDone(shard));
 }
@@ -54,6 +55,7 @@ void GroupShards::Commit(const ShardId& shard, LeaseToken token, const ShardMetr
 void GroupShards::Replayed(const ShardId& shard, RestoreEpoch pushed_under) {
   const std::optional<DoneShard> done = books_->ledger.queue().FindDone(shard);
   MUSTER_CHECK_MSG(done.has_value(), ToString(shard));
+  // Rule 12.21.
   if (pushed_under != RestoreEpoch() && snapshots_->MayLackParts(pushed_under)) return;
   books_->ledger.PartsPushedAgain(*done);
   replay_failures_.erase(shard);

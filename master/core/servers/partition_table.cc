@@ -222,6 +222,7 @@ bool PartitionTable::Accept(ServerId server, ServerIncarnation incarnation,
   if (id >= partitions_.size()) return false;
   Partition& partition = partitions_[id];
   const Manifest& next = report.manifest;
+  // Rule 3.5.
   if (!IsFromOwner(partition, server, incarnation, report.epoch) ||
       !MayReplace(partition.manifest, next) || next.number.incarnation() != incarnation_ ||
       next.number.count() > snapshot_count_ || next.cut > at.done_seq) {
@@ -266,6 +267,7 @@ void PartitionTable::AskSnapshots(ServerId server, ServerIncarnation incarnation
     }
     MUSTER_CHECK(partition.manifest.cut <= schedule.done_seq);
     MUSTER_CHECK(partition.manifest.number < SnapshotNumber(incarnation_, snapshot_count_ + 1));
+    // Rule 3.4: the cut is the newest journaled done_seq now.
     partition.last_asked = schedule.now;
     partition.asked =
         Asked{SnapshotNumber(incarnation_, ++snapshot_count_), schedule.done_seq, schedule.now};

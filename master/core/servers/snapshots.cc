@@ -39,6 +39,7 @@ DoneSeq Snapshots::Cut() {
   const DoneSeq stored = books_->ledger.checkpointed();
   if (!books_->options.GroupHasTables()) return stored;
   const DoneSeq cut = books_->partitions.MinCut();
+  // Rule 12.22.
   return std::min(stored, books_->ledger.pushed().HeldUpTo(cut));
 }
 
@@ -50,6 +51,7 @@ void Snapshots::Commit(StepTime at) {
   // A group has few steps.
   const size_t most =
       group ? std::numeric_limits<size_t>::max() : books_->options.limits.commits_at_once;
+  // Rule 3.6.
   const Ledger::Committed committed = books_->ledger.CommitUpTo(cut, most);
   for (const ShardId& shard : committed.shards) {
     // Partitions have nothing of an evaluation.

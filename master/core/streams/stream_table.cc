@@ -73,6 +73,7 @@ std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64
     stream.changed = true;
     MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
     // It is journaled before it is leased, because it cannot be computed again.
+    // Rule 9.1.
     pending_.push_back(StreamRangeRecord{shard, cut.range});
     added.push_back({shard, cut.range, cut.lost});
   }
@@ -139,6 +140,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
     const auto open = stream.open.find(view.position.partition);
     if (open != stream.open.end() && !open->second.empty()) {
       const auto [begin, index] = *open->second.begin();
+      // Rule 9.4.
       progress.committed = begin;
       progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
@@ -169,6 +171,7 @@ void StreamTable::Collect(std::vector<Mutation>* mutations) {
   pending_.clear();
   for (auto& [dataset, stream] : streams_) {
     for (const StreamPosition& position : stream.cutter.TakeChanged()) {
+      // Rule 9.2.
       mutations->push_back(StreamPositionRecord{dataset, position});
     }
     if (!std::exchange(stream.changed, false)) continue;

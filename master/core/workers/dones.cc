@@ -28,6 +28,7 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     return verdict;
   }
   // An evaluation has pushed nothing that a restore can undo.
+  // Rule 2.3.
   if (!lease->evaluate && IsDoubtful(done.restore_epoch)) {
     leasing_->Reverify(done.token, at.now);
     verdict.code = DoneCode::kReverify;

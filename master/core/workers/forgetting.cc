@@ -71,6 +71,7 @@ bool Forgetting::ForgetWaiting(LeaseToken floor) {
 }
 
 void Forgetting::Update(LeaseToken floor) {
+  // Rule 3.7.
   const bool recovered = ForgetRecovered(floor);
   const bool changed = ForgetWaiting(floor) || recovered;
   // A restored partition may not know what it was told earlier.

@@ -222,6 +222,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
   while (allowance.with_new && !grace_.on() && reply->grants.size() < want) {
     const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
     if (!shard.has_value()) break;
+    // Rule 2.1.
     const LeaseToken token = NewToken();
     // A push with an older token of the shard would count as one with this token.
     MUSTER_CHECK_MSG(table_.leases().empty() || table_.leases().rbegin()->first < token,
