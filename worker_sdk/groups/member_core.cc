@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/planted_bug.h"
 
 namespace muster::sdk {
 namespace {
@@ -102,7 +101,6 @@ void MemberCore::OnReply(const GroupExchangeReply& reply) {
   view_ = reply;
   const bool told = !other_attempt && IsMember() && reply.members.empty();
   if (told) view_.members = std::move(members);
-  if (other_attempt && MUSTER_PLANTED(kGroupForgetsSum)) EndAttempt();
   TakeCommit();
   // Rule 12.6: a sum that the answer commits counts first.
   if (other_attempt) EndAttempt();
@@ -119,8 +117,7 @@ void MemberCore::EndAttempt() {
 void MemberCore::TakeCommit() {
   if (!CommitsHeldSum()) return;
   committed_ = true;
-  committed_records_ =
-      MUSTER_PLANTED(kGroupOwnRecords) ? sum_->metrics.records : view_.step_records;
+  committed_records_ = view_.step_records;
 }
 
 // ---- the trainer's thread ----
@@ -227,9 +224,7 @@ std::optional<WantedSum> MemberCore::WantedSums() const {
 
 void MemberCore::OnSum(AttemptNumber attempt, StepNumber step, uint32_t digest) {
   std::optional<WantedSum> wanted = WantedSums();
-  const bool current = wanted.has_value() && wanted->step == step &&
-                       (wanted->attempt == attempt || MUSTER_PLANTED(kGroupTakesAnySum));
-  if (!current) return;
+  if (!wanted.has_value() || wanted->step != step || wanted->attempt != attempt) return;
   sum_ = HeldSum{wanted->attempt, step, digest, {}};
   evaluation_ = false;
   Settle();
@@ -295,7 +290,6 @@ void MemberCore::OnStateCopied(StateLabel label) {
   unreadable_.reset();
   no_answer_since_.reset();
   state_ = base ? StateLabel{view_.lineage, label.step} : label;
-  if (MUSTER_PLANTED(kGroupLearnerSkips)) state_ = StateLabel{view_.lineage, view_.step};
   Settle();
 }
 
@@ -362,7 +356,7 @@ void MemberCore::OnCaptured(StateStripe stripe, uint64_t digest) {
   MUSTER_CHECK(capturing_);
   capturing_ = false;
   // Otherwise it has been dropped meanwhile.
-  if (state_ == taken_->label || MUSTER_PLANTED(kGroupLabelOfRequest)) {
+  if (state_ == taken_->label) {
     if (digest != 0) digest_ = {taken_->label, digest};
     stripe.stripe = taken_->stripe;
     held_ = HeldCapture{taken_->label, taken_->stripes, std::move(stripe),

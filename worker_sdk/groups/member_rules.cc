@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "base/planted_bug.h"
 #include "worker_sdk/groups/member_core.h"
 
 /// The rules of docs/protocol.md, section 12, that a member keeps: each is a predicate, and what
@@ -21,8 +20,7 @@ bool MemberCore::CommitsHeldSum() const {
   // Rule 12.3.
   bool lineage = view_.lineage == state_->lineage ||
                  (view_.lineage.value() == state_->lineage.value() + 1 && view_.base == view_.step);
-  const bool attempt = sum_->attempt == view_.step_attempt || MUSTER_PLANTED(kGroupCommitsAnySum);
-  return lineage && sum_->step == view_.step && attempt &&
+  return lineage && sum_->step == view_.step && sum_->attempt == view_.step_attempt &&
          sum_->step.value() == state_->step.value() + 1;
 }
 
@@ -39,7 +37,6 @@ bool MemberCore::HasFinalState() const {
 
 // Rule 12.11: the base is the same state in both lineages.
 bool MemberCore::SameStateInNewLineage(const StateLabel& label) const {
-  if (MUSTER_PLANTED(kGroupKeepsOldState)) return label.step >= view_.base;
   return label.lineage.value() + 1 == view_.lineage.value() && label.step == view_.base;
 }
 
@@ -86,9 +83,8 @@ bool MemberCore::Captured(const CaptureOrder& order) const {
 
 /// A capture has the label of the state that is there, between two steps.
 bool MemberCore::CaptureDue() const {
-  const bool any_state = state_.has_value() && MUSTER_PLANTED(kGroupLabelOfRequest);
   // Rule 12.8.
-  return capture_.has_value() && !capturing_ && (any_state || state_ == capture_->label) &&
+  return capture_.has_value() && !capturing_ && state_ == capture_->label &&
          inside_ != Inside::kApplying && !Captured(*capture_);
 }
 
@@ -199,7 +195,6 @@ void MemberCore::Vote() {
   sum_->metrics = run_.metrics();
   sum_->pushed_under = run_.pushed_under();
   voted_ = true;
-  if (MUSTER_PLANTED(kGroupAppliesVote)) committed_ = true;
 }
 
 void MemberCore::DropSum() {

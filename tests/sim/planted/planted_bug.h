@@ -282,5 +282,3 @@ class PlantedMemory {
 };
 
 }  // namespace muster
-
-#define MUSTER_PLANTED(bug) (::muster::planted_bug == ::muster::PlantedBug::bug)
