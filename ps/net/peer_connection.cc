@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "net/endpoints.h"
 #include "net/ring_stream.h"
 #include "ps/net/internal/peer_connection.h"
 
@@ -401,10 +401,7 @@ absl::Status PeerConnection::ServeHello() {
 }
 
 uint32_t PeerConnection::OfferRings(size_t wanted) {
-  if (socket_ == nullptr) return 0;
-  boost::system::error_code error;
-  const auto self = socket_->socket().local_endpoint(error);
-  if (wanted == 0 || error || self.protocol().family() != AF_UNIX) return 0;
+  if (socket_ == nullptr || wanted == 0 || !net::IsUnix(socket_->socket())) return 0;
   return static_cast<uint32_t>(rings_.Make(wanted, PeerName()));
 }
 
