@@ -79,17 +79,11 @@ void LaneConnection::Start() {
 
 std::string LaneConnection::Hello(bool same_machine, uint32_t ring_bytes) {
   same_machine_ = same_machine;
-  RequestFrame hello;
-  BuildHello({.job = options_->job.name,
-              .job_id = options_->job.id,
-              .peer = options_->worker,
-              .software = fmt::format("muster {}", kVersion),
-              .ring_bytes_max = ring_bytes},
-             &hello);
-  std::string bytes;
-  for (auto piece : hello.pieces)
-    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-  return bytes;
+  return HelloFrame({.job = options_->job.name,
+                     .job_id = options_->job.id,
+                     .peer = options_->worker,
+                     .software = fmt::format("muster {}", kVersion),
+                     .ring_bytes_max = ring_bytes});
 }
 
 absl::StatusOr<size_t> LaneConnection::OnHeader(

@@ -92,14 +92,13 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Check
   SealFrame(checksum, &header, frame);
 }
 
-void BuildHello(const wire::Hello& hello, RequestFrame* frame) {
-  frame->directory = wire::EncodeHello(hello);
-  wire::Header header;
-  header.kind = wire::Kind::kHello;
-  header.directory_bytes = static_cast<uint32_t>(frame->directory.size());
-  AppendPiece(frame->header, frame);
-  AppendPiece(Bytes(frame->directory), frame);
-  SealFrame(wire::Checksum::kXxh3, &header, frame);
+std::string HelloFrame(const wire::Hello& hello) {
+  const std::string directory = wire::EncodeHello(hello);
+  const wire::Header header{.kind = wire::Kind::kHello,
+                            .directory_bytes = static_cast<uint32_t>(directory.size()),
+                            .checksum_kind = wire::Checksum::kXxh3,
+                            .checksum = wire::ChecksumOf(directory, {}, {})};
+  return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + directory;
 }
 
 namespace {

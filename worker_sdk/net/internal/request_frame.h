@@ -31,7 +31,7 @@ void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Check
                 RequestFrame* frame);
 
 /// The frame that opens a connection.
-void BuildHello(const wire::Hello& hello, RequestFrame* frame);
+std::string HelloFrame(const wire::Hello& hello);
 
 /// Checks an answer against its request: kind, parts, and the size of the values. On success
 /// `*floats` is the number of values.
