@@ -9,10 +9,20 @@
 
 #include "absl/status/statusor.h"
 #include "base/checksum/crc32c.h"
-#include "collectives/device.h"
 #include "collectives/reduce_kernels.h"
 
 namespace muster::collectives {
+
+class Gpu;
+class GpuBucket;
+class GpuMemory;
+
+/// The sum of a bucket over all members, on a GPU (backends/gpu.h).
+struct DeviceSum {
+  std::shared_ptr<GpuBucket> bucket;   // of this member
+  std::shared_ptr<GpuMemory> encoded;  // where the sum goes: elements of the bucket's type
+  std::shared_ptr<GpuMemory> floats;   // and as float32
+};
 
 /// What tells a call of a backend that its attempt is over.
 class AbortSignal {
@@ -62,7 +72,7 @@ class Backend {
   /// As messages name it: "NCCL".
   virtual std::string_view name() const = 0;
   /// Where buckets may be; null: only in the memory of the process.
-  virtual Device* device() { return nullptr; }
+  virtual Gpu* device() { return nullptr; }
   /// The member of rank 0 makes the id of a new communicator, and all members connect with it.
   virtual absl::StatusOr<std::vector<std::byte>> NewId() = 0;
   /// Blocks until all members have connected. It looks at the signal, which outlives the

@@ -29,18 +29,9 @@ const char* DigestName(SumType type) {
 
 }  // namespace
 
-/// Keeps the GPU, and gives the memory back to it.
-class Gpu::Memory final : public DeviceMemory {
- public:
-  Memory(std::shared_ptr<Gpu> gpu, uint64_t address, size_t bytes)
-      : DeviceMemory(address, bytes), gpu_(std::move(gpu)) {}
-  ~Memory() override { gpu_->TakeBack(address(), bytes()); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
- private:
-  const std::shared_ptr<Gpu> gpu_;
-};
+GpuMemory::~GpuMemory() {
+  gpu_->TakeBack(address_, bytes_);
+}
 
 Gpu::~Gpu() {
   const CudaDevice::Borrowed borrowed(device_.get());
@@ -54,34 +45,34 @@ void Gpu::TakeBack(uint64_t address, size_t bytes) {
   free_.emplace(bytes, address);
 }
 
-absl::StatusOr<std::shared_ptr<DeviceMemory>> Gpu::NewMemory(size_t bytes) {
+absl::StatusOr<std::shared_ptr<GpuMemory>> Gpu::NewMemory(size_t bytes) {
   {
     const MutexLock lock(&mutex_);
     if (const auto found = free_.find(bytes); found != free_.end()) {
       const uint64_t address = found->second;
       free_.erase(found);
-      return std::make_shared<Memory>(shared_from_this(), address, bytes);
+      return std::make_shared<GpuMemory>(shared_from_this(), address, bytes);
     }
   }
   const CudaDevice::Borrowed borrowed(device_.get());
   MUSTER_RETURN_IF_ERROR(borrowed.status());
   MUSTER_ASSIGN_OR_RETURN(const uint64_t address, device_->NewMemory(bytes));
-  return std::make_shared<Memory>(shared_from_this(), address, bytes);
+  return std::make_shared<GpuMemory>(shared_from_this(), address, bytes);
 }
 
-absl::StatusOr<std::shared_ptr<DeviceBucket>> Gpu::NewBucket(const DeviceBucketOptions& options) {
+absl::StatusOr<std::shared_ptr<GpuBucket>> Gpu::NewBucket(const GpuBucketOptions& options) {
   auto bucket = std::make_shared<GpuBucket>(shared_from_this(), options);
   MUSTER_RETURN_IF_ERROR(bucket->Allocate());
   return bucket;
 }
 
-absl::Status Gpu::CopyToHost(const DeviceMemory& from, std::span<std::byte> to) {
+absl::Status Gpu::CopyToHost(const GpuMemory& from, std::span<std::byte> to) {
   const CudaDevice::Borrowed borrowed(device_.get());
   MUSTER_RETURN_IF_ERROR(borrowed.status());
   return device_->CopyNow(to, from.address());
 }
 
-absl::Status Gpu::CopyToDevice(std::span<const std::byte> from, const DeviceMemory& to) {
+absl::Status Gpu::CopyToDevice(std::span<const std::byte> from, const GpuMemory& to) {
   const CudaDevice::Borrowed borrowed(device_.get());
   MUSTER_RETURN_IF_ERROR(borrowed.status());
   return device_->CopyNow(to.address(), from);
@@ -120,7 +111,7 @@ uint64_t Gpu::Bad(const GpuBucket& bucket) {
 }
 
 absl::Status Gpu::Decode(const DeviceSum& sum, uint64_t result, void* stream) {
-  const auto& options = static_cast<const GpuBucket&>(*sum.bucket).options();
+  const GpuBucketOptions& options = sum.bucket->options();
   const uint64_t from = sum.encoded->address();
   const uint64_t to = sum.floats->address();
   const uint64_t digest = result + kWord;

@@ -7,26 +7,54 @@
 #include <span>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "collectives/backend.h"
 #include "collectives/backends/cuda_device.h"
-#include "collectives/device.h"
+#include "collectives/reduce_kernels.h"
 
 namespace muster::collectives {
 
-class GpuBucket;
+/// Memory of a GPU, by its address there. The GPU keeps the memory for others when the last owner
+/// is gone. Immutable.
+class GpuMemory {
+ public:
+  GpuMemory(std::shared_ptr<Gpu> gpu, uint64_t address, size_t bytes)
+      : gpu_(std::move(gpu)), address_(address), bytes_(bytes) {}
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  uint64_t address() const { return address_; }
+  size_t bytes() const { return bytes_; }
 
-/// Gradients and sums in the memory of one GPU. Thread-safe.
-class Gpu final : public Device, public std::enable_shared_from_this<Gpu> {
+ private:
+  const std::shared_ptr<Gpu> gpu_;
+  const uint64_t address_;
+  const size_t bytes_;
+};
+
+/// What a bucket on a GPU is: float32 gradients, added up as this type. kInt64: fixed point.
+struct GpuBucketOptions {
+  SumType type = SumType::kInt64;
+  uint64_t elements = 0;
+  uint32_t fraction_bits = 0;
+};
+
+/// Gradients and sums in the memory of one GPU. Thread-safe. Errors: kFailedPrecondition, with the
+/// reason of the driver.
+class Gpu final : public std::enable_shared_from_this<Gpu> {
  public:
   explicit Gpu(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {}
-  ~Gpu() override;
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
 
   /// Also compiles the functions, when it is called first.
-  absl::StatusOr<std::shared_ptr<DeviceBucket>> NewBucket(
-      const DeviceBucketOptions& options) override;
-  absl::StatusOr<std::shared_ptr<DeviceMemory>> NewMemory(size_t bytes) override;
-  absl::Status CopyToHost(const DeviceMemory& from, std::span<std::byte> to) override;
-  absl::Status CopyToDevice(std::span<const std::byte> from, const DeviceMemory& to) override;
+  absl::StatusOr<std::shared_ptr<GpuBucket>> NewBucket(const GpuBucketOptions& options);
+  absl::StatusOr<std::shared_ptr<GpuMemory>> NewMemory(size_t bytes);
+  /// Copy all of the memory, which nothing else may use, and block until that is done.
+  absl::Status CopyToHost(const GpuMemory& from, std::span<std::byte> to);
+  absl::Status CopyToDevice(std::span<const std::byte> from, const GpuMemory& to);
 
   // ---- in the order of a stream; the thread uses the device's context ----
 
@@ -40,7 +68,7 @@ class Gpu final : public Device, public std::enable_shared_from_this<Gpu> {
 
  private:
   friend class GpuBucket;
-  class Memory;
+  friend class GpuMemory;
   /// Launches a function for each element, or for `threads_max` threads in all.
   template <typename... Parameters>
   absl::Status Launch(const char* name, uint64_t elements, void* stream, Parameters... parameters);
@@ -56,25 +84,32 @@ class Gpu final : public Device, public std::enable_shared_from_this<Gpu> {
   std::multimap<size_t, uint64_t> free_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// One bucket: the sum of this member's gradients, and the first element that its type cannot hold.
-class GpuBucket final : public DeviceBucket {
+/// The gradients of one member, added up on a GPU, and the first element that their type cannot
+/// hold. Calls exclude each other.
+class GpuBucket {
  public:
-  GpuBucket(std::shared_ptr<Gpu> gpu, const DeviceBucketOptions& options)
+  GpuBucket(std::shared_ptr<Gpu> gpu, const GpuBucketOptions& options)
       : gpu_(std::move(gpu)), options_(options) {}
-  ~GpuBucket() override;
+  ~GpuBucket();
+  GpuBucket(const GpuBucket&) = delete;
+  GpuBucket& operator=(const GpuBucket&) = delete;
   absl::Status Allocate();
 
-  absl::Status Add(uint64_t gradient, void* stream, bool first) override;
-  absl::Status Clear() override;
-  const DeviceBucketOptions& options() const { return options_; }
+  /// Adds `elements` float32 at an address of the GPU, after what is in that stream of the GPU, and
+  /// returns before it has happened. `first`: forgets what was there. Elements that the type cannot
+  /// hold are reported by the sum.
+  absl::Status Add(uint64_t gradient, void* stream, bool first);
+  /// All elements are zero.
+  absl::Status Clear();
+  const GpuBucketOptions& options() const { return options_; }
 
  private:
   friend class Gpu;
   const std::shared_ptr<Gpu> gpu_;
-  const DeviceBucketOptions options_;
-  std::shared_ptr<DeviceMemory> sum_;
-  std::shared_ptr<DeviceMemory> halves_;  // of kBfloat16, which is added up as float32
-  std::shared_ptr<DeviceMemory> bad_;
+  const GpuBucketOptions options_;
+  std::shared_ptr<GpuMemory> sum_;
+  std::shared_ptr<GpuMemory> halves_;  // of kBfloat16, which is added up as float32
+  std::shared_ptr<GpuMemory> bad_;
   void* own_stream_ = nullptr;
   void* added_ = nullptr;  // the event after the last addition
 };

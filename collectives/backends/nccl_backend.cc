@@ -154,7 +154,7 @@ class NcclCommunicator final : public Communicator {
     uint64_t digest = 0;
   };
   absl::Status AddOnDevice(const DeviceSum& sum, uint32_t* digest) {
-    auto& bucket = static_cast<GpuBucket&>(*sum.bucket);
+    GpuBucket& bucket = *sum.bucket;
     const SumType type = bucket.options().type;
     MUSTER_RETURN_IF_ERROR(Buffer(sizeof(Results)).status());
     MUSTER_ASSIGN_OR_RETURN(const uint64_t from, gpu_->Encode(&bucket, stream_));
@@ -269,7 +269,7 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
       : options_(std::move(options)), nccl_(nccl), device_(std::move(device)) {}
 
   std::string_view name() const override { return "NCCL"; }
-  Device* device() override { return gpu_.get(); }
+  Gpu* device() override { return gpu_.get(); }
 
   absl::StatusOr<std::vector<std::byte>> NewId() override {
     nccl::UniqueId id;

@@ -218,11 +218,6 @@ absl::StatusOr<std::span<const std::byte>> GradientSums::Encoded(uint32_t number
   return BytesOf(bucket.halves);
 }
 
-GroupDtype GradientSums::encoded_dtype(uint32_t bucket) const {
-  GroupDtype dtype = buckets_[bucket].tensor.dtype;
-  return dtype == GroupDtype::kFixedPoint ? GroupDtype::kInt64 : dtype;
-}
-
 size_t GradientSums::encoded_bytes(uint32_t number) const {
   const GroupTensor& tensor = buckets_[number].tensor;
   const size_t each = tensor.dtype == GroupDtype::kFixedPoint ? sizeof(int64_t)

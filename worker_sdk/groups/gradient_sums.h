@@ -86,8 +86,6 @@ class GradientSums {
   /// A bucket as it is added with those of others: int64, float32 or bfloat16 elements.
   /// kOutOfRange: a sum is too large for bfloat16.
   absl::StatusOr<std::span<const std::byte>> Encoded(uint32_t bucket);
-  /// How a bucket's elements are added with those of other members: kInt64, kFloat32 or kBfloat16.
-  GroupDtype encoded_dtype(uint32_t bucket) const;
   size_t encoded_bytes(uint32_t bucket) const;
   /// The sum of all members, `[elements] float32`, from the encoding, which begins at a multiple
   /// of the size of its elements. kOutOfRange: it has NaN or infinity. kInvalidArgument: another

@@ -214,10 +214,9 @@ absl::Status GroupImpl::AllocateBuckets() {
   device_buckets_.resize(gradients_->size());
   for (const uint32_t bucket : buckets_on_device_) {
     const GroupTensor& tensor = gradients_->tensor(bucket);
-    const collectives::DeviceBucketOptions options{
-        .type = *collectives::SumTypeOf(gradients_->encoded_dtype(bucket)),
-        .elements = tensor.elements,
-        .fraction_bits = tensor.fraction_bits};
+    const collectives::GpuBucketOptions options{.type = *collectives::SumTypeOf(tensor.dtype),
+                                                .elements = tensor.elements,
+                                                .fraction_bits = tensor.fraction_bits};
     MUSTER_ASSIGN_OR_RETURN(device_buckets_[bucket], device()->NewBucket(options));
   }
   return absl::OkStatus();

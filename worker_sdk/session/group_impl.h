@@ -132,7 +132,7 @@ class GroupImpl final : private collectives::StateProvider {
   absl::Status Begin();
   /// Room on the device for the buckets that are there.
   absl::Status AllocateBuckets() MUSTER_REQUIRES(mutex_);
-  collectives::Device* device() const { return backend_ == nullptr ? nullptr : backend_->device(); }
+  collectives::Gpu* device() const { return backend_ == nullptr ? nullptr : backend_->device(); }
   collectives::ListenerOptions ListenerOptionsHere() const;
   std::unique_ptr<GroupStepImpl> BeginStep(const sdk::TrainerTask& task);
   void ReadFailed(const sdk::TrainerTask& task, const absl::Status& why);
@@ -242,7 +242,7 @@ class GroupImpl final : private collectives::StateProvider {
   std::optional<sdk::MemberCore> core_ MUSTER_GUARDED_BY(mutex_);
   std::optional<sdk::GradientSums> gradients_ MUSTER_GUARDED_BY(mutex_);
   /// By bucket; null: it is in the memory of this process.
-  std::vector<std::shared_ptr<collectives::DeviceBucket>> device_buckets_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<collectives::GpuBucket>> device_buckets_ MUSTER_GUARDED_BY(mutex_);
   GroupMemory memory_;
   sdk::ThreadWatch listener_watch_ MUSTER_GUARDED_BY(mutex_);
   sdk::ThreadWatch sums_watch_ MUSTER_GUARDED_BY(mutex_);

@@ -253,11 +253,11 @@ struct GroupImpl::GivenBucket {
   uint32_t bucket = 0;
   GroupDtype dtype = GroupDtype::kInt64;
   std::span<const std::byte> in;
-  std::shared_ptr<collectives::DeviceBucket> on_device;
+  std::shared_ptr<collectives::GpuBucket> on_device;
 };
 
 absl::StatusOr<GroupImpl::GivenBucket> GroupImpl::Give(uint32_t bucket) {
-  GivenBucket given{.bucket = bucket, .dtype = gradients_->encoded_dtype(bucket)};
+  GivenBucket given{.bucket = bucket, .dtype = gradients_->tensor(bucket).dtype};
   if (gradients_->elsewhere(bucket)) {
     given.on_device = device_buckets_[bucket];
     if (gradients_->zero(bucket)) MUSTER_RETURN_IF_ERROR(given.on_device->Clear());

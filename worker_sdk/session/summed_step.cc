@@ -40,7 +40,7 @@ void SummedStep::DropFloats() {
   for (Bucket& bucket : buckets_) bucket.floats = std::vector<float>();
 }
 
-absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Device* device) {
+absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Gpu* device) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     Bucket& bucket = buckets_[i];
     if (!buckets.elsewhere(i)) continue;
@@ -52,7 +52,7 @@ absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives:
   return absl::OkStatus();
 }
 
-absl::Status SummedStep::MoveToHost(collectives::Device* device) {
+absl::Status SummedStep::MoveToHost(collectives::Gpu* device) {
   for (Bucket& bucket : buckets_) {
     if (bucket.device_encoded != nullptr) {
       bucket.memory = std::make_unique_for_overwrite<std::byte[]>(bucket.bytes);
@@ -64,8 +64,7 @@ absl::Status SummedStep::MoveToHost(collectives::Device* device) {
   return absl::OkStatus();
 }
 
-absl::Status SummedStep::CopyToDevice(const sdk::GradientSums& buckets,
-                                      collectives::Device* device) {
+absl::Status SummedStep::CopyToDevice(const sdk::GradientSums& buckets, collectives::Gpu* device) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     if (!buckets.elsewhere(i)) continue;
     const auto floats = std::as_bytes(std::span<const float>(buckets_[i].floats));

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "collectives/device.h"
+#include "collectives/backends/gpu.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/groups/gradient_sums.h"
 
@@ -49,18 +49,18 @@ class SummedStep {
   // ---- buckets on a device: their sums are there, or here ----
 
   /// Room on the device for the sums of its buckets. Errors are those of the device.
-  absl::Status Allocate(const sdk::GradientSums& buckets, collectives::Device* device);
+  absl::Status Allocate(const sdk::GradientSums& buckets, collectives::Gpu* device);
   /// Where the sum of a bucket is on the device; null: it is not.
-  const std::shared_ptr<collectives::DeviceMemory>& device_encoded(uint32_t bucket) const {
+  const std::shared_ptr<collectives::GpuMemory>& device_encoded(uint32_t bucket) const {
     return buckets_[bucket].device_encoded;
   }
-  const std::shared_ptr<collectives::DeviceMemory>& device_floats(uint32_t bucket) const {
+  const std::shared_ptr<collectives::GpuMemory>& device_floats(uint32_t bucket) const {
     return buckets_[bucket].device_floats;
   }
   /// The encoded sums come to the process, and the memory of the device is free for others.
-  absl::Status MoveToHost(collectives::Device* device);
+  absl::Status MoveToHost(collectives::Gpu* device);
   /// What is decoded here of the device's buckets goes there.
-  absl::Status CopyToDevice(const sdk::GradientSums& buckets, collectives::Device* device);
+  absl::Status CopyToDevice(const sdk::GradientSums& buckets, collectives::Gpu* device);
 
   StateLabel after;  // the state that the step leads to
   AttemptNumber attempt;
@@ -71,7 +71,7 @@ class SummedStep {
     std::unique_ptr<std::byte[]> memory;
     size_t bytes = 0;
     std::vector<float> floats;
-    std::shared_ptr<collectives::DeviceMemory> device_encoded, device_floats;
+    std::shared_ptr<collectives::GpuMemory> device_encoded, device_floats;
     std::span<std::byte> encoded() { return {memory.get(), bytes}; }
   };
   std::vector<Bucket> buckets_;

@@ -40,7 +40,7 @@ class GpuTest : public ::testing::Test {
   GpuTest() : backend_(OpenNccl(FakeGpuLibrary::Options()).value()) {}
 
   DeviceSum NewSum(SumType type, size_t elements) {
-    Device& device = *backend_->device();
+    Gpu& device = *backend_->device();
     return {device.NewBucket({type, elements, kFractionBits}).value(),
             device.NewMemory(elements * ElementBytes(type)).value(),
             device.NewMemory(elements * sizeof(float)).value()};
@@ -161,8 +161,8 @@ TEST_F(GpuTest, ErrorsOfTheDriverAreSaid) {
 }
 
 TEST_F(GpuTest, MemoryIsUsedAgain) {
-  Device& device = *backend_->device();
-  std::shared_ptr<DeviceMemory> memory = device.NewMemory(123'456).value();
+  Gpu& device = *backend_->device();
+  std::shared_ptr<GpuMemory> memory = device.NewMemory(123'456).value();
   const uint64_t address = memory->address();
   memory = nullptr;
   EXPECT_NE(device.NewMemory(123'457).value()->address(), address);
@@ -233,7 +233,7 @@ TEST_F(GpuReducerTest, MemoryOfAnAbortedSumIsNotUsedBeforeItsCommunicatorEnds) {
   while (gpu_.sums() == before) std::this_thread::yield();
   group.reducer(0).Abort();
   EXPECT_THAT(answers_.Await(1)[0].status, StatusIs(absl::StatusCode::kAborted, ::testing::_));
-  std::vector<std::shared_ptr<DeviceMemory>> others;
+  std::vector<std::shared_ptr<GpuMemory>> others;
   for (int i = 0; i < 10; ++i) others.push_back(backend_->device()->NewMemory(4000).value());
   for (const auto& other : others) EXPECT_NE(other->address(), address);
   gpu_.Set(FakeGpuFault::kNone);

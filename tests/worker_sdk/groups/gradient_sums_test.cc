@@ -73,7 +73,6 @@ TEST(GradientSumsTest, OnlySummedTensorsAreBuckets) {
   GradientSums sums = Sums(2);
   ASSERT_EQ(sums.size(), 3u);
   EXPECT_EQ(sums.tensor(0).name, "fixed");
-  EXPECT_EQ(sums.encoded_dtype(0), GroupDtype::kInt64);
   EXPECT_EQ(sums.encoded_bytes(0), 16u);
   EXPECT_EQ(sums.encoded_bytes(1), 8u);
   EXPECT_EQ(sums.encoded_bytes(2), 4u);

@@ -62,43 +62,14 @@ TEST(SummedStepTest, ASumThatIsNoNumberIsAnError) {
   EXPECT_TRUE(absl::IsOutOfRange(sums.Decode(buckets)));
 }
 
-/// A device whose memory is that of the process.
-class MemoryDevice final : public collectives::Device {
- public:
-  absl::StatusOr<std::shared_ptr<collectives::DeviceMemory>> NewMemory(size_t bytes) override {
-    return std::make_shared<Memory>(bytes);
-  }
-  absl::StatusOr<std::shared_ptr<collectives::DeviceBucket>> NewBucket(
-      const collectives::DeviceBucketOptions&) override {
-    return absl::UnimplementedError("not needed");
-  }
-  absl::Status CopyToHost(const collectives::DeviceMemory& from, std::span<std::byte> to) override {
-    std::memcpy(to.data(), reinterpret_cast<const void*>(from.address()), to.size());
-    return absl::OkStatus();
-  }
-  absl::Status CopyToDevice(std::span<const std::byte> from,
-                            const collectives::DeviceMemory& to) override {
-    std::memcpy(reinterpret_cast<void*>(to.address()), from.data(), from.size());
-    return absl::OkStatus();
-  }
-
- private:
-  class Memory final : public collectives::DeviceMemory {
-   public:
-    explicit Memory(size_t bytes)
-        : DeviceMemory(reinterpret_cast<uint64_t>(::operator new(bytes)), bytes) {}
-    ~Memory() override { ::operator delete(reinterpret_cast<void*>(address())); }
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
-  };
-};
-
 TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   const GroupTensor tensors[] = {{"fixed", GroupDtype::kFixedPoint, 2, true, 1},
                                  {"float", GroupDtype::kFloat32, 1, true, 0}};
   const uint32_t elsewhere[] = {0};
   const sdk::GradientSums buckets = sdk::GradientSums::Create(tensors, elsewhere).value();
-  MemoryDevice device;
+  const auto gpu =
+      std::make_shared<collectives::Gpu>(collectives::CudaDevice::Open(MUSTER_FAKE_GPU, 0).value());
+  collectives::Gpu& device = *gpu;
   const auto giver_made = SummedStep::Create(buckets).value();
   SummedStep& giver = *giver_made;
   ASSERT_TRUE(giver.Allocate(buckets, &device).ok());
