@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "base/descriptors.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kubernetes/model/json_access.h"
@@ -25,27 +26,6 @@ namespace {
 constexpr size_t kPluginOutputMax = 1 << 20;
 constexpr size_t kPluginErrorExcerpt = 400;
 
-/// Closes a descriptor at the end of its scope.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(const OwnedFd&) = delete;
-  OwnedFd& operator=(const OwnedFd&) = delete;
-  ~OwnedFd() { Close(); }
-  int get() const { return fd_; }
-  void Reset(int fd) {
-    Close();
-    fd_ = fd;
-  }
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
-
 struct PluginPipe {
   OwnedFd read;
   OwnedFd write;
@@ -54,8 +34,8 @@ struct PluginPipe {
   bool Open() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-    read.Reset(ends[0]);
-    write.Reset(ends[1]);
+    read = OwnedFd(ends[0]);
+    write = OwnedFd(ends[1]);
     return true;
   }
   /// Takes what is there. The reader closes at the end of the stream, or if it gets too much.
@@ -64,7 +44,7 @@ struct PluginPipe {
     const ssize_t count = ::read(read.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) return;
     if (count > 0) text.append(buffer.data(), static_cast<size_t>(count));
-    if (count <= 0 || text.size() > kPluginOutputMax) read.Close();
+    if (count <= 0 || text.size() > kPluginOutputMax) read = OwnedFd();
   }
 };
 
@@ -122,13 +102,13 @@ class PluginProcess {
     for (const auto& [name, value] : plugin.environment) environment.Add(name + "=" + value);
     for (char** entry = ::environ; *entry != nullptr; ++entry) environment.Add(*entry);
     const int failure = Spawn(plugin.command, arguments.Pointers(), environment.Pointers());
-    output_.write.Close();
-    error_.write.Close();
+    output_.write = OwnedFd();
+    error_.write = OwnedFd();
     if (failure != 0) {
       const std::string hint = plugin.install_hint.empty() ? "" : " " + plugin.install_hint;
       return ErrnoStatus(failure, fmt::format("cannot start it.{}", hint));
     }
-    ended_.Reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    ended_ = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
     if (ended_.get() < 0) return ErrnoStatus(errno, "cannot watch it");
     return absl::OkStatus();
   }
@@ -185,7 +165,7 @@ class PluginProcess {
   }
 
   void End() {
-    ended_.Close();
+    ended_ = OwnedFd();
     if (pid_ <= 0) return;
     ::kill(-pid_, SIGKILL);
     while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {

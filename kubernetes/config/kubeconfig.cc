@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -61,20 +61,6 @@ YAML::Node Entry(const YAML::Node& root, const char* list, const char* part,
                   others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))))};
 }
 
-std::string DecodeBase64(std::string_view encoded, std::string_view field) {
-  std::string compact;
-  std::copy_if(encoded.begin(), encoded.end(), std::back_inserter(compact),
-               [](char c) { return c != '\n' && c != '\r' && c != ' '; });
-  std::string decoded(compact.size() / 4 * 3 + 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                   reinterpret_cast<const unsigned char*>(compact.data()),
-                                   static_cast<int>(compact.size()));
-  if (size < 0) Refuse(fmt::format("\"{}\" is no base64", field));
-  const size_t padding = compact.ends_with("==") ? 2 : compact.ends_with('=') ? 1 : 0;
-  decoded.resize(static_cast<size_t>(size) - padding);
-  return decoded;
-}
-
 std::string Absolute(const std::string& path, const std::string& folder) {
   if (path.empty() || path.front() == '/') return path;
   return (std::filesystem::path(folder) / path).lexically_normal().string();
@@ -84,7 +70,9 @@ std::string Absolute(const std::string& path, const std::string& folder) {
 PemSource PemField(const YAML::Node& node, const std::string& name, const std::string& folder) {
   const std::string data_name = name + "-data";
   const std::string data = TextField(node, data_name.c_str());
-  if (!data.empty()) return {.path = "", .text = DecodeBase64(data, data_name)};
+  std::string text;
+  if (!absl::Base64Unescape(data, &text)) Refuse(fmt::format("\"{}\" is no base64", data_name));
+  if (!data.empty()) return {.path = "", .text = std::move(text)};
   return {.path = Absolute(TextField(node, name.c_str()), folder), .text = ""};
 }
 
