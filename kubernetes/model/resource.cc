@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "http/url/url.h"
 
 namespace muster::kubernetes {
 namespace {
@@ -54,7 +55,7 @@ absl::Status BadName(std::string_view name, std::string_view rule) {
 class QueryText {
  public:
   void Add(std::string_view name, std::string_view value) {
-    text_ += fmt::format("{}{}={}", text_.empty() ? '?' : '&', name, EncodeQueryValue(value));
+    text_ += fmt::format("{}{}={}", text_.empty() ? '?' : '&', name, UrlEncode(value));
   }
   void AddUnlessEmpty(std::string_view name, std::string_view value) {
     if (!value.empty()) Add(name, value);
@@ -197,16 +198,6 @@ std::string_view ContentTypeOf(PatchKind kind) {
 
 std::string_view PatchQuery(PatchKind kind) {
   return kind == PatchKind::kApply ? "?fieldManager=muster&force=true" : "";
-}
-
-std::string EncodeQueryValue(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain =
-        IsAlphanumeric(c) || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '_' || c == '~';
-    encoded += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
 }
 
 nlohmann::json AccessReviewBody(std::string_view verb, Resource resource,

@@ -116,9 +116,6 @@ std::string_view ContentTypeOf(PatchKind kind);
 /// The query of a PATCH: with kApply, Muster's fields win over those of others.
 std::string_view PatchQuery(PatchKind kind);
 
-/// `text` as one value of a query: everything but letters, digits and -._~ as %XX.
-std::string EncodeQueryValue(std::string_view text);
-
 /// The body that asks if the caller may do `verb` to `resource` in `ns`, for
 /// kSelfSubjectAccessReviews. `subresource` may be empty.
 nlohmann::json AccessReviewBody(std::string_view verb, Resource resource,

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "store/names/s3_request.h"
+#include "http/url/url.h"
 
 namespace muster {
 namespace {
@@ -112,7 +112,7 @@ absl::StatusOr<S3Place> ParseS3Place(std::string_view place) {
     const size_t equals = pair.find('=');
     if (equals == std::string_view::npos) return wrong("an option has no value");
     const absl::Status set =
-        SetOption(pair.substr(0, equals), UriDecode(pair.substr(equals + 1)), &parsed.options);
+        SetOption(pair.substr(0, equals), UrlDecode(pair.substr(equals + 1)), &parsed.options);
     if (!set.ok()) return wrong(Message(set));
   }
   return parsed;
@@ -124,7 +124,7 @@ std::string ToText(const S3Place& place) {
   char separator = '?';
   const auto add = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    text += fmt::format("{}{}={}", separator, name, UriEncode(value, Slash::kEncode));
+    text += fmt::format("{}{}={}", separator, name, UrlEncode(value));
     separator = '&';
   };
   add("endpoint", place.options.endpoint);

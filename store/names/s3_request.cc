@@ -4,22 +4,12 @@
 
 #include <algorithm>
 
+#include "http/url/url.h"
+
 namespace muster {
 namespace {
 
 constexpr uint64_t kPartsMax = 10'000;
-
-bool IsUnreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
-}
-
-int DigitOf(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
 
 /// An entity tag is quoted, so it may contain what XML must escape.
 std::string XmlText(std::string_view text) {
@@ -43,32 +33,6 @@ std::string XmlText(std::string_view text) {
 }
 
 }  // namespace
-
-std::string UriEncode(std::string_view text, Slash slash) {
-  std::string encoded;
-  for (const char c : text) {
-    if (IsUnreserved(c) || (c == '/' && slash == Slash::kKeep)) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
-
-std::string UriDecode(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && DigitOf(text[i + 1]) >= 0 &&
-        DigitOf(text[i + 2]) >= 0) {
-      decoded += static_cast<char>(DigitOf(text[i + 1]) * 16 + DigitOf(text[i + 2]));
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
-}
 
 std::string KeyOf(const S3Place& place, std::string_view name) {
   if (place.prefix.empty()) return std::string(name);
@@ -94,12 +58,11 @@ std::string S3Url(const S3Place& place, std::string_view name, S3Query query) {
   } else {
     url = fmt::format("{}{}.{}/", endpoint.substr(0, host), place.bucket, endpoint.substr(host));
   }
-  if (!name.empty()) url += UriEncode(KeyOf(place, name), Slash::kKeep);
+  if (!name.empty()) url += UrlEncode(KeyOf(place, name), "/");
   std::ranges::sort(query);
   char separator = '?';
   for (const auto& [key, value] : query) {
-    url += fmt::format("{}{}={}", separator, UriEncode(key, Slash::kEncode),
-                       UriEncode(value, Slash::kEncode));
+    url += fmt::format("{}{}={}", separator, UrlEncode(key), UrlEncode(value));
     separator = '&';
   }
   return url;

@@ -11,13 +11,6 @@
 /// The names, URLs and documents of requests to S3. Pure.
 namespace muster {
 
-enum class Slash : uint8_t { kKeep, kEncode };
-
-/// Everything but letters, digits and "-._~" as %XX, as S3's signatures demand.
-std::string UriEncode(std::string_view text, Slash slash);
-/// The inverse. A '%' without two digits stays as it is.
-std::string UriDecode(std::string_view text);
-
 /// Names and values of a request's query, not encoded.
 using S3Query = std::vector<std::pair<std::string, std::string>>;
 

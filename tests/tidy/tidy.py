@@ -48,6 +48,7 @@ LAYERS = {
 INNER = {
     "cli": ("show", "state", "manifests", "run", "join", "node", "ask", "export", "steer", "cluster", "metrics", "simulate", "verify", "reference", "verbs", ""),
     "host": ("", "stacks", "processes"),
+    "http": ("url", ""),
     "job": ("", "file"),
     "kubernetes": ("model", "config", "client", "manifests", "pods"),
     "master": ("groups", "core", "journal", "sources", "service"),
@@ -88,7 +89,7 @@ ADAPTERS = {
     "grpc": ("master/service", "proto/rpc", "ps/service", "admin", "security/rpc"),
     "protozero/": ("proto/fields",),
     "nlohmann/": ("cli", "host", "job/file", "kubernetes", "proto/fields", "ps/export", "scaler/decision/log", "scaler/history", "scaler/model", "scaler/rest", "scaler/service"),
-    "openssl/": ("base/digest", "http", "kubernetes/client", "kubernetes/config", "net", "security"),
+    "openssl/": ("base/digest", "http", "kubernetes/client", "net", "security"),
     "elfutils/": ("host/stacks",),
     "hwy/": ("proto/wire", "ps/engine", "worker_sdk/core"),
     "librdkafka/": ("kafka",),

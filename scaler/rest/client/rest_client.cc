@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "http/http_client.h"
+#include "http/url/url.h"
 #include "scaler/model/model_json.h"
 #include "scaler/rest/router.h"
 
@@ -103,7 +104,7 @@ OrderCall CallOf(const Route& route, const Arguments& arguments) {
     if (at == std::string::npos) {
       std::visit([&](const auto& any) { call.body[name] = any; }, value);
     } else {
-      call.path.replace(at, name.size() + 2, EncodePathPart(std::get<std::string>(value)));
+      call.path.replace(at, name.size() + 2, UrlEncode(std::get<std::string>(value)));
     }
   }
   return call;
@@ -119,16 +120,6 @@ absl::StatusOr<nlohmann::json> ReadAnswer(int status, const std::string& body) {
   }
   const std::string words = WordsOf(document, status);
   return absl::Status(CodeOf(status), absl::string_view(words.data(), words.size()));
-}
-
-std::string EncodePathPart(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    encoded += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
 }
 
 absl::StatusOr<nlohmann::json> RestClient::Get(const std::string& target) const {
@@ -152,7 +143,7 @@ absl::StatusOr<NodeList> RestClient::Nodes() const {
 }
 
 absl::StatusOr<Node> RestClient::GetNode(const std::string& node) const {
-  return As<Node>(Get("/api/v1/nodes/" + EncodePathPart(node)));
+  return As<Node>(Get("/api/v1/nodes/" + UrlEncode(node)));
 }
 
 absl::StatusOr<EventList> RestClient::Events(uint64_t after, uint32_t limit) const {

@@ -63,9 +63,6 @@ class RestClient {
   const RestClientOptions options_;
 };
 
-/// `text` as one part of a path: everything but letters, digits and -._~ as %XX. Pure.
-std::string EncodePathPart(std::string_view text);
-
 /// What an answer says: its document, or the error that it is. Pure.
 absl::StatusOr<nlohmann::json> ReadAnswer(int status, const std::string& body);
 

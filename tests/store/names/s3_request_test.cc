@@ -5,15 +5,6 @@
 namespace muster {
 namespace {
 
-TEST(S3RequestTest, NamesAreEncodedAsSignaturesDemand) {
-  EXPECT_EQ(UriEncode("a/b c+\xc3\xa9~", Slash::kKeep), "a/b%20c%2B%C3%A9~");
-  EXPECT_EQ(UriEncode("a/b", Slash::kEncode), "a%2Fb");
-  EXPECT_EQ(UriDecode("a%2fb%20c%C3%A9"), "a/b c\xc3\xa9");
-  EXPECT_EQ(UriDecode("100%"), "100%");
-  EXPECT_EQ(UriDecode("%4"), "%4");
-  EXPECT_EQ(UriDecode("%zz%41"), "%zzA");
-}
-
 TEST(S3RequestTest, UrlsOfBothStyles) {
   S3Place place{"bucket", "jobs/a", {.endpoint = "https://s3.example.org:9000"}};
   EXPECT_EQ(S3Url(place, "p1/x.sst", {}), "https://bucket.s3.example.org:9000/jobs/a/p1/x.sst");

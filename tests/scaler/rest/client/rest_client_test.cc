@@ -142,10 +142,5 @@ TEST(ReadAnswerTest, WhatIsNoProblemDocumentIsStillAnError) {
   EXPECT_THAT(ReadAnswer(302, ""), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("302")));
 }
 
-TEST(EncodePathPartTest, WhatHasAMeaningInAPathIsEncoded) {
-  EXPECT_EQ(EncodePathPart("worker-1_a.b~"), "worker-1_a.b~");
-  EXPECT_EQ(EncodePathPart("a/b?c%\xc3\xa4"), "a%2Fb%3Fc%25%C3%A4");
-}
-
 }  // namespace
 }  // namespace muster::scaler::rest
