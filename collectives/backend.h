@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/checksum/crc32c.h"
-#include "collectives/reduce_kernels.h"
+#include "collectives/add_elements.h"
 
 namespace muster::collectives {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/words/types.h"
-#include "collectives/reduce_kernels.h"
+#include "collectives/add_elements.h"
 #include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
 #include "proto/messages/group_control.h"

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/words/limits.h"
-#include "collectives/internal/backend_sums.h"
+#include "collectives/internal/backend_thread.h"
 #include "collectives/internal/hub.h"
 #include "collectives/internal/reducer_state.h"
 
@@ -49,10 +49,10 @@ struct Reducer::State {
   std::shared_ptr<Backend> backend;
   uint32_t buckets = 0;
   std::chrono::milliseconds patience{0};
-  std::shared_ptr<internal::BackendSums> sums;  // absent: the ring adds
+  std::shared_ptr<internal::BackendThread> sums;  // absent: the ring adds
 
   void StartBackend(Backend::Place place) {
-    sums = internal::BackendSums::Start(
+    sums = internal::BackendThread::Start(
         {.backend = backend,
          .place = place,
          .buckets = buckets,

@@ -161,7 +161,7 @@ absl::StatusOr<std::optional<std::span<std::byte>>> ReducerState::Peer::OnHeader
     awaits = key;
     return std::optional<std::span<std::byte>>();
   }
-  SumWork& work = sum->second.work;
+  BucketProgress& work = sum->second.work;
   MUSTER_RETURN_IF_ERROR(work.Check(rank, header));
   if (link->Lends(header)) return std::optional(std::span<std::byte>());
   return std::optional(work.PlaceOf(rank));
@@ -206,11 +206,11 @@ void ReducerState::Add(StepNumber step, uint32_t bucket, SumType type,
                 0);
   }
   const size_t each = ElementBytes(type);
-  SumPlan plan = PlanOf({.members = static_cast<uint32_t>(options_.members.size()),
-                         .rank = options_.rank,
-                         .elements = in.size() / each},
-                        each);
-  sums_.emplace(key, Sum{SumWork(std::move(plan), type, in, out), std::move(done)});
+  ChunkPlan plan = PlanOf({.members = static_cast<uint32_t>(options_.members.size()),
+                           .rank = options_.rank,
+                           .elements = in.size() / each},
+                          each);
+  sums_.emplace(key, Sum{BucketProgress(std::move(plan), type, in, out), std::move(done)});
   Work(key);
   for (auto& [unused, peer] : peers_) {
     if (peer.awaits != key) continue;
@@ -221,7 +221,7 @@ void ReducerState::Add(StepNumber step, uint32_t bucket, SumType type,
 
 void ReducerState::Work(Key key) {
   const auto found = sums_.find(key);
-  SumWork& work = found->second.work;
+  BucketProgress& work = found->second.work;
   while (const auto out = work.NextSend()) {
     SendChunk(&peers_.at(out->peer), {{.kind = FrameKind::kChunk,
                                        .type = work.type(),

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "collectives/add_elements.h"
 #include "collectives/backend.h"
 #include "collectives/backends/cuda_device.h"
-#include "collectives/reduce_kernels.h"
 
 namespace muster::collectives {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/internal/bucket_progress.h"
 #include "collectives/internal/dialer.h"
 #include "collectives/internal/hub.h"
 #include "collectives/internal/link.h"
-#include "collectives/internal/sum_work.h"
 #include "collectives/reducer.h"
 
 namespace muster::collectives::internal {
@@ -58,7 +58,7 @@ class ReducerState : public std::enable_shared_from_this<ReducerState>, public H
     std::optional<Key> awaits;
   };
   struct Sum {
-    SumWork work;
+    BucketProgress work;
     Reducer::Done done;
   };
 

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/checksum/crc32c.h"
 #include "collectives/frames.h"
-#include "collectives/internal/sum_work.h"
+#include "collectives/internal/bucket_progress.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/targets.h"
 
@@ -19,7 +19,7 @@ constexpr uint64_t kElements = 10;
 /// A bucket of rank 0, whose own sends leave at once.
 class Bucket {
  public:
-  explicit Bucket(SumPlan plan)
+  explicit Bucket(ChunkPlan plan)
       : work_(std::move(plan), SumType::kFloat32, std::as_bytes(std::span(in_)),
               std::as_writable_bytes(std::span(out_))) {
     Send();
@@ -46,7 +46,7 @@ class Bucket {
 
   const std::vector<float> in_ = std::vector<float>(kElements, 1);
   std::vector<float> out_ = std::vector<float>(kElements, 0);
-  internal::SumWork work_;
+  internal::BucketProgress work_;
 };
 
 /// What was read can be written, and is then the same.

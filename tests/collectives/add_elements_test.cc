@@ -1,4 +1,4 @@
-#include "collectives/reduce_kernels.h"
+#include "collectives/add_elements.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ uint16_t Half(float value) {
   return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
 }
 
-TEST(ReduceKernelsTest, EveryElementIsAddedAtAnyLength) {
+TEST(AddElementsTest, EveryElementIsAddedAtAnyLength) {
   for (size_t count = 0; count < 70; ++count) {
     std::vector<float> floats, more_floats;
     std::vector<int64_t> whole, more_whole;
@@ -66,13 +66,13 @@ TEST(ReduceKernelsTest, EveryElementIsAddedAtAnyLength) {
   }
 }
 
-TEST(ReduceKernelsTest, IntegersWrapAround) {
+TEST(AddElementsTest, IntegersWrapAround) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(Added<int64_t>(SumType::kInt64, {1}, {most}),
             (std::vector<int64_t>{std::numeric_limits<int64_t>::min()}));
 }
 
-TEST(ReduceKernelsTest, Bfloat16IsRoundedToNearestEven) {
+TEST(AddElementsTest, Bfloat16IsRoundedToNearestEven) {
   // Bfloat16 has 8 bits: at 256, numbers are 2 apart.
   EXPECT_EQ(Added<uint16_t>(SumType::kBfloat16, {Half(1)}, {Half(256)})[0], Half(256));
   EXPECT_EQ(Added<uint16_t>(SumType::kBfloat16, {Half(1)}, {Half(258)})[0], Half(260));
@@ -84,7 +84,7 @@ TEST(ReduceKernelsTest, Bfloat16IsRoundedToNearestEven) {
   EXPECT_TRUE(std::isnan(std::bit_cast<float>(static_cast<uint32_t>(nan) << 16)));
 }
 
-TEST(ReduceKernelsTest, OnlySomeTypesAreSummed) {
+TEST(AddElementsTest, OnlySomeTypesAreSummed) {
   EXPECT_EQ(SumTypeOf(GroupDtype::kFixedPoint), SumType::kInt64);
   EXPECT_EQ(SumTypeOf(GroupDtype::kBfloat16), SumType::kBfloat16);
   EXPECT_FALSE(SumTypeOf(GroupDtype::kBytes).has_value());

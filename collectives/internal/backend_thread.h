@@ -21,7 +21,7 @@ namespace muster::collectives::internal {
 /// caller's memory; its thread and its memory remain.
 ///
 /// Thread-safe, apart from Finish.
-class BackendSums {
+class BackendThread {
  public:
   /// `digest`: of the sum, if the status is OK. kAborted: Abort was called. kOutOfRange: see
   /// Communicator::SumOnDevice. Everything else: the backend cannot add in this process. After an
@@ -42,8 +42,8 @@ class BackendSums {
   };
 
   /// Starts the thread.
-  static std::shared_ptr<BackendSums> Start(Options options);
-  virtual ~BackendSums() = default;
+  static std::shared_ptr<BackendThread> Start(Options options);
+  virtual ~BackendThread() = default;
 
   /// As Reducer::Sum; `bucket` < options.buckets. `done` is posted.
   virtual void Add(StepNumber step, uint32_t bucket, SumType type, std::span<const std::byte> in,

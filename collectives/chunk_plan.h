@@ -43,7 +43,7 @@ struct PlannedSend {
 
 /// Each list is in the order in which its entries happen. The ranges of the final receives are all
 /// elements, once each; without peers there are no receives.
-struct SumPlan {
+struct ChunkPlan {
   std::vector<PlannedReceive> receives;
   std::vector<PlannedSend> sends;
 };
@@ -60,14 +60,14 @@ struct PlanOptions {
 /// The bucket is cut into one part per member. Each part goes once around the ring while all add to
 /// it, and once more to all: a member sends about twice the bucket, however many members there are.
 /// Requires: at least 2 members.
-SumPlan RingPlan(const PlanOptions& options);
+ChunkPlan RingPlan(const PlanOptions& options);
 /// For small buckets: sums go up a binomial tree to rank 0, and the sum goes down. Two members send
 /// to each other. Requires: at least 2 members.
-SumPlan TreePlan(const PlanOptions& options);
+ChunkPlan TreePlan(const PlanOptions& options);
 /// A bucket of more bytes is summed in a ring.
 inline constexpr uint64_t kTreeBytesMax = 32u << 10;
 /// The plan for a bucket of elements of this size: empty for one member, and for no elements.
-SumPlan PlanOf(PlanOptions options, size_t element_bytes);
+ChunkPlan PlanOf(PlanOptions options, size_t element_bytes);
 
 /// The members with which a member exchanges elements, whatever the bucket; sorted.
 std::vector<uint32_t> PeersOf(uint32_t members, uint32_t rank);

@@ -1,4 +1,4 @@
-#include "collectives/internal/backend_sums.h"
+#include "collectives/internal/backend_thread.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -30,11 +30,11 @@ struct Pending {
   std::span<const std::byte> in;
   std::span<std::byte> out;
   std::optional<DeviceSum> on_device;  // in place of `in` and `out`
-  BackendSums::Done done;
+  BackendThread::Done done;
 };
 
 /// The thread holds it, too, so it outlives a Finish in vain.
-class Sums final : public BackendSums,
+class Sums final : public BackendThread,
                    public AbortSignal,
                    public std::enable_shared_from_this<Sums> {
  public:
@@ -223,7 +223,7 @@ class Sums final : public BackendSums,
 
 }  // namespace
 
-std::shared_ptr<BackendSums> BackendSums::Start(Options options) {
+std::shared_ptr<BackendThread> BackendThread::Start(Options options) {
   auto sums = std::make_shared<Sums>(std::move(options));
   std::thread thread([sums] { sums->Run(); });
   pthread_setname_np(thread.native_handle(), "muster-backend");

@@ -1,4 +1,4 @@
-#include "collectives/internal/sum_work.h"
+#include "collectives/internal/bucket_progress.h"
 
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ class Members {
     }
     for (uint32_t rank = 0; rank < count; ++rank) {
       PlanOptions options{count, rank, elements};
-      SumPlan plan = PlanOf(options, sizeof(float));
+      ChunkPlan plan = PlanOf(options, sizeof(float));
       options.slice_elements = 1000;
       if (count > 1 && elements * sizeof(float) > kTreeBytesMax) plan = RingPlan(options);
       work_.emplace_back(std::move(plan), SumType::kFloat32, std::as_bytes(std::span(in_[rank])),
@@ -57,14 +57,14 @@ class Members {
   /// Another order of the chunks, with the same gradients.
   void Skip() { rng_.Below(2); }
 
-  std::vector<SumWork>& work() { return work_; }
+  std::vector<BucketProgress>& work() { return work_; }
   const std::vector<std::vector<float>>& in() const { return in_; }
   const std::vector<std::vector<float>>& out() const { return out_; }
 
  private:
   void Deliver(std::pair<uint32_t, uint32_t> way) {
     const auto [from, to] = way;
-    const SumWork::Outgoing chunk = on_the_way_[way].front();
+    const BucketProgress::Outgoing chunk = on_the_way_[way].front();
     on_the_way_[way].pop_front();
     const absl::Status fits = work_[to].Check(from, {.kind = FrameKind::kChunk,
                                                      .type = SumType::kFloat32,
@@ -87,11 +87,11 @@ class Members {
 
   Rng rng_;
   std::vector<std::vector<float>> in_, out_;
-  std::vector<SumWork> work_;
-  std::map<std::pair<uint32_t, uint32_t>, std::deque<SumWork::Outgoing>> on_the_way_;
+  std::vector<BucketProgress> work_;
+  std::map<std::pair<uint32_t, uint32_t>, std::deque<BucketProgress::Outgoing>> on_the_way_;
 };
 
-TEST(SumWorkTest, AllMembersGetTheSameSumInWhateverOrderChunksCome) {
+TEST(BucketProgressTest, AllMembersGetTheSameSumInWhateverOrderChunksCome) {
   for (const uint32_t count : {1u, 2u, 3u, 5u, 8u, 11u}) {
     for (const uint64_t elements : {0u, 1u, 7u, 1000u, 50'003u}) {
       std::vector<float> former;
@@ -114,7 +114,7 @@ TEST(SumWorkTest, AllMembersGetTheSameSumInWhateverOrderChunksCome) {
   }
 }
 
-TEST(SumWorkTest, TheOrderOfChunksDoesNotChangeTheBits) {
+TEST(BucketProgressTest, TheOrderOfChunksDoesNotChangeTheBits) {
   for (const uint32_t count : {5u, 8u}) {
     for (const uint64_t elements : {1000u, 50'003u}) {
       Members first(count, elements, 1);
@@ -130,9 +130,9 @@ TEST(SumWorkTest, TheOrderOfChunksDoesNotChangeTheBits) {
   }
 }
 
-TEST(SumWorkTest, AChunkThatDoesNotFitIsRefused) {
+TEST(BucketProgressTest, AChunkThatDoesNotFitIsRefused) {
   Members members(2, 10, 1);
-  SumWork& work = members.work()[0];
+  BucketProgress& work = members.work()[0];
   const FrameHeader right{.kind = FrameKind::kChunk, .elements = 10, .payload_bytes = 40};
   const auto refuses = [&](uint32_t peer, auto change, std::string_view text) {
     FrameHeader header = right;

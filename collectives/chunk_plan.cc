@@ -1,4 +1,4 @@
-#include "collectives/sum_plan.h"
+#include "collectives/chunk_plan.h"
 
 #include <algorithm>
 #include <set>
@@ -45,14 +45,14 @@ TreePlace TreePlaceOf(uint32_t members, uint32_t rank) {
 
 }  // namespace
 
-SumPlan RingPlan(const PlanOptions& options) {
+ChunkPlan RingPlan(const PlanOptions& options) {
   const uint32_t members = options.members, rank = options.rank;
   MUSTER_CHECK(members >= 2 && rank < members && options.slice_elements > 0);
   const uint32_t next = (rank + 1) % members, former = (rank + members - 1) % members;
   const auto slices = [&](uint32_t part) {
     return SlicesOf(PartOf(options, part % members), options.slice_elements);
   };
-  SumPlan plan;
+  ChunkPlan plan;
   // Round r: part rank - r leaves, and part rank - r - 1 comes, which leaves in the next round. In
   // the first members - 1 rounds members add, and then they copy.
   const uint32_t rounds = 2 * (members - 1);
@@ -75,7 +75,7 @@ SumPlan RingPlan(const PlanOptions& options) {
   return plan;
 }
 
-SumPlan TreePlan(const PlanOptions& options) {
+ChunkPlan TreePlan(const PlanOptions& options) {
   const uint32_t members = options.members, rank = options.rank;
   MUSTER_CHECK(members >= 2 && rank < members);
   const ElementRange all{0, options.elements};
@@ -85,7 +85,7 @@ SumPlan TreePlan(const PlanOptions& options) {
             .sends = {{.peer = other, .range = all, .own = true, .after = 0}}};
   }
   const TreePlace place = TreePlaceOf(members, rank);
-  SumPlan plan;
+  ChunkPlan plan;
   for (const uint32_t below : place.below) {
     const bool first = plan.receives.empty();
     plan.receives.push_back({below, all, first ? OnArrival::kAdd : OnArrival::kAddToSum,
@@ -106,7 +106,7 @@ SumPlan TreePlan(const PlanOptions& options) {
   return plan;
 }
 
-SumPlan PlanOf(PlanOptions options, size_t element_bytes) {
+ChunkPlan PlanOf(PlanOptions options, size_t element_bytes) {
   if (options.members < 2 || options.elements == 0) return {};
   if (options.elements * element_bytes <= kTreeBytesMax) return TreePlan(options);
   options.slice_elements = kSliceBytes / element_bytes;

@@ -1,4 +1,4 @@
-#include "collectives/internal/backend_sums.h"
+#include "collectives/internal/backend_thread.h"
 
 #include <gmock/gmock.h>
 
@@ -60,9 +60,9 @@ class ScriptedBackend final : public Backend {
   const Sum sum_;
 };
 
-class BackendSumsTest : public ::testing::Test {
+class BackendThreadTest : public ::testing::Test {
  protected:
-  ~BackendSumsTest() override {
+  ~BackendThreadTest() override {
     if (sums_ == nullptr) return;
     sums_->Abort();
     EXPECT_EQ(sums_->Finish(std::chrono::seconds(60)), true);
@@ -70,16 +70,17 @@ class BackendSumsTest : public ::testing::Test {
 
   void Start(ScriptedBackend::Sum sum, uint32_t buckets) {
     backend_ = std::make_shared<ScriptedBackend>(std::move(sum));
-    sums_ = BackendSums::Start({.backend = backend_,
-                                .place = {},
-                                .buckets = buckets,
-                                .exchange =
-                                    [this](std::span<const std::byte> in, std::span<std::byte> out,
-                                           const std::function<void(absl::Status)>& done) {
-                                      std::ranges::copy(in, out.begin());
-                                      done(exchanged_);
-                                    },
-                                .post = [](const std::function<void()>& task) { task(); }});
+    sums_ =
+        BackendThread::Start({.backend = backend_,
+                              .place = {},
+                              .buckets = buckets,
+                              .exchange =
+                                  [this](std::span<const std::byte> in, std::span<std::byte> out,
+                                         const std::function<void(absl::Status)>& done) {
+                                    std::ranges::copy(in, out.begin());
+                                    done(exchanged_);
+                                  },
+                              .post = [](const std::function<void()>& task) { task(); }});
   }
   void Add(uint64_t step, uint32_t bucket) {
     sums_->Add(StepNumber(step), bucket, SumType::kInt64, std::as_bytes(std::span(in_)),
@@ -89,7 +90,7 @@ class BackendSumsTest : public ::testing::Test {
 
   absl::Status exchanged_;
   std::shared_ptr<ScriptedBackend> backend_;
-  std::shared_ptr<BackendSums> sums_;
+  std::shared_ptr<BackendThread> sums_;
   std::vector<int64_t> in_ = {1, 2, 3};
   std::vector<int64_t> out_ = {0, 0, 0};
   Reports<Answer> answers_;
@@ -101,7 +102,7 @@ absl::Status Double(std::span<std::byte> data) {
   return absl::OkStatus();
 }
 
-TEST_F(BackendSumsTest, SumsAreWrittenBack) {
+TEST_F(BackendThreadTest, SumsAreWrittenBack) {
   Start([](std::span<std::byte> data, const AbortSignal&) { return Double(data); }, 1);
   EXPECT_THAT(backend_->connected_with.Await(1)[0],
               ElementsAre(std::byte{7}, std::byte{7}, std::byte{7}, std::byte{7}, std::byte{7}));
@@ -114,7 +115,7 @@ TEST_F(BackendSumsTest, SumsAreWrittenBack) {
   EXPECT_THAT(out_, ElementsAre(2, 4, 6));
 }
 
-TEST_F(BackendSumsTest, BucketsAreAddedInTheOrderOfTheirNumbers) {
+TEST_F(BackendThreadTest, BucketsAreAddedInTheOrderOfTheirNumbers) {
   Mutex mutex;
   std::vector<size_t> order;
   Start(
@@ -139,7 +140,7 @@ TEST_F(BackendSumsTest, BucketsAreAddedInTheOrderOfTheirNumbers) {
   EXPECT_THAT(order, ElementsAre(8, 16, 24, 8, 16, 24));
 }
 
-TEST_F(BackendSumsTest, AnErrorIsTheAnswerToAllLaterSums) {
+TEST_F(BackendThreadTest, AnErrorIsTheAnswerToAllLaterSums) {
   Start([](std::span<std::byte>, const AbortSignal&) { return absl::InternalError("broken"); }, 2);
   Add(1, 0);
   Add(1, 1);
@@ -151,14 +152,14 @@ TEST_F(BackendSumsTest, AnErrorIsTheAnswerToAllLaterSums) {
   EXPECT_THAT(out_, Each(0));
 }
 
-TEST_F(BackendSumsTest, AnIdThatCannotBeExchangedIsAnError) {
+TEST_F(BackendThreadTest, AnIdThatCannotBeExchangedIsAnError) {
   exchanged_ = absl::UnavailableError("no ring");
   Start([](std::span<std::byte>, const AbortSignal&) { return absl::OkStatus(); }, 1);
   Add(1, 0);
   EXPECT_THAT(answers_.Await(1)[0].status, StatusIs(absl::StatusCode::kUnavailable, "no ring"));
 }
 
-TEST_F(BackendSumsTest, AnAbortEndsTheSumInWorkAndThoseThatWait) {
+TEST_F(BackendThreadTest, AnAbortEndsTheSumInWorkAndThoseThatWait) {
   Reports<bool> begun;
   Start(
       [&](std::span<std::byte> data, const AbortSignal& signal) {
@@ -181,7 +182,7 @@ TEST_F(BackendSumsTest, AnAbortEndsTheSumInWorkAndThoseThatWait) {
   sums_ = nullptr;
 }
 
-TEST_F(BackendSumsTest, ABackendThatHangsIsLeftToItself) {
+TEST_F(BackendThreadTest, ABackendThatHangsIsLeftToItself) {
   // Shared with the thread, which outlives the test's variables.
   const auto may_end = std::make_shared<std::atomic<bool>>(false);
   const auto has_ended = std::make_shared<Reports<bool>>();
@@ -199,7 +200,7 @@ TEST_F(BackendSumsTest, ABackendThatHangsIsLeftToItself) {
   sums_->Abort();
   EXPECT_THAT(answers_.Await(1)[0].status, StatusIs(absl::StatusCode::kAborted, ::testing::_));
   EXPECT_FALSE(sums_->Finish(std::chrono::milliseconds(1)));
-  const std::weak_ptr<BackendSums> left = std::exchange(sums_, nullptr);
+  const std::weak_ptr<BackendThread> left = std::exchange(sums_, nullptr);
   may_end->store(true);
   has_ended->Await(1);
   while (!left.expired()) std::this_thread::yield();

@@ -1,4 +1,4 @@
-#include "collectives/reduce_kernels.h"
+#include "collectives/add_elements.h"
 
 #include <bit>
 #include <cstdint>

@@ -9,19 +9,20 @@
 
 #include "absl/status/statusor.h"
 #include "base/words/types.h"
+#include "collectives/add_elements.h"
+#include "collectives/chunk_plan.h"
 #include "collectives/frames.h"
-#include "collectives/reduce_kernels.h"
-#include "collectives/sum_plan.h"
 
 namespace muster::collectives::internal {
 
 /// One bucket that is being summed, at one member. Pure: the caller carries the chunks. The
 /// member's gradients are sent from where they are, and the sum grows in its place. Not
 /// thread-safe.
-class SumWork {
+class BucketProgress {
  public:
   /// `in` and `out` have the same size and stay valid.
-  SumWork(SumPlan plan, SumType type, std::span<const std::byte> in, std::span<std::byte> out);
+  BucketProgress(ChunkPlan plan, SumType type, std::span<const std::byte> in,
+                 std::span<std::byte> out);
 
   /// A chunk that can leave now; each is given once, in order.
   struct Outgoing {
@@ -68,7 +69,7 @@ class SumWork {
   /// `payload`: where its elements are.
   void Apply(size_t index, std::span<const std::byte> payload);
 
-  const SumPlan plan_;
+  const ChunkPlan plan_;
   const SumType type_;
   const std::span<const std::byte> in_;
   const std::span<std::byte> out_;

@@ -5,12 +5,12 @@
 
 #include "base/check.h"
 #include "base/checksum/crc32c.h"
-#include "collectives/internal/sum_work.h"
+#include "collectives/internal/bucket_progress.h"
 
 namespace muster::collectives::internal {
 
-SumWork::SumWork(SumPlan plan, SumType type, std::span<const std::byte> in,
-                 std::span<std::byte> out)
+BucketProgress::BucketProgress(ChunkPlan plan, SumType type, std::span<const std::byte> in,
+                               std::span<std::byte> out)
     : plan_(std::move(plan)), type_(type), in_(in), out_(out), receives_(plan_.receives.size()) {
   MUSTER_CHECK(in_.size() == out_.size());
   for (size_t i = 0; i < plan_.receives.size(); ++i) {
@@ -22,17 +22,17 @@ SumWork::SumWork(SumPlan plan, SumType type, std::span<const std::byte> in,
   }
 }
 
-std::span<std::byte> SumWork::OutBytes(ElementRange range) const {
+std::span<std::byte> BucketProgress::OutBytes(ElementRange range) const {
   const size_t each = ElementBytes(type_);
   return out_.subspan(range.first * each, range.count * each);
 }
 
-std::span<const std::byte> SumWork::InBytes(ElementRange range) const {
+std::span<const std::byte> BucketProgress::InBytes(ElementRange range) const {
   const size_t each = ElementBytes(type_);
   return in_.subspan(range.first * each, range.count * each);
 }
 
-std::optional<SumWork::Outgoing> SumWork::NextSend() {
+std::optional<BucketProgress::Outgoing> BucketProgress::NextSend() {
   if (given_ == plan_.sends.size()) return std::nullopt;
   const PlannedSend& send = plan_.sends[given_];
   if (applied_ < send.after) return std::nullopt;
@@ -42,12 +42,12 @@ std::optional<SumWork::Outgoing> SumWork::NextSend() {
                   .bytes = send.own ? InBytes(send.range) : OutBytes(send.range)};
 }
 
-void SumWork::Sent() {
+void BucketProgress::Sent() {
   MUSTER_CHECK(sent_ < given_);
   ++sent_;
 }
 
-std::span<std::byte> SumWork::PlaceOfReceive(size_t index) {
+std::span<std::byte> BucketProgress::PlaceOfReceive(size_t index) {
   const PlannedReceive& planned = plan_.receives[index];
   const std::span<std::byte> out = OutBytes(planned.range);
   if (planned.on_arrival != OnArrival::kAddToSum) return out;
@@ -55,7 +55,7 @@ std::span<std::byte> SumWork::PlaceOfReceive(size_t index) {
   return receives_[index].scratch;
 }
 
-absl::Status SumWork::Check(uint32_t peer, const FrameHeader& header) const {
+absl::Status BucketProgress::Check(uint32_t peer, const FrameHeader& header) const {
   if (header.type != type_ || header.elements != elements()) {
     return absl::InvalidArgumentError(fmt::format(
         "its bucket {} has {} elements of {} bytes, that of this member {} of {}", header.bucket,
@@ -80,18 +80,18 @@ absl::Status SumWork::Check(uint32_t peer, const FrameHeader& header) const {
   return absl::OkStatus();
 }
 
-std::span<std::byte> SumWork::PlaceOf(uint32_t peer) {
+std::span<std::byte> BucketProgress::PlaceOf(uint32_t peer) {
   const FromPeer& from = peers_.at(peer);
   return PlaceOfReceive(from.receives[from.arrived]);
 }
 
-void SumWork::Arrived(uint32_t peer) {
+void BucketProgress::Arrived(uint32_t peer) {
   FromPeer& from = peers_.at(peer);
   receives_[from.receives[from.arrived++]].arrived = true;
   ApplyArrived();
 }
 
-void SumWork::Arrived(uint32_t peer, std::span<const std::byte> payload) {
+void BucketProgress::Arrived(uint32_t peer, std::span<const std::byte> payload) {
   FromPeer& from = peers_.at(peer);
   const size_t index = from.receives[from.arrived];
   if (index != applied_) {
@@ -103,7 +103,7 @@ void SumWork::Arrived(uint32_t peer, std::span<const std::byte> payload) {
   ApplyArrived();
 }
 
-void SumWork::ApplyArrived() {
+void BucketProgress::ApplyArrived() {
   // In the order of the plan, so that the sum does not depend on who is faster.
   for (; applied_ < receives_.size() && receives_[applied_].arrived; ++applied_) {
     Apply(applied_, PlaceOfReceive(applied_));
@@ -111,7 +111,7 @@ void SumWork::ApplyArrived() {
   }
 }
 
-void SumWork::Apply(size_t index, std::span<const std::byte> payload) {
+void BucketProgress::Apply(size_t index, std::span<const std::byte> payload) {
   const PlannedReceive& planned = plan_.receives[index];
   const std::span<std::byte> out = OutBytes(planned.range);
   const bool in_place = payload.data() == out.data();
@@ -134,7 +134,7 @@ void SumWork::Apply(size_t index, std::span<const std::byte> payload) {
   if (planned.final) final_.emplace(planned.range.first, FinalPiece{Crc32c(out), out.size()});
 }
 
-uint32_t SumWork::crc() const {
+uint32_t BucketProgress::crc() const {
   MUSTER_CHECK(done());
   uint32_t crc = 0;
   for (const auto& [first, piece] : final_) crc = JoinCrc32c(crc, piece.crc, piece.bytes);
