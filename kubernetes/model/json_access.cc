@@ -70,6 +70,26 @@ ObjectIdentity IdentityOf(const nlohmann::json& object) {
           .resource_version = TextAt(object, {"metadata", "resourceVersion"})};
 }
 
+const nlohmann::json& ConditionOf(const nlohmann::json& object, std::string_view type,
+                                  std::string_view status) {
+  for (const nlohmann::json& condition : ElementsAt(object, {"status", "conditions"})) {
+    if (TextAt(condition, {"type"}) == type && TextAt(condition, {"status"}) == status) {
+      return condition;
+    }
+  }
+  return Absent();
+}
+
+const nlohmann::json& ContainerStatusOf(const nlohmann::json& pod, std::string_view container) {
+  std::string name(container);
+  const nlohmann::json& containers = ElementsAt(pod, {"spec", "containers"});
+  if (name.empty() && !containers.empty()) name = TextAt(containers.front(), {"name"});
+  for (const nlohmann::json& status : ElementsAt(pod, {"status", "containerStatuses"})) {
+    if (TextAt(status, {"name"}) == name) return status;
+  }
+  return Absent();
+}
+
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text) {
   if (IsTooDeep(text)) {
     return absl::InvalidArgumentError(fmt::format("this JSON is nested more than {} deep: \"{}\"",

@@ -32,6 +32,13 @@ struct ObjectIdentity {
 };
 ObjectIdentity IdentityOf(const nlohmann::json& object);
 
+/// The condition `type` of a pod or a Job, if it has this status; else a null.
+const nlohmann::json& ConditionOf(const nlohmann::json& object, std::string_view type,
+                                  std::string_view status = "True");
+/// What the status of a pod says of a container, of its first if `container` is empty; a null if it
+/// says nothing yet.
+const nlohmann::json& ContainerStatusOf(const nlohmann::json& pod, std::string_view container);
+
 /// Of arrays and objects inside each other: copying and writing JSON uses the stack.
 inline constexpr size_t kJsonDepthMax = 100;
 

@@ -37,29 +37,6 @@ bool IsConfigError(std::string_view reason) {
   return IsOneOf(reason, kReasons);
 }
 
-/// The condition `type`, if its status is `status`; else a null.
-const Json& ConditionOf(const Json& pod, std::string_view type, std::string_view status) {
-  for (const Json& condition : ElementsAt(pod, {"status", "conditions"})) {
-    if (TextAt(condition, {"type"}) == type && TextAt(condition, {"status"}) == status) {
-      return condition;
-    }
-  }
-  static const Json absent;
-  return absent;
-}
-
-/// The status of a container; a null if there is none yet.
-const Json& ContainerStatusOf(const Json& pod, std::string_view container) {
-  std::string name(container);
-  const Json& containers = ElementsAt(pod, {"spec", "containers"});
-  if (name.empty() && !containers.empty()) name = TextAt(containers.front(), {"name"});
-  for (const Json& status : ElementsAt(pod, {"status", "containerStatuses"})) {
-    if (TextAt(status, {"name"}) == name) return status;
-  }
-  static const Json absent;
-  return absent;
-}
-
 void Say(std::string reason, const std::string& message, PodState* state) {
   if (reason.empty() && message.empty()) return;
   state->reason = std::move(reason);
@@ -178,26 +155,14 @@ PodResize ResizeOf(const Json& pod) {
                                                                      : PodResize::kNone;
 }
 
-std::map<std::string, std::string> QuantitiesOf(const Json& container, std::string_view which) {
-  std::map<std::string, std::string> quantities;
-  const Json& values = ValueAt(container, {"resources", which});
-  if (!values.is_object()) return quantities;
-  for (const auto& [name, value] : values.items()) {
-    if (value.is_string()) quantities[name] = value.get<std::string>();
-  }
-  return quantities;
-}
-
 }  // namespace
 
 PodState ReadPodState(const nlohmann::json& pod, std::string_view container_name) {
   const ObjectIdentity identity = IdentityOf(pod);
   const Json& container = ContainerStatusOf(pod, container_name);
   const std::string phase = TextAt(pod, {"status", "phase"});
-  PodState state{.name = identity.name,
-                 .uid = identity.uid,
-                 .resource_version = identity.resource_version,
-                 .node = TextAt(pod, {"spec", "nodeName"})};
+  PodState state{
+      .name = identity.name, .uid = identity.uid, .node = TextAt(pod, {"spec", "nodeName"})};
   state.restarts = IntegerAt(container, {"restartCount"}, 0);
   if (phase == "Pending") {
     ReadPending(pod, container, &state);
@@ -211,10 +176,7 @@ PodState ReadPodState(const nlohmann::json& pod, std::string_view container_name
   }
   ReadDisruption(pod, container, &state);
   state.resize = ResizeOf(pod);
-  state.ready = ConditionOf(pod, "Ready", "True").is_object();
   state.being_deleted = ValueAt(pod, {"metadata", "deletionTimestamp"}).is_string();
-  state.requests = QuantitiesOf(container, "requests");
-  state.limits = QuantitiesOf(container, "limits");
   return state;
 }
 

