@@ -42,13 +42,18 @@ class Sums final : public BackendThread,
 
   void Run() {
     absl::Status status = Work();
-    MutexLock lock(&mutex_);
-    communicator_ = nullptr;
-    failure_ = std::move(status);
-    for (auto& [key, pending] : std::exchange(pending_, {}))
-      Answer(std::move(pending.done), failure_);
-    ended_ = true;
-    changed_.SignalAll();
+    std::function<void()> ended;
+    {
+      MutexLock lock(&mutex_);
+      communicator_ = nullptr;
+      failure_ = std::move(status);
+      for (auto& [key, pending] : std::exchange(pending_, {}))
+        Answer(std::move(pending.done), failure_);
+      ended_ = true;
+      ended = std::move(on_ended_);
+      changed_.SignalAll();
+    }
+    if (ended) ended();
   }
   void Own(std::thread thread) { thread_ = std::move(thread); }
 
@@ -71,6 +76,17 @@ class Sums final : public BackendThread,
       Answer(std::move(pending.done), AbortedError());
     }
     changed_.SignalAll();
+  }
+
+  void OnEnded(std::function<void()> ended) override {
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_) {
+        on_ended_ = std::move(ended);
+        return;
+      }
+    }
+    ended();
   }
 
   bool Finish(std::chrono::milliseconds patience) override {
@@ -214,6 +230,7 @@ class Sums final : public BackendThread,
   Mutex mutex_;
   CondVar changed_;
   bool ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::function<void()> on_ended_ MUSTER_GUARDED_BY(mutex_);
   absl::Status failure_ MUSTER_GUARDED_BY(mutex_);
   std::optional<absl::Status> exchanged_ MUSTER_GUARDED_BY(mutex_);
   Communicator* communicator_ MUSTER_GUARDED_BY(mutex_) = nullptr;

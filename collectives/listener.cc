@@ -25,8 +25,16 @@ uint64_t Listener::moved() const {
   return hub_->moved();
 }
 
-void Listener::Ping(std::function<void()> answered) {
-  hub_->Post(std::move(answered));
+boost::asio::io_context* Listener::loop() {
+  return hub_->io();
+}
+
+void Listener::Post(std::function<void()> task) {
+  hub_->Post(std::move(task));
+}
+
+void Listener::RunAndWait(std::function<void()> task) {
+  hub_->RunAndWait(std::move(task));
 }
 
 }  // namespace muster::collectives

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -66,9 +67,13 @@ class Listener {
   /// How many chunks of sums, and answers to learners' fetches, have come from other members. By
   /// any thread.
   uint64_t moved() const;
-  /// Calls `answered` soon, on the listener's thread; later, or never, if that thread hangs. By any
-  /// thread.
-  void Ping(std::function<void()> answered);
+  /// The event loop of its thread, for what else belongs there. Nothing of others may be left on it
+  /// when the listener is destroyed.
+  boost::asio::io_context* loop();
+  /// Calls `task` soon, on the listener's thread. By any thread.
+  void Post(std::function<void()> task);
+  /// The same, and waits until it has run. Not by the listener's thread.
+  void RunAndWait(std::function<void()> task);
 
  private:
   friend class Reducer;

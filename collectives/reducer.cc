@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <utility>
 
@@ -50,6 +51,7 @@ struct Reducer::State {
   uint32_t buckets = 0;
   std::chrono::milliseconds patience{0};
   std::shared_ptr<internal::BackendThread> sums;  // absent: the ring adds
+  bool ended = false;                             // by End
 
   void StartBackend(Backend::Place place) {
     sums = internal::BackendThread::Start(
@@ -86,9 +88,12 @@ std::unique_ptr<Reducer> Reducer::Start(ReducerOptions options, OnFailed on_fail
 }
 
 Reducer::~Reducer() {
-  if (state_->sums != nullptr) state_->sums->Abort();
-  state_->hub->RunAndWait([this] { state_->inside->Abort(); });
-  if (state_->sums == nullptr || state_->sums->Finish(state_->patience)) return;
+  if (!state_->ended) {
+    if (state_->sums != nullptr) state_->sums->Abort();
+    state_->hub->RunAndWait([this] { state_->inside->Abort(); });
+  }
+  const std::chrono::milliseconds patience{state_->ended ? 0 : state_->patience.count()};
+  if (state_->sums == nullptr || state_->sums->Finish(patience)) return;
   Log(LogLevel::kWarning,
       "{} does not end an aborted sum; its thread and its memory are left to "
       "themselves",
@@ -116,6 +121,29 @@ void Reducer::SumOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done 
 void Reducer::Abort() {
   if (state_->sums != nullptr) state_->sums->Abort();
   state_->hub->Post([inside = state_->inside] { inside->Abort(); });
+}
+
+void Reducer::End(std::function<void()> ended) {
+  if (state_->sums != nullptr) state_->sums->Abort();
+  state_->hub->Post([state = state_, ended = std::move(ended)] {
+    state->inside->Abort();
+    const auto over = std::make_shared<std::function<void()>>([state, ended] {
+      state->ended = true;
+      ended();
+    });
+    if (state->sums == nullptr) return (*over)();
+    const auto timer = std::make_shared<boost::asio::steady_timer>(*state->hub->io());
+    const auto once = [over, timer] {
+      if (!*over) return;
+      timer->cancel();
+      std::exchange(*over, nullptr)();
+    };
+    timer->expires_after(state->patience);
+    timer->async_wait([once](const boost::system::error_code& error) {
+      if (!error) once();
+    });
+    state->sums->OnEnded([hub = state->hub, once] { hub->Post(once); });
+  });
 }
 
 }  // namespace muster::collectives

@@ -43,7 +43,8 @@ struct ReducerOptions {
 /// same bits. All work is done by the listener's thread.
 ///
 /// Thread-safety: Sum and Abort may be called by any thread. Callbacks come on the listener's
-/// thread, without any lock; they must not block, and must not destroy the reducer or the listener.
+/// thread, without any lock; they must not block, and must not destroy the reducer (see End) or the
+/// listener.
 class Reducer {
  public:
   /// `digest`: of the sum, if the status is OK; the same at all members. CRC-32C
@@ -56,7 +57,8 @@ class Reducer {
   /// Begins to connect with the members that it needs. Requires: `options` is consistent: `rank` is
   /// one of `members`, of which there are at most most::kMembers.
   static std::unique_ptr<Reducer> Start(ReducerOptions options, OnFailed on_failed);
-  /// Aborts, and waits until no callback runs and no memory of a Sum is in use.
+  /// Aborts, and waits until no callback runs and no memory of a Sum is in use. After End, there is
+  /// nothing to wait for.
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -79,6 +81,10 @@ class Reducer {
   /// Closes all connections at once, and answers every pending Sum with kAborted, soon, on the
   /// listener's thread. Later calls of Sum are answered in the same way. Idempotent.
   void Abort();
+  /// Aborts. `ended` is called on the listener's thread when no callback comes any more, no memory
+  /// of a Sum is in use, and the backend has ended its sum or used up its time; then the reducer may
+  /// be destroyed, also by `ended` itself. Call it once.
+  void End(std::function<void()> ended);
 
  private:
   struct State;

@@ -52,6 +52,8 @@ class BackendThread {
   virtual void AddOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done done) = 0;
   /// Answers every pending sum with kAborted; the memory of sums is not touched any more.
   virtual void Abort() = 0;
+  /// After Abort: `ended` is called when the thread has come to its end, perhaps by that thread.
+  virtual void OnEnded(std::function<void()> ended) = 0;
   /// After Abort: waits for the thread. False: it does not end within `patience`, and is left to
   /// itself.
   virtual bool Finish(std::chrono::milliseconds patience) = 0;

@@ -59,7 +59,7 @@ INNER = {
     "sharding": ("", "lines", "stream"),
     "store": ("names", ""),
     "verify": ("workload", ""),
-    "worker_sdk": ("core", "groups", "control", "readers", "net", "session"),
+    "worker_sdk": ("core", "groups", "control", "readers", "net", "session", "member"),
 }
 # Of all lines of the product, in one room at most.
 ROOM_SHARE_PERCENT = 25
@@ -81,7 +81,8 @@ ADAPTERS = {
     "rocksdb/": ("master/journal", "ps/snapshot"),
     "yaml-cpp/": ("job/file", "kubernetes/config", "kubernetes/manifests"),
     "nghttp2/": ("worker_sdk/control",),
-    "boost/asio": ("collectives", "kubernetes/client", "net", "ps/net", "scaler/rest/server", "security", "worker_sdk/control", "worker_sdk/net"),
+    "boost/asio": ("collectives", "kubernetes/client", "net", "ps/net", "scaler/rest/server", "security", "worker_sdk/control", "worker_sdk/member",
+                   "worker_sdk/net"),
     "boost/beast": ("kubernetes/client", "scaler/rest/server"),
     "spdlog/": ("base",),
     "CLI/": ("cli",),

@@ -1,15 +1,13 @@
 #include "worker_sdk/control/control_client.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 
 #include "base/failpoint.h"
 #include "base/status.h"
 #include "base/version.h"
-#include "proto/fields/decode.h"
 #include "proto/fields/encode.h"
+#include "worker_sdk/control/grpc_call.h"
 
 namespace muster::sdk {
 namespace {
@@ -20,13 +18,6 @@ namespace {
   return kCompatibleVersion;
 }
 
-template <fields::Listed Answer>
-absl::StatusOr<Answer> Decode(std::string_view bytes, std::string_view name) {
-  absl::StatusOr<Answer> answer = fields::Decode<Answer>(bytes);
-  if (answer.ok()) return answer;
-  return Annotate(answer.status(), fmt::format("the master sent a malformed {}", name));
-}
-
 }  // namespace
 
 bool IsPermanent(const absl::Status& status) {
@@ -35,17 +26,17 @@ bool IsPermanent(const absl::Status& status) {
          absl::IsUnauthenticated(status);
 }
 
-ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job,
-                             net::TlsContextSource tls)
-    : channel_(std::move(address), std::move(tls)), worker_(std::move(worker)) {
-  SetJob(job);
-}
-
-void ControlClient::SetJob(const JobIdentity& job) {
+std::vector<std::pair<std::string, std::string>> MetadataOf(const JobIdentity& job) {
   std::vector<std::pair<std::string, std::string>> metadata;
   if (!job.id.empty()) metadata.emplace_back(kJobIdMetadata, job.id);
   if (!job.name.empty()) metadata.emplace_back(kJobNameMetadata, job.name);
-  channel_.SetMetadata(std::move(metadata));
+  return metadata;
+}
+
+ControlClient::ControlClient(std::string address, std::string worker, const JobIdentity& job,
+                             net::TlsContextSource tls)
+    : channel_(std::move(address), std::move(tls)), worker_(std::move(worker)) {
+  channel_.SetMetadata(MetadataOf(job));
 }
 
 absl::StatusOr<HelloResponse> ControlClient::Hello(uint64_t incarnation, uint64_t start,
@@ -55,8 +46,9 @@ absl::StatusOr<HelloResponse> ControlClient::Hello(uint64_t incarnation, uint64_
   MUSTER_ASSIGN_OR_RETURN(std::string bytes, channel_.Call("/muster.v1.WorkerService/Hello",
                                                            fields::Encode(request), timeout));
   MUSTER_FAILPOINT_OR_RETURN("hello.after-reply");
-  MUSTER_ASSIGN_OR_RETURN(HelloResponse answer, Decode<HelloResponse>(bytes, "HelloResponse"));
-  SetJob(JobOf(answer));
+  MUSTER_ASSIGN_OR_RETURN(HelloResponse answer,
+                          DecodeAnswer<HelloResponse>(bytes, "HelloResponse"));
+  channel_.SetMetadata(MetadataOf(JobOf(answer)));
   return answer;
 }
 
@@ -69,7 +61,7 @@ absl::StatusOr<TableId> ControlClient::RegisterTable(const TableSpec& table,
                     fields::Encode(RegisterTableRequest{worker_, table}), timeout));
   MUSTER_FAILPOINT_OR_RETURN("table.after-reply");
   MUSTER_ASSIGN_OR_RETURN(const RegisterTableResponse answer,
-                          Decode<RegisterTableResponse>(bytes, "RegisterTableResponse"));
+                          DecodeAnswer<RegisterTableResponse>(bytes, "RegisterTableResponse"));
   return answer.id;
 }
 
@@ -81,14 +73,7 @@ absl::StatusOr<WorkerExchangeReply> ControlClient::Exchange(const WorkerExchange
                                                            fields::Encode(request), timeout));
   if (!request.done.empty()) MUSTER_FAILPOINT_OR_RETURN("done.after-reply");
   MUSTER_FAILPOINT_OR_RETURN("exchange.after-reply");
-  return Decode<WorkerExchangeReply>(bytes, "WorkerExchangeReply");
-}
-
-absl::StatusOr<GroupExchangeReply> ControlClient::ExchangeGroup(const GroupExchangeRequest& request,
-                                                                std::chrono::milliseconds timeout) {
-  MUSTER_ASSIGN_OR_RETURN(std::string bytes, channel_.Call("/muster.v1.WorkerService/ExchangeGroup",
-                                                           fields::Encode(request), timeout));
-  return Decode<GroupExchangeReply>(bytes, "GroupExchangeReply");
+  return DecodeAnswer<WorkerExchangeReply>(bytes, "WorkerExchangeReply");
 }
 
 }  // namespace muster::sdk

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/messages/control.h"
-#include "proto/messages/group_control.h"
 #include "proto/messages/job_identity.h"
 #include "proto/messages/worker_hello.h"
 #include "worker_sdk/control/grpc_channel.h"
@@ -16,8 +17,11 @@ namespace muster::sdk {
 /// True for errors of a call that a retry cannot fix.
 bool IsPermanent(const absl::Status& status);
 
+/// What every call carries, so that a master of another job can refuse it.
+std::vector<std::pair<std::string, std::string>> MetadataOf(const JobIdentity& job);
+
 /// WorkerService of the master, as a worker calls it. Blocking; for one thread (not thread-safe).
-/// Every call has a deadline and may be repeated. Errors are those of GrpcChannel::Call, or
+/// Every call has a deadline and may be repeated. Errors are those of GrpcClient, or
 /// kInvalidArgument for an answer that cannot be decoded. A master of another job answers
 /// kUnavailable (proto/messages/job_identity.h).
 class ControlClient {
@@ -34,14 +38,8 @@ class ControlClient {
   absl::StatusOr<TableId> RegisterTable(const TableSpec& table, std::chrono::milliseconds timeout);
   absl::StatusOr<WorkerExchangeReply> Exchange(const WorkerExchangeRequest& request,
                                                std::chrono::milliseconds timeout);
-  /// Of a job with a group. The master keeps the call until it has news: `timeout` must be longer
-  /// than the heartbeat interval of the group. kAlreadyExists: a newer call was heard before.
-  absl::StatusOr<GroupExchangeReply> ExchangeGroup(const GroupExchangeRequest& request,
-                                                   std::chrono::milliseconds timeout);
 
  private:
-  void SetJob(const JobIdentity& job);
-
   GrpcChannel channel_;
   std::string worker_;
 };

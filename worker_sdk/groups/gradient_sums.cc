@@ -72,6 +72,7 @@ void GradientSums::Begin(StepRunNumber run) {
   for (Bucket& bucket : buckets_) {
     bucket.zero = true;
     bucket.bad = false;
+    bucket.adding.reset();
     bucket.minibatches = IntervalSet();
   }
 }
@@ -103,63 +104,84 @@ absl::Status GradientSums::CheckGiving(const Bucket& bucket, bool by_minibatch) 
                    : "gets gradients by GroupStep::Add: give it SumOptions::after_loop"));
 }
 
-absl::Status GradientSums::Take(Bucket* bucket, std::span<const float> values, SumMode mode) {
-  bucket->zero = false;
-  size_t wrong = bucket->tensor.dtype == GroupDtype::kFixedPoint
-                     ? AddFixedPoint(values, bucket->tensor.fraction_bits, mode, bucket->fixed)
-                     : AddFloat(values, mode, bucket->floats);
-  if (wrong == kNoElement) return absl::OkStatus();
-  bucket->bad = true;
-  return OutOfRange(*bucket, wrong, values[wrong]);
-}
-
-absl::Status GradientSums::Take(Bucket* bucket, MinibatchIndex minibatch) {
-  if (bucket->minibatches.Contains(minibatch.value())) {
-    return absl::InvalidArgumentError(
-        fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
-                    bucket->tensor.name, minibatch.value()));
-  }
-  bucket->minibatches.Add(minibatch.value());
-  return absl::OkStatus();
-}
-
-absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t number,
-                               std::span<const float> gradient) {
-  if (run != run_) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(Check(number, gradient.size(), /*elsewhere=*/false));
+absl::StatusOr<std::optional<SumMode>> GradientSums::BeginAdd(StepRunNumber run,
+                                                              MinibatchIndex minibatch,
+                                                              uint32_t number, uint64_t elements,
+                                                              bool elsewhere) {
+  if (run != run_) return std::nullopt;
+  MUSTER_RETURN_IF_ERROR(Check(number, elements, elsewhere));
   Bucket& bucket = buckets_[number];
   MUSTER_RETURN_IF_ERROR(CheckGiving(bucket, /*by_minibatch=*/true));
-  MUSTER_RETURN_IF_ERROR(Take(&bucket, minibatch));
-  return Take(&bucket, gradient, bucket.zero ? SumMode::kStore : SumMode::kAdd);
+  if (bucket.adding == minibatch || bucket.minibatches.Contains(minibatch.value())) {
+    return absl::InvalidArgumentError(
+        fmt::format("the gradient of bucket \"{}\" was added twice for minibatch {}; add one sum",
+                    bucket.tensor.name, minibatch.value()));
+  }
+  bucket.adding = minibatch;
+  ++writing_;
+  return std::exchange(bucket.zero, false) ? SumMode::kStore : SumMode::kAdd;
 }
 
-absl::StatusOr<std::optional<SumMode>> GradientSums::AddElsewhere(StepRunNumber run,
-                                                                  MinibatchIndex minibatch,
-                                                                  uint32_t number,
-                                                                  uint64_t elements) {
-  if (run != run_) return std::nullopt;
-  MUSTER_RETURN_IF_ERROR(Check(number, elements, /*elsewhere=*/true));
+absl::Status GradientSums::Write(uint32_t number, std::span<const float> values, SumMode mode) {
   Bucket& bucket = buckets_[number];
-  MUSTER_RETURN_IF_ERROR(Take(&bucket, minibatch));
-  return std::exchange(bucket.zero, false) ? SumMode::kStore : SumMode::kAdd;
+  const size_t wrong = bucket.tensor.dtype == GroupDtype::kFixedPoint
+                           ? AddFixedPoint(values, bucket.tensor.fraction_bits, mode, bucket.fixed)
+                           : AddFloat(values, mode, bucket.floats);
+  return wrong == kNoElement ? absl::OkStatus() : OutOfRange(bucket, wrong, values[wrong]);
+}
+
+void GradientSums::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t number, bool good) {
+  --writing_;
+  if (run != run_) return;
+  Bucket& bucket = buckets_[number];
+  bucket.adding.reset();
+  bucket.minibatches.Add(minibatch.value());
+  bucket.bad = bucket.bad || !good;
+}
+
+absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
+                               std::span<const float> gradient) {
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SumMode> mode,
+                          BeginAdd(run, minibatch, bucket, gradient.size(), /*elsewhere=*/false));
+  if (!mode.has_value()) return absl::OkStatus();
+  const absl::Status written = Write(bucket, gradient, *mode);
+  EndAdd(run, minibatch, bucket, written.ok());
+  return written;
 }
 
 void GradientSums::MarkBad(StepRunNumber run, uint32_t bucket) {
   if (run == run_) buckets_[bucket].bad = true;
 }
 
-absl::Status GradientSums::Put(StepRunNumber run, uint32_t number, std::span<const float> values,
-                               std::string_view what) {
-  if (run != run_) return absl::OkStatus();
-  MUSTER_RETURN_IF_ERROR(Check(number, values.size(), /*elsewhere=*/false));
+absl::StatusOr<std::optional<SumMode>> GradientSums::BeginPut(StepRunNumber run, uint32_t number,
+                                                              uint64_t elements,
+                                                              std::string_view what) {
+  if (run != run_) return std::nullopt;
+  MUSTER_RETURN_IF_ERROR(Check(number, elements, /*elsewhere=*/false));
   Bucket& bucket = buckets_[number];
   MUSTER_RETURN_IF_ERROR(CheckGiving(bucket, /*by_minibatch=*/false));
   bucket.what = what;
-  const bool adds = bucket.giving == Giving::kAfterLoop;
-  // A loop without a minibatch has nothing to add.
-  if (adds && bucket.minibatches == ended_) return absl::OkStatus();
-  bucket.minibatches = ended_;
-  return Take(&bucket, values, adds && !bucket.zero ? SumMode::kAdd : SumMode::kStore);
+  if (bucket.minibatches == ended_) return std::nullopt;
+  ++writing_;
+  const bool first = std::exchange(bucket.zero, false);
+  return first || bucket.giving == Giving::kWhole ? SumMode::kStore : SumMode::kAdd;
+}
+
+void GradientSums::EndPut(StepRunNumber run, uint32_t number, bool good) {
+  --writing_;
+  if (run != run_) return;
+  buckets_[number].minibatches = ended_;
+  buckets_[number].bad = buckets_[number].bad || !good;
+}
+
+absl::Status GradientSums::Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
+                               std::string_view what) {
+  MUSTER_ASSIGN_OR_RETURN(const std::optional<SumMode> mode,
+                          BeginPut(run, bucket, values.size(), what));
+  if (!mode.has_value()) return absl::OkStatus();
+  const absl::Status written = Write(bucket, values, *mode);
+  EndPut(run, bucket, written.ok());
+  return written;
 }
 
 absl::Status GradientSums::CheckPut(StepRunNumber run) const {
@@ -189,10 +211,9 @@ void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
   }
 }
 
-bool GradientSums::Complete(StepRunNumber run, uint32_t number,
-                            std::span<const MinibatchSpan> share) const {
+bool GradientSums::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) const {
   if (run != run_ || number >= buckets_.size() || buckets_[number].bad) return false;
-  return buckets_[number].minibatches == MinibatchesOf(share);
+  return buckets_[number].minibatches == share;
 }
 
 void GradientSums::FillWithZeros(Bucket* bucket) {

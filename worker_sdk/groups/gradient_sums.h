@@ -26,10 +26,10 @@ absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
 /// (StepRun): they stay over the attempts of the step, and a new run begins with zeros, also when
 /// others compute the minibatches of an evicted member. Pure.
 ///
-/// Threads may call Add, Put, Complete and Encoded at once for different buckets; everything else,
-/// and calls for one bucket, exclude each other. While a bucket is complete, other threads may read
-/// what Encoded returned, until the next Add or Put to this bucket or the next Begin: so end the
-/// sums of an old attempt first.
+/// Values are written and read without the mutex that guards all else: Write and Encoded of
+/// different buckets may run at once, and beside every other call but Begin. BeginAdd and EndAdd
+/// are around a Write. While a bucket is complete, other threads may read what Encoded returned,
+/// until the next minibatch of its run or the next Begin: so end the sums of an old attempt first.
 class GradientSums {
  public:
   /// Of the tensors, the summed ones, in order: kFixedPoint, kFloat32 or kBfloat16, each with at
@@ -45,17 +45,23 @@ class GradientSums {
   /// Every bucket of this run is zero. The same run again does nothing.
   void Begin(StepRunNumber run);
   StepRunNumber run() const { return run_; }
-  /// Adds the gradient of a minibatch, `[elements] float32`, to a bucket. Does nothing in another
-  /// run. kInvalidArgument: the bucket does not exist, the size is another one, or the bucket has
-  /// the minibatch. kOutOfRange: NaN, infinity, or a number that is too large for the type of the
-  /// bucket; the text names the bucket and the element. After kOutOfRange, a bucket is never
-  /// complete in this run.
+  /// A minibatch begins to add its gradient of so many elements to a bucket. Says what to do with
+  /// the values; nothing: the run is another one. kInvalidArgument: the bucket does not exist, the
+  /// size is another one, the bucket has the minibatch, or is on the other side of `elsewhere`.
+  absl::StatusOr<std::optional<SumMode>> BeginAdd(StepRunNumber run, MinibatchIndex minibatch,
+                                                  uint32_t bucket, uint64_t elements,
+                                                  bool elsewhere);
+  /// Adds values, `[elements] float32`, to a bucket of this process. kOutOfRange: NaN, infinity, or
+  /// a number that is too large for the type of the bucket; the text names the bucket and the
+  /// element.
+  absl::Status Write(uint32_t bucket, std::span<const float> values, SumMode mode);
+  /// The values are there; after an error, the bucket is never complete in this run.
+  void EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket, bool good);
+  /// The three of them, for a caller with one thread.
   absl::Status Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
-  /// The same for the values of a bucket elsewhere, which has `elements` elements. What the caller
-  /// does with them; nothing: another run. kOutOfRange is for MarkBad.
-  absl::StatusOr<std::optional<SumMode>> AddElsewhere(StepRunNumber run, MinibatchIndex minibatch,
-                                                      uint32_t bucket, uint64_t elements);
+  /// A BeginAdd or BeginPut has had no end yet.
+  bool writing() const { return writing_ > 0; }
   bool elsewhere(uint32_t bucket) const { return buckets_[bucket].elsewhere; }
   /// No value has been added to the bucket in this run.
   bool zero(uint32_t bucket) const { return buckets_[bucket].zero; }
@@ -73,15 +79,19 @@ class GradientSums {
   };
   /// Call it before the first Begin.
   void SetGiving(uint32_t bucket, Giving giving) { buckets_[bucket].giving = giving; }
-  /// A loop of the run is over, and these are the bucket's values of it, `[elements] float32`.
-  /// Errors are those of Add. `what`: in their texts, what the bucket has in this run; empty: its
+  /// A loop of the run is over, and the caller has the bucket's values of it, `[elements] float32`:
+  /// as for BeginAdd, Write and EndAdd. Nothing to write, too: no minibatch has ended since the
+  /// bucket was put last. `what`: in texts of errors, what the bucket has in this run; empty: its
   /// gradient.
+  absl::StatusOr<std::optional<SumMode>> BeginPut(StepRunNumber run, uint32_t bucket,
+                                                  uint64_t elements, std::string_view what);
+  void EndPut(StepRunNumber run, uint32_t bucket, bool good);
   absl::Status Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
                    std::string_view what = {});
   /// kInvalidArgument: minibatches have ended in this run whose sum was not Put; names the bucket.
   absl::Status CheckPut(StepRunNumber run) const;
   /// The bucket has exactly these minibatches.
-  bool Complete(StepRunNumber run, uint32_t bucket, std::span<const MinibatchSpan> share) const;
+  bool Complete(StepRunNumber run, uint32_t bucket, const IntervalSet& share) const;
 
   /// A bucket as it is added with those of others: int64, float32 or bfloat16 elements.
   /// kOutOfRange: a sum is too large for bfloat16.
@@ -99,24 +109,24 @@ class GradientSums {
     std::vector<int64_t> fixed;
     std::vector<float> floats;
     std::vector<uint16_t> halves;
-    /// What of a former run stands there does not count.
+    /// Nothing was added in this run: its elements have the values of an older one.
     bool zero = true;
     bool bad = false;
     Giving giving = Giving::kByMinibatch;
     bool elsewhere = false;
+    std::optional<MinibatchIndex> adding;
     IntervalSet minibatches;
     std::string what;  // for errors; empty: its gradient
   };
   GradientSums() = default;
   absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;
   absl::Status CheckGiving(const Bucket& bucket, bool by_minibatch) const;
-  static absl::Status Take(Bucket* bucket, MinibatchIndex minibatch);
-  static absl::Status Take(Bucket* bucket, std::span<const float> values, SumMode mode);
   static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);
   static void FillWithZeros(Bucket* bucket);
 
   StepRunNumber run_ = 0;
   IntervalSet ended_;  // minibatches of the run
+  uint32_t writing_ = 0;
   std::vector<Bucket> buckets_;
 };
 

@@ -16,6 +16,37 @@ StepNumber After(StepNumber step) {
 
 }  // namespace
 
+void MemberEffects::Add(MemberEffects later) {
+  task = later.task;
+  call = later.call;
+  ring = ring || later.ring;
+  sums = sums || later.sums;
+  // A transfer begins when the one before is over.
+  stop_transfer = (stop_transfer && !later.transfer.has_value()) || later.stop_transfer;
+  if (later.transfer.has_value()) transfer = std::move(later.transfer);
+  if (later.capture.has_value()) capture = std::move(later.capture);
+  if (later.digest.has_value()) digest = later.digest;
+  again = later.again;
+}
+
+MemberEffects MemberCore::TakeEffects(TimePoint now) {
+  MemberEffects effects;
+  effects.capture = BeginCapture();
+  effects.digest = BeginDigest();
+  effects.transfer = BeginTransfer(now);
+  effects.again = retry_at_;
+  effects.stop_transfer = transfer_.has_value() && !WantsTransfer() && !told_to_stop_;
+  told_to_stop_ = told_to_stop_ || effects.stop_transfer;
+  effects.ring = !WantsRing(told_ring_);
+  if (effects.ring) told_ring_ = WantedRing();
+  std::optional<WantedSum> sums = WantedSums();
+  effects.sums = sums != told_sums_;
+  if (effects.sums) told_sums_ = std::move(sums);
+  effects.task = NextKind() != TrainerTask::Kind::kWait;
+  effects.call = request_changed();
+  return effects;
+}
+
 // ---- the exchange ----
 
 GroupExchangeRequest MemberCore::Content() const {
@@ -141,6 +172,7 @@ TrainerTask MemberCore::NextTask() {
   if (inside_ == Inside::kComputing) inside_ = Inside::kNothing;
   TrainerTask task;
   task.kind = NextKind();
+  trainer_waits_ = task.kind == Kind::kWait;
   if (task.kind == Kind::kApply || task.kind == Kind::kReplay) {
     inside_ = Inside::kApplying;
     untouched_ = false;
@@ -252,9 +284,12 @@ std::optional<StepNumber> MemberCore::SumsKeptAfter() const {
 
 // ---- the state ----
 
-std::optional<GroupTransfer> MemberCore::TakeTransfer(TimePoint now) {
-  if (transfer_.has_value() || (retry_at_.has_value() && now < *retry_at_)) return std::nullopt;
+std::optional<GroupTransfer> MemberCore::BeginTransfer(TimePoint now) {
+  // The trainer may read its state whenever it is not in the library.
+  if (transfer_.has_value() || !trainer_waits_) return std::nullopt;
+  if (retry_at_.has_value() && now < *retry_at_) return std::nullopt;
   retry_at_.reset();
+  told_to_stop_ = false;
   if (NeedsCopy()) {
     // From the first byte on, the memory is a mixture.
     LoseState();
@@ -275,8 +310,8 @@ std::optional<GroupTransfer> MemberCore::TakeTransfer(TimePoint now) {
   return transfer_;
 }
 
-bool MemberCore::transfer_wanted() const {
-  if (!transfer_.has_value() || transfer_->lineage != view_.lineage || Over()) return false;
+bool MemberCore::WantsTransfer() const {
+  if (transfer_->lineage != view_.lineage || Over()) return false;
   return transfer_->kind == GroupTransfer::Kind::kFetchSum ||
          view_.standing == GroupStanding::kLearner;
 }
@@ -343,7 +378,7 @@ void MemberCore::OnSumMissing(StepNumber step) {
   Settle();
 }
 
-std::optional<CaptureOrder> MemberCore::TakeCapture() {
+std::optional<CaptureOrder> MemberCore::BeginCapture() {
   if (!CaptureDue()) return std::nullopt;
   capturing_ = true;
   taken_ = capture_;
@@ -365,7 +400,7 @@ void MemberCore::OnCaptured(StateStripe stripe, uint64_t digest) {
   Settle();
 }
 
-std::optional<StateLabel> MemberCore::TakeDigest() {
+std::optional<StateLabel> MemberCore::BeginDigest() {
   if (DigestDue()) return digesting_ = state_;
   return std::nullopt;
 }

@@ -16,8 +16,8 @@
 namespace muster::sdk {
 
 /// The member's half of docs/protocol.md, section 12: which state this process has, which step it
-/// works on, which sum it may apply. Pure: events are its methods, and the shell asks for what is
-/// to do after each. Not thread-safe.
+/// works on, which sum it may apply. Pure: events are its methods, and after each of them the shell
+/// takes the effects. Not thread-safe.
 ///
 /// One thread is the trainer's; it asks NextTask. It counts as inside the task that it got last
 /// until it asks again, and nothing overwrites the state while it is. The answers of the master say
@@ -41,6 +41,9 @@ class MemberCore {
   explicit MemberCore(Options options)
       : options_(std::move(options)), sequence_(options_.calls_before) {}
 
+  /// What follows from the events since the last call. Each order is given once.
+  MemberEffects TakeEffects(TimePoint now);
+
   // ---- the exchange ----
 
   /// The whole state of the process, for the next call. The next one follows an answer at once, or
@@ -50,8 +53,7 @@ class MemberCore {
   std::optional<GroupExchangeRequest> Farewell();
   /// The number of the newest call.
   uint64_t calls() const { return sequence_; }
-  /// The master must hear something that the newest request does not say: a parked call is
-  /// superseded at once.
+  /// See MemberEffects::call.
   bool request_changed() const;
   /// The next call will probably be a vote, so it may wait a moment if nothing else is to be said.
   bool NextCallIsVote() const;
@@ -63,9 +65,8 @@ class MemberCore {
 
   // ---- the trainer's thread ----
 
+  /// kWait: the thread waits in the library, so its state may be overwritten.
   TrainerTask NextTask();
-  /// NextTask has something to do.
-  bool HasTask() const { return NextKind() != TrainerTask::Kind::kWait; }
   /// The loop begins with a minibatch. False: leave the loop, because its gradients are of no use.
   bool StartMinibatch(StepRunNumber run, MinibatchIndex minibatch) {
     return !failed_.has_value() && run_.Start(run, minibatch);
@@ -86,8 +87,6 @@ class MemberCore {
   // ---- sums ----
 
   std::optional<GroupRing> WantedRing() const;
-  /// It is `ring`: cheaper than to compare.
-  bool WantsRing(const std::optional<GroupRing>& ring) const;
   /// Absent: nothing is to be added now.
   std::optional<WantedSum> WantedSums() const;
   /// Every bucket of the step is added. `digest`: of all sums, in order.
@@ -99,20 +98,12 @@ class MemberCore {
 
   // ---- the state ----
 
-  /// What to get from others; one at a time, until one of the four events below.
-  std::optional<GroupTransfer> TakeTransfer(TimePoint now);
   /// Its state is older than that of the step, and will probably come to it.
   bool WillApply(LineageNumber lineage, StepNumber step) const {
     return state_.has_value() && state_->lineage == lineage && state_->step < step;
   }
   /// It is a member, and no step has happened that is not in its state.
   bool HasAllSums() const { return IsMember() && HasNewestState(); }
-  /// TakeTransfer has something to get, perhaps later.
-  bool NeedsTransfer() const { return !transfer_.has_value() && (NeedsCopy() || NeedsSum()); }
-  /// When TakeTransfer must be asked again although nothing has happened.
-  std::optional<TimePoint> NextTransfer() const { return retry_at_; }
-  /// False: break the transfer off, and report that it failed.
-  bool transfer_wanted() const;
   /// The holders have labelled every stripe with this state.
   void OnStateCopied(StateLabel label);
   /// A holder was not reached, or sent something else. The transfer is tried again after a pause.
@@ -127,14 +118,8 @@ class MemberCore {
   /// No holder has the sum.
   void OnSumMissing(StepNumber step);
 
-  /// The piece of the state to copy now; until OnCaptured, nothing changes the state.
-  std::optional<CaptureOrder> TakeCapture();
-  bool CaptureDue() const;
   /// `digest`: if the order wants it, else 0.
   void OnCaptured(StateStripe stripe, uint64_t digest = 0);
-  /// The state of which a digest is to be made now; until OnDigest, nothing changes the state.
-  std::optional<StateLabel> TakeDigest();
-  bool DigestDue() const;
   void OnDigest(uint64_t digest);
   /// The held copy of this state is stored as this object.
   void OnStored(StateLabel label, std::string object);
@@ -162,6 +147,13 @@ class MemberCore {
   enum class Inside : uint8_t { kNothing, kComputing, kApplying };
 
   TrainerTask::Kind NextKind() const;
+  std::optional<GroupTransfer> BeginTransfer(TimePoint now);
+  std::optional<CaptureOrder> BeginCapture();
+  std::optional<StateLabel> BeginDigest();
+  bool WantsRing(const std::optional<GroupRing>& ring) const;
+  bool WantsTransfer() const;
+  bool CaptureDue() const;
+  bool DigestDue() const;
   bool IsMember() const { return view_.standing == GroupStanding::kMember; }
   bool IsNews(const GroupExchangeReply& reply) const;
   bool CommitsHeldSum() const;
@@ -195,6 +187,10 @@ class MemberCore {
   GroupExchangeRequest Content() const;
 
   Options options_;
+  /// What the shell was told last.
+  std::optional<GroupRing> told_ring_;
+  std::optional<WantedSum> told_sums_;
+  bool told_to_stop_ = false;  // the transfer in progress
   /// The newest answer that was taken.
   GroupExchangeReply view_;
   uint64_t sequence_;
@@ -206,6 +202,8 @@ class MemberCore {
   /// The registered memory is as the trainer has made it.
   bool untouched_ = true;
   Inside inside_ = Inside::kNothing;
+  /// The trainer's thread is in the library, and has nothing to do. It made this core there.
+  bool trainer_waits_ = true;
 
   StepRun run_;
   uint64_t minibatch_us_ = 0;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "proto/messages/group_control.h"
 #include "worker_sdk/groups/step_run.h"
 
@@ -50,6 +52,7 @@ struct WantedSum {
   StepNumber step;
   StepRunNumber run = 0;
   std::vector<MinibatchSpan> share;
+  friend bool operator==(const WantedSum&, const WantedSum&) = default;
 };
 
 /// What a learner, or a member that lacks a step, gets from others.
@@ -74,6 +77,26 @@ struct CaptureOrder {
   /// The digest of the whole state is to be made with it.
   bool digest = false;
   friend bool operator==(const CaptureOrder&, const CaptureOrder&) = default;
+};
+
+/// What the shell is to begin, or to look at again, because of what has happened.
+struct MemberEffects {
+  bool task = false;  // NextTask has something to do
+  /// The master must hear something that the newest request does not say: a parked call is
+  /// superseded at once.
+  bool call = false;
+  bool ring = false;  // WantedRing has changed
+  bool sums = false;  // WantedSums has changed
+  /// Break off the transfer that was begun, and report that it failed.
+  bool stop_transfer = false;
+  std::optional<GroupTransfer> transfer;  // one at a time, until one of its events
+  std::optional<CaptureOrder> capture;    // until OnCaptured, nothing changes the state
+  std::optional<StateLabel> digest;       // until OnDigest, nothing changes the state
+  /// Ask for effects again then, although nothing has happened.
+  std::optional<TimePoint> again;
+
+  /// Those of later events come to these, which nobody has looked at.
+  void Add(MemberEffects later);
 };
 
 }  // namespace muster::sdk

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/interval_set.h"
 #include "worker_sdk/groups/gradient_sums.h"
 #include "worker_sdk/groups/member_core.h"
 
@@ -13,25 +14,24 @@ namespace muster::sdk {
 /// attempt, as soon as it has the minibatches of the share. Pure. Not thread-safe.
 class StepSums {
  public:
-  /// The buckets to begin now. `wanted`: MemberCore::WantedSums. Another attempt or step forgets
-  /// those before.
-  std::vector<uint32_t> Begin(const std::optional<WantedSum>& wanted, const GradientSums& sums);
-  /// Begin would begin a bucket.
-  bool CanBegin(const std::optional<WantedSum>& wanted, const GradientSums& sums) const;
+  /// `wanted`: MemberCore::WantedSums, whenever that has changed; `buckets`: how many there are.
+  /// Another attempt or step forgets those before. Absent: no bucket begins.
+  void Follow(const std::optional<WantedSum>& wanted, size_t buckets);
+  /// True: the bucket is complete, and begins now.
+  bool Begin(uint32_t bucket, const GradientSums& sums);
   /// The sum of a bucket that was begun is there, with its digest. Returns the digest of the step
   /// when it was the last one; members with the same sums have the same digest.
   std::optional<uint32_t> OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
                                    uint32_t digest);
 
  private:
-  bool IsOf(const WantedSum& wanted) const {
-    return attempt_ == wanted.attempt && step_ == wanted.step;
-  }
-
+  std::optional<WantedSum> wanted_;
+  IntervalSet share_;
   AttemptNumber attempt_;
   StepNumber step_;
   std::vector<bool> begun_;
   std::vector<std::optional<uint32_t>> digests_;
+  size_t missing_ = 0;  // digests
 };
 
 }  // namespace muster::sdk

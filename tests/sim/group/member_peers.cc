@@ -141,9 +141,10 @@ void SimMember::Prune() {
 
 void SimMember::Transfer() {
   if (copying_.has_value()) return;
-  const std::optional<sdk::GroupTransfer> transfer = core_->TakeTransfer(Now());
+  const std::optional<sdk::GroupTransfer> transfer =
+      std::exchange(Effects().transfer, std::nullopt);
   if (!transfer.has_value()) {
-    if (core_->NextTransfer().has_value()) After(milliseconds(50), [this] { Pump(); });
+    if (Effects().again.has_value()) After(milliseconds(50), [this] { Pump(); });
     return;
   }
   copying_ = Copying{.transfer = *transfer};
@@ -160,7 +161,7 @@ void SimMember::TransferFailed() {
 
 void SimMember::CopyNext() {
   const StateSource& source = copying_->transfer.source;
-  if (!core_->transfer_wanted()) return TransferFailed();
+  if (std::exchange(Effects().stop_transfer, false)) return TransferFailed();
   const size_t i = copying_->next;
   if (i == source.stripes.size()) return EndCopy();
   const StateStripe& stripe = source.stripes[i];
@@ -210,7 +211,7 @@ void SimMember::EndCopy() {
 
 void SimMember::FetchNext() {
   const sdk::GroupTransfer& transfer = copying_->transfer;
-  if (!core_->transfer_wanted()) return TransferFailed();
+  if (std::exchange(Effects().stop_transfer, false)) return TransferFailed();
   const size_t i = copying_->next;
   if (i == transfer.holders.size()) {
     const bool unreached = copying_->unreached || transfer.holders.empty();
@@ -244,7 +245,7 @@ void SimMember::FetchNext() {
 
 void SimMember::Capture() {
   if (capturing_) return;
-  const std::optional<sdk::CaptureOrder> order = core_->TakeCapture();
+  const std::optional<sdk::CaptureOrder> order = std::exchange(Effects().capture, std::nullopt);
   if (!order.has_value()) return;
   capturing_ = true;
   After(Some(milliseconds(30)), [this, order, before = memory_] {
@@ -264,7 +265,7 @@ void SimMember::Capture() {
 }
 
 void SimMember::Digest() {
-  if (!core_->TakeDigest().has_value()) return;
+  if (!std::exchange(Effects().digest, std::nullopt).has_value()) return;
   After(Some(milliseconds(30)), [this, before = memory_] {
     if (before != memory_) {
       env_->oracle.Fail("torn", fmt::format("the state of {} changed in a digest", name_));

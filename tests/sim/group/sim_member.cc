@@ -174,9 +174,9 @@ void SimMember::Pump() {
 void SimMember::Act() {
   Capture();
   Digest();
-  Transfer();
   Contribute();
   NextTask();
+  Transfer();
   FinishSum();
   Prune();
   if (!ending_ && process_->alive) Exchange();

@@ -96,6 +96,11 @@ class SimMember final : public WorkerProcess {
   void FinishSum();
   void Prune();
   // The state.
+  /// What the core has ordered and was not begun yet.
+  sdk::MemberEffects& Effects() {
+    effects_.Add(core_->TakeEffects(Now()));
+    return effects_;
+  }
   void Transfer();
   void CopyNext();
   void FetchNext();
@@ -117,6 +122,7 @@ class SimMember final : public WorkerProcess {
   Rng rng_;
   std::string name_;
   std::optional<sdk::MemberCore> core_;
+  sdk::MemberEffects effects_;
   SlotFile slot_file_;
   MemberTables tables_;
   /// What the trainer's thread waits for.

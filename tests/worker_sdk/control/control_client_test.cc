@@ -174,7 +174,7 @@ TEST_F(ControlClientTest, ADeadlineEndsTheCallAndTheNextOneWorks) {
 
 TEST_F(ControlClientTest, AnAnswerBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
   ControlClient client(address(), "worker-0", {});
-  service_.extra_bytes = GrpcChannel::kResponseBytesMax;
+  service_.extra_bytes = GrpcClient::kResponseBytesMax;
   EXPECT_THAT(client.Hello(1, 3, kLong),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 67108864")));
   service_.extra_bytes = 0;

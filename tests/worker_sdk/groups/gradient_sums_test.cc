@@ -35,8 +35,16 @@ GradientSums Sums(size_t elements) {
   sums.Begin(kRun);
   return sums;
 }
-std::vector<MinibatchSpan> Share(uint32_t first, uint32_t count) {
-  return {{MinibatchIndex(first), count}};
+IntervalSet Share(uint32_t first, uint32_t count) {
+  return MinibatchesOf(std::vector<MinibatchSpan>{{MinibatchIndex(first), count}});
+}
+/// Adds a minibatch to a bucket on a device.
+absl::StatusOr<std::optional<SumMode>> Elsewhere(GradientSums* sums, StepRunNumber run,
+                                                 MinibatchIndex minibatch, uint32_t bucket,
+                                                 uint64_t elements) {
+  const auto mode = sums->BeginAdd(run, minibatch, bucket, elements, /*elsewhere=*/true);
+  if (mode.ok() && mode->has_value()) sums->EndAdd(run, minibatch, bucket, /*good=*/true);
+  return mode;
 }
 std::vector<float> Decoded(GradientSums* sums, uint32_t bucket) {
   std::vector<float> out(sums->tensor(bucket).elements);
@@ -58,12 +66,16 @@ TEST(GradientSumsTest, ErrorsNameWhatTheBucketHas) {
   GradientSums sums = Sums(2);
   for (const uint32_t bucket : {0u, 1u, 2u}) {
     sums.SetGiving(bucket, GradientSums::Giving::kWhole);
+  }
+  sums.End(kRun, MinibatchIndex(0));
+  for (const uint32_t bucket : {0u, 1u, 2u}) {
     const float wrong[] = {1, std::nanf("")};
     EXPECT_THAT(sums.Put(kRun, bucket, wrong, "the change of \"w\""),
                 StatusIs(absl::StatusCode::kOutOfRange,
                          HasSubstr("the change of \"w\", element 1, is nan")));
   }
   const float large[] = {1, 3.4e38F};
+  sums.End(kRun, MinibatchIndex(1));
   EXPECT_THAT(sums.Put(kRun, 2, large, "the change of \"w\""), IsOk());
   EXPECT_THAT(sums.Encoded(2).status(),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("the change of \"w\", element 1")));
@@ -99,10 +111,10 @@ TEST(GradientSumsTest, OfABucketElsewhereItKnowsTheMinibatches) {
   for (const StepRunNumber run : {kRun, kRun + 1}) {
     sums.Begin(run);
     EXPECT_TRUE(sums.zero(1));
-    EXPECT_EQ(*sums.AddElsewhere(run, MinibatchIndex(0), 1, 3), SumMode::kStore);
+    EXPECT_EQ(*Elsewhere(&sums, run, MinibatchIndex(0), 1, 3), SumMode::kStore);
     EXPECT_FALSE(sums.zero(1));
-    EXPECT_EQ(*sums.AddElsewhere(run, MinibatchIndex(1), 1, 3), SumMode::kAdd);
-    EXPECT_EQ(*sums.AddElsewhere(run + 1, MinibatchIndex(2), 1, 3), std::nullopt);
+    EXPECT_EQ(*Elsewhere(&sums, run, MinibatchIndex(1), 1, 3), SumMode::kAdd);
+    EXPECT_EQ(*Elsewhere(&sums, run + 1, MinibatchIndex(2), 1, 3), std::nullopt);
     EXPECT_TRUE(sums.Complete(run, 1, Share(0, 2)));
     EXPECT_EQ(sums.encoded_bytes(1), 12u);
   }
@@ -120,15 +132,31 @@ TEST(GradientSumsTest, WhereABucketIsCannotBeMixed) {
   EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, gradient),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"float\" is on the device: use GroupStep::AddDevice")));
-  EXPECT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 0, 2),
+  EXPECT_THAT(Elsewhere(&sums, kRun, MinibatchIndex(0), 0, 2),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"fixed\" is in the memory of the process")));
   EXPECT_THAT(
-      sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 3),
+      Elsewhere(&sums, kRun, MinibatchIndex(0), 1, 3),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 3 elements, the bucket has 2")));
-  ASSERT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 2), IsOk());
-  EXPECT_THAT(sums.AddElsewhere(kRun, MinibatchIndex(0), 1, 2),
+  ASSERT_THAT(Elsewhere(&sums, kRun, MinibatchIndex(0), 1, 2), IsOk());
+  EXPECT_THAT(Elsewhere(&sums, kRun, MinibatchIndex(0), 1, 2),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice for minibatch 0")));
+}
+
+TEST(GradientSumsTest, ABucketIsNotCompleteWhileItIsWritten) {
+  GradientSums sums = Sums(1);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const std::optional<SumMode> mode,
+                              sums.BeginAdd(kRun, MinibatchIndex(0), 1, 1, false));
+  EXPECT_EQ(mode, SumMode::kStore);
+  EXPECT_TRUE(sums.writing());
+  EXPECT_FALSE(sums.Complete(kRun, 1, Share(0, 1)));
+  EXPECT_THAT(sums.BeginAdd(kRun, MinibatchIndex(0), 1, 1, false),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice for minibatch 0")));
+  EXPECT_THAT(sums.Write(1, std::vector<float>{3}, *mode), IsOk());
+  sums.EndAdd(kRun, MinibatchIndex(0), 1, true);
+  EXPECT_FALSE(sums.writing());
+  EXPECT_TRUE(sums.Complete(kRun, 1, Share(0, 1)));
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(3));
 }
 
 TEST(GradientSumsTest, ABucketIsCompleteWithExactlyTheShare) {
@@ -228,9 +256,14 @@ TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
 
   EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{4}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 1 elements")));
+  // Without another minibatch, nothing is written: the values may be in use.
+  EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{7, 7}), IsOk());
+  EXPECT_THAT(Decoded(&sums, 1), ElementsAre(4, 8));
+  EXPECT_TRUE(sums.Complete(kRun, 1, Share(4, 3)));
+  sums.End(kRun, MinibatchIndex(7));
   EXPECT_THAT(sums.Put(kRun, 1, std::vector<float>{4, std::nanf("")}),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"float\", element 1")));
-  EXPECT_FALSE(sums.Complete(kRun, 1, Share(4, 3)));
+  EXPECT_FALSE(sums.Complete(kRun, 1, Share(4, 4)));
   sums.Begin(kRun + 1);
   EXPECT_FALSE(sums.Complete(kRun + 1, 0, Share(4, 2)));
   sums.End(kRun + 1, MinibatchIndex(7));

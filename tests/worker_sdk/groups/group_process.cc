@@ -1,6 +1,7 @@
 #include "tests/worker_sdk/groups/group_process.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::sdk {
 
@@ -129,14 +130,14 @@ void GroupProcess::SumStep(Fabric* fabric, bool fails, Probes* probes) {
 void GroupProcess::TransferStep(const std::vector<GroupProcess*>& all, const ModelState& stored,
                                 bool fails, TimePoint now, Rng* rng, Probes* probes) {
   if (!transfer_.has_value()) {
-    transfer_ = core_.TakeTransfer(now);
+    transfer_ = std::exchange(Effects(now).transfer, std::nullopt);
     if (transfer_.has_value() && transfer_->kind == GroupTransfer::Kind::kCopyState) {
       torn_ = true;
       memory_.clear();
     }
     return;
   }
-  if (fails || !core_.transfer_wanted()) {
+  if (fails || std::exchange(Effects(now).stop_transfer, false)) {
     transfer_.reset();
     core_.OnTransferFailed(now);
   } else if (transfer_->kind == GroupTransfer::Kind::kCopyState) {
@@ -196,14 +197,14 @@ void GroupProcess::FinishFetch(const std::vector<GroupProcess*>& all, TimePoint 
   core_.OnSumMissing(transfer.step);
 }
 
-void GroupProcess::CaptureStep(Probes* probes) {
+void GroupProcess::CaptureStep(TimePoint now, Probes* probes) {
   if (to_store_) {
     core_.OnStored(copy_->label, "at/" + name_.first);
     to_store_ = false;
     return;
   }
   if (!capturing_.has_value()) {
-    std::optional<CaptureOrder> order = core_.TakeCapture();
+    std::optional<CaptureOrder> order = std::exchange(Effects(now).capture, std::nullopt);
     if (order.has_value()) capturing_.emplace(*order, memory_);
     return;
   }

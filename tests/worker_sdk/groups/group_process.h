@@ -54,7 +54,7 @@ class GroupProcess {
   /// Copies from others; `all`: the living processes.
   void TransferStep(const std::vector<GroupProcess*>& all, const ModelState& stored, bool fails,
                     TimePoint now, Rng* rng, Probes* probes);
-  void CaptureStep(Probes* probes);
+  void CaptureStep(TimePoint now, Probes* probes);
 
  private:
   void ComputeStep(bool fails, Probes* probes);
@@ -63,8 +63,13 @@ class GroupProcess {
                   Probes* probes);
   void FinishFetch(const std::vector<GroupProcess*>& all, TimePoint now, Rng* rng, Probes* probes);
   void PruneKept();
+  MemberEffects& Effects(TimePoint now) {
+    effects_.Add(core_.TakeEffects(now));
+    return effects_;
+  }
 
   MemberCore core_;
+  MemberEffects effects_;
   ProcessName name_;
   ModelState memory_;
   bool torn_ = false;

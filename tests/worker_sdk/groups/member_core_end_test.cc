@@ -8,10 +8,10 @@ TEST_F(MemberCoreTest, TheTrainerEndsWhenNobodyUsesItsMemory) {
   GroupExchangeReply learner = Learner(5);
   learner.source = StateSource{Label(1, 4), {}, {}};
   core_.OnReply(learner);
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
-  EXPECT_TRUE(core_.transfer_wanted());
+  ASSERT_TRUE(TakeTransfer().has_value());
+  EXPECT_FALSE(Effects().stop_transfer);
   core_.Leave();
-  EXPECT_FALSE(core_.transfer_wanted());
+  EXPECT_TRUE(Effects().stop_transfer);
   EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
   core_.OnTransferFailed(now_);
   EXPECT_EQ(core_.NextTask().kind, Kind::kEnd);
@@ -21,7 +21,7 @@ TEST_F(MemberCoreTest, TheTrainerEndsAfterTheCapture) {
   GroupExchangeReply reply = Member(1, 0, 0, kTwo);
   reply.capture = StateCapture{StepNumber(0), AttemptNumber(1), 2, ""};
   core_.OnReply(reply);
-  ASSERT_TRUE(core_.TakeCapture().has_value());
+  ASSERT_TRUE(TakeCapture().has_value());
   reply.news = ++news_;
   reply.directive = JobDirective::kEnd;
   core_.OnReply(reply);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -65,8 +66,22 @@ class MemberCoreTest : public ::testing::Test {
     return reply;
   }
 
+  /// What has been ordered and was not taken yet.
+  MemberEffects& Effects() {
+    effects_.Add(core_.TakeEffects(now_));
+    return effects_;
+  }
+  std::optional<GroupTransfer> TakeTransfer() {
+    return std::exchange(Effects().transfer, std::nullopt);
+  }
+  std::optional<CaptureOrder> TakeCapture() {
+    return std::exchange(Effects().capture, std::nullopt);
+  }
+  std::optional<StateLabel> TakeDigest() { return std::exchange(Effects().digest, std::nullopt); }
+
   static inline const std::vector<MinibatchSpan> kTwo{{MinibatchIndex(0), 2}};
   MemberCore core_{{.worker = "a", .incarnation = 1, .introduction = {{}, 5, {"unix:/a"}}}};
+  MemberEffects effects_;
   uint64_t news_ = 0;
   TimePoint now_{};
 };

@@ -95,7 +95,7 @@ class GroupWorld {
     for (const auto& process : processes_) all.push_back(process.get());
     Any().TransferStep(all, master_.StateAfter(master_.journal.checkpoint), faults && Chance(0.1),
                        now_, &rng_, &probes_);
-    Any().CaptureStep(&probes_);
+    Any().CaptureStep(now_, &probes_);
   }
 
   void Fault() {

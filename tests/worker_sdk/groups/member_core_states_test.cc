@@ -11,7 +11,7 @@ class MemberCoreStatesTest : public MemberCoreTest {
     VoteOnStepOne();
     core_.OnReply(Checked(1, 1, 1));
     ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
-    EXPECT_FALSE(core_.DigestDue());
+    EXPECT_FALSE(Effects().digest.has_value());
     core_.OnApplied();
   }
   GroupExchangeReply Checked(uint64_t attempt, uint64_t step, uint64_t step_attempt) {
@@ -37,37 +37,37 @@ class MemberCoreStatesTest : public MemberCoreTest {
 
 TEST_F(MemberCoreStatesTest, AVoteWaitsForTheDigestOfTheStateBeforeTheStep) {
   ApplyStepOne();
-  ASSERT_TRUE(core_.DigestDue());
+  ASSERT_TRUE(Effects().digest.has_value());
   ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
   Compute({0, 1});
   core_.OnSum(AttemptNumber(1), StepNumber(2), 78);
   EXPECT_FALSE(core_.Request().sum.has_value());
-  EXPECT_EQ(core_.TakeDigest(), Label(1, 1));
-  EXPECT_FALSE(core_.TakeDigest().has_value()) << "it is being made";
+  EXPECT_EQ(TakeDigest(), Label(1, 1));
+  EXPECT_FALSE(TakeDigest().has_value()) << "it is being made";
   core_.OnDigest(99);
   const GroupExchangeRequest vote = core_.Request();
   EXPECT_TRUE(vote.sum.has_value());
   EXPECT_EQ(vote.digest, (StateDigest{Label(1, 1), 99}));
-  EXPECT_FALSE(core_.DigestDue());
+  EXPECT_FALSE(Effects().digest.has_value());
 }
 
 TEST_F(MemberCoreStatesTest, ADigestAloneSupersedesNoCall) {
   ApplyStepOne();
   core_.Request();
-  ASSERT_TRUE(core_.TakeDigest().has_value());
+  ASSERT_TRUE(TakeDigest().has_value());
   core_.OnDigest(99);
   EXPECT_FALSE(core_.request_changed());
 }
 
 TEST_F(MemberCoreStatesTest, ADigestServesTheNextAttemptAndTheCopy) {
   ApplyStepOne();
-  ASSERT_TRUE(core_.TakeDigest().has_value());
+  ASSERT_TRUE(TakeDigest().has_value());
   core_.OnDigest(99);
   GroupExchangeReply reply = Checked(2, 1, 1);
   reply.capture = StateCapture{StepNumber(1), AttemptNumber(2), 2, ""};
   core_.OnReply(reply);
-  EXPECT_FALSE(core_.DigestDue());
-  const std::optional<CaptureOrder> order = core_.TakeCapture();
+  EXPECT_FALSE(Effects().digest.has_value());
+  const std::optional<CaptureOrder> order = TakeCapture();
   ASSERT_TRUE(order.has_value());
   EXPECT_FALSE(order->digest);
   core_.OnCaptured({0, 8, 1, ""});
@@ -81,12 +81,12 @@ TEST_F(MemberCoreStatesTest, ACopyIsMadeWithADigestThatServesTheVote) {
   core_.OnReply(reply);
   ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
   core_.OnApplied();
-  const std::optional<CaptureOrder> order = core_.TakeCapture();
+  const std::optional<CaptureOrder> order = TakeCapture();
   ASSERT_TRUE(order.has_value());
   EXPECT_TRUE(order->digest);
-  EXPECT_FALSE(core_.DigestDue()) << "one at a time";
+  EXPECT_FALSE(Effects().digest.has_value()) << "one at a time";
   core_.OnCaptured({0, 8, 1, ""}, 99);
-  EXPECT_FALSE(core_.DigestDue());
+  EXPECT_FALSE(Effects().digest.has_value());
   EXPECT_EQ(core_.Request().capture->digest, 99u);
   EXPECT_EQ(core_.Request().digest, (StateDigest{Label(1, 1), 99}));
 }
@@ -98,12 +98,12 @@ TEST_F(MemberCoreStatesTest, ACopyOfTheOnlyMemberNeedsNoDigest) {
   core_.OnReply(reply);
   ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
   core_.OnApplied();
-  EXPECT_FALSE(core_.TakeCapture()->digest);
+  EXPECT_FALSE(TakeCapture()->digest);
 }
 
 TEST_F(MemberCoreStatesTest, AStateThatDiffersIsDroppedAndLearned) {
   ApplyStepOne();
-  ASSERT_TRUE(core_.TakeDigest().has_value());
+  ASSERT_TRUE(TakeDigest().has_value());
   core_.OnDigest(98);
   core_.OnReply(Refused());
   EXPECT_FALSE(core_.state().has_value());
@@ -111,11 +111,12 @@ TEST_F(MemberCoreStatesTest, AStateThatDiffersIsDroppedAndLearned) {
   EXPECT_FALSE(core_.Request().digest.has_value());
   // It learns the same state, and the old digest is not that of the new one.
   core_.OnReply(Source());
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
+  ASSERT_TRUE(TakeTransfer().has_value());
   core_.OnStateCopied(Label(1, 1));
   EXPECT_EQ(core_.state(), Label(1, 1));
   core_.OnReply(Checked(3, 1, 1));
-  EXPECT_TRUE(core_.DigestDue());
+  EXPECT_TRUE(Effects().digest.has_value());
 }
 
 TEST_F(MemberCoreStatesTest, NoCopyOfADroppedStateIsHeld) {
@@ -123,9 +124,10 @@ TEST_F(MemberCoreStatesTest, NoCopyOfADroppedStateIsHeld) {
   GroupExchangeReply reply = Member(1, 1, 1, kTwo);
   reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 2, ""};
   core_.OnReply(reply);
-  ASSERT_TRUE(core_.TakeCapture().has_value());
+  ASSERT_TRUE(TakeCapture().has_value());
   core_.OnReply(Refused());
-  EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
+  EXPECT_FALSE(TakeTransfer().has_value());
   core_.OnCaptured({0, 8, 1, ""}, 98);
   EXPECT_FALSE(core_.Request().capture.has_value());
   EXPECT_FALSE(core_.Request().digest.has_value());
@@ -157,12 +159,13 @@ TEST_F(MemberCoreStatesTest, TheRecordsOfAStepAreThoseOfTheMaster) {
 
 TEST_F(MemberCoreStatesTest, NothingChangesTheStateWhileADigestIsMade) {
   ApplyStepOne();
-  ASSERT_TRUE(core_.TakeDigest().has_value());
+  ASSERT_TRUE(TakeDigest().has_value());
   // The others have gone on without it.
   GroupExchangeReply reply = Learner(2);
   reply.keep_sums = true;
   core_.OnReply(reply);
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
+  ASSERT_TRUE(TakeTransfer().has_value());
   core_.OnSumFetched(StepNumber(2));
   EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
   reply.news = ++news_;

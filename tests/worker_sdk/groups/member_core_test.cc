@@ -84,7 +84,7 @@ TEST_F(MemberCoreTest, TheSumOfAnotherAttemptIsNotTheStep) {
   EXPECT_NE(core_.NextTask().kind, Kind::kApply);
   EXPECT_FALSE(core_.Request().sum.has_value());
   // It lacks the step, and gets the sum from the others.
-  std::optional<GroupTransfer> transfer = core_.TakeTransfer(now_);
+  std::optional<GroupTransfer> transfer = TakeTransfer();
   ASSERT_TRUE(transfer.has_value());
   EXPECT_EQ(transfer->kind, GroupTransfer::Kind::kFetchSum);
   EXPECT_EQ(transfer->step, StepNumber(1));
@@ -242,11 +242,11 @@ TEST_F(MemberCoreTest, ARollbackToTheStepOfTheHeldSumAppliesItFirst) {
 TEST_F(MemberCoreTest, AFetchedSumOfAnEarlierLineageIsOfNoUse) {
   core_.OnReply(Member(1, 0, 0, kTwo));
   core_.OnReply(Member(3, 1, 2, kTwo));
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  ASSERT_TRUE(TakeTransfer().has_value());
   GroupExchangeReply rolled = Member(5, 0, 0, kTwo);
   rolled.lineage = LineageNumber(2);
   core_.OnReply(rolled);
-  EXPECT_FALSE(core_.transfer_wanted());
+  EXPECT_TRUE(Effects().stop_transfer);
   core_.OnSumFetched(StepNumber(1));
   EXPECT_EQ(core_.state(), Label(2, 0));
   EXPECT_EQ(core_.NextTask().kind, Kind::kCompute);
@@ -272,19 +272,19 @@ TEST_F(MemberCoreTest, ALearnerCopiesOnlyOutsideOfTheLoopAndHasNoStateMeanwhile)
   learner.source = StateSource{Label(1, 4), {}, {}};
   learner.keep_sums = true;
   core_.OnReply(learner);
-  EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
+  EXPECT_FALSE(TakeTransfer().has_value());
   core_.OnComputed(run, {});
   EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
-  ASSERT_EQ(core_.TakeTransfer(now_)->kind, GroupTransfer::Kind::kCopyState);
+  ASSERT_EQ(TakeTransfer()->kind, GroupTransfer::Kind::kCopyState);
   EXPECT_FALSE(core_.Request().state.has_value());
   EXPECT_EQ(core_.phase(), MemberPhase::kLearning);
   core_.OnTransferFailed(now_);
-  EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
-  now_ = *core_.NextTransfer();
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  EXPECT_FALSE(TakeTransfer().has_value());
+  now_ = *Effects().again;
+  ASSERT_TRUE(TakeTransfer().has_value());
   core_.OnStateCopied(Label(1, 4));
   EXPECT_EQ(core_.Request().state, Label(1, 4));
-  EXPECT_EQ(core_.TakeTransfer(now_)->step, StepNumber(5));
+  EXPECT_EQ(TakeTransfer()->step, StepNumber(5));
 }
 
 TEST_F(MemberCoreTest, AStateWithoutItsLaterSumsIsNotCopiedAgain) {
@@ -293,17 +293,17 @@ TEST_F(MemberCoreTest, AStateWithoutItsLaterSumsIsNotCopiedAgain) {
   learner.source = StateSource{Label(1, 4), {}, {}};
   learner.keep_sums = true;
   core_.OnReply(learner);
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  ASSERT_TRUE(TakeTransfer().has_value());
   core_.OnStateCopied(Label(1, 4));
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
+  ASSERT_TRUE(TakeTransfer().has_value());
   core_.OnSumMissing(StepNumber(5));
   EXPECT_FALSE(core_.state().has_value());
-  EXPECT_FALSE(core_.TakeTransfer(now_).has_value());
+  EXPECT_FALSE(TakeTransfer().has_value());
   EXPECT_EQ(core_.phase(), MemberPhase::kIdle);
   learner.news = ++news_;
   learner.source->label = Label(1, 5);
   core_.OnReply(learner);
-  EXPECT_TRUE(core_.TakeTransfer(now_).has_value());
+  EXPECT_TRUE(TakeTransfer().has_value());
 }
 
 TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp) {
@@ -312,7 +312,7 @@ TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp)
   reply.work->share = {kTwo};
   reply.capture = StateCapture{StepNumber(1), AttemptNumber(1), 2, "at/"};
   core_.OnReply(reply);
-  EXPECT_FALSE(core_.TakeCapture().has_value());
+  EXPECT_FALSE(TakeCapture().has_value());
   ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
   Compute({0, 1});
   core_.OnSum(AttemptNumber(1), StepNumber(1), 77);
@@ -322,9 +322,9 @@ TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp)
   reply.work->step = StepNumber(2);
   core_.OnReply(reply);
   ASSERT_EQ(core_.NextTask().kind, Kind::kApply);
-  EXPECT_FALSE(core_.TakeCapture().has_value());
+  EXPECT_FALSE(TakeCapture().has_value());
   core_.OnApplied();
-  std::optional<CaptureOrder> order = core_.TakeCapture();
+  std::optional<CaptureOrder> order = TakeCapture();
   EXPECT_EQ(order, (CaptureOrder{Label(1, 1), 1, 2, "at/", true}));
   // The next step is computed, but not applied, while the copy is made.
   ASSERT_EQ(core_.NextTask().kind, Kind::kCompute);
@@ -341,11 +341,11 @@ TEST_F(MemberCoreTest, ACaptureIsOfTheStateThatWasAskedForAndHoldsTheNextStepUp)
   core_.OnStored(Label(1, 1), "at/1");
   EXPECT_TRUE(core_.request_changed());
   EXPECT_EQ(core_.Request().capture->stripe.object, "at/1");
-  EXPECT_FALSE(core_.TakeCapture().has_value());
+  EXPECT_FALSE(TakeCapture().has_value());
   reply.news = ++news_;
   reply.capture->object_prefix = "new/";
   core_.OnReply(reply);
-  ASSERT_TRUE(core_.TakeCapture().has_value()) << "it is stored anew under another name";
+  ASSERT_TRUE(TakeCapture().has_value()) << "it is stored anew under another name";
   core_.OnCaptured({});
   core_.OnStored(Label(1, 1), "at/1");
   EXPECT_EQ(core_.Request().capture->stripe.object, "");
@@ -359,7 +359,7 @@ TEST_F(MemberCoreTest, NothingIsCapturedDuringAnApply) {
   GroupExchangeReply reply = Member(1, 1, 1, kTwo);
   reply.capture = StateCapture{StepNumber(0), AttemptNumber(1), 2, ""};
   core_.OnReply(reply);
-  EXPECT_FALSE(core_.TakeCapture().has_value());
+  EXPECT_FALSE(TakeCapture().has_value());
 }
 
 TEST_F(MemberCoreTest, SumsAreKeptForLearnersOnly) {
@@ -421,13 +421,13 @@ TEST_F(MemberCoreTest, ASourceThatCameWhileASumWasMissingIsCopied) {
   GroupExchangeReply reply = Learner(2);
   reply.keep_sums = true;
   core_.OnReply(reply);
-  ASSERT_EQ(core_.TakeTransfer(now_)->kind, GroupTransfer::Kind::kFetchSum);
+  ASSERT_EQ(TakeTransfer()->kind, GroupTransfer::Kind::kFetchSum);
   reply.news = ++news_;
   reply.source = StateSource{Label(1, 2), {}, {}};
   core_.OnReply(reply);
   core_.OnSumMissing(StepNumber(1));
   EXPECT_FALSE(core_.state().has_value());
-  const std::optional<GroupTransfer> transfer = core_.TakeTransfer(now_);
+  const std::optional<GroupTransfer> transfer = TakeTransfer();
   ASSERT_TRUE(transfer.has_value());
   EXPECT_EQ(transfer->kind, GroupTransfer::Kind::kCopyState);
 }
@@ -464,26 +464,37 @@ TEST_F(MemberCoreTest, AnAnswerWithoutMembersIsOfThoseThatItKnows) {
   EXPECT_EQ(core_.WantedRing()->members, other.members);
 }
 
-TEST_F(MemberCoreTest, SaysWhichThreadHasSomethingToDo) {
-  EXPECT_FALSE(core_.HasTask());
-  EXPECT_TRUE(core_.WantsRing(std::nullopt));
+TEST_F(MemberCoreTest, EffectsSayOnceWhatHasChanged) {
+  MemberEffects effects = core_.TakeEffects(now_);
+  EXPECT_FALSE(effects.task || effects.ring || effects.sums);
+  EXPECT_TRUE(effects.call) << "the master knows nothing of it";
   core_.OnReply(Member(1, 0, 0, kTwo));
-  EXPECT_TRUE(core_.HasTask());
-  EXPECT_FALSE(core_.WantsRing(std::nullopt));
-  const std::optional<GroupRing> ring = core_.WantedRing();
-  EXPECT_TRUE(core_.WantsRing(ring));
+  effects = core_.TakeEffects(now_);
+  EXPECT_TRUE(effects.task && effects.ring && effects.sums);
+  effects = core_.TakeEffects(now_);
+  EXPECT_FALSE(effects.ring || effects.sums);
+  EXPECT_TRUE(effects.task) << "until the thread has come for it";
   core_.OnReply(Member(2, 0, 0, kTwo));
-  EXPECT_FALSE(core_.WantsRing(ring));
+  effects = core_.TakeEffects(now_);
+  EXPECT_TRUE(effects.ring && effects.sums) << "of another attempt";
   VoteOnStepOne();
-  EXPECT_FALSE(core_.HasTask());
+  EXPECT_FALSE(core_.TakeEffects(now_).task);
   GroupExchangeReply reply = Learner(7);
   reply.source = StateSource{Label(1, 7), {}, {}};
-  EXPECT_FALSE(core_.NeedsTransfer());
   core_.OnReply(reply);
+  EXPECT_FALSE(core_.TakeEffects(now_).transfer.has_value()) << "the trainer is not in the library";
   EXPECT_EQ(core_.NextTask().kind, Kind::kWait);
-  EXPECT_TRUE(core_.NeedsTransfer());
-  ASSERT_TRUE(core_.TakeTransfer(now_).has_value());
-  EXPECT_FALSE(core_.NeedsTransfer());
+  EXPECT_TRUE(core_.TakeEffects(now_).transfer.has_value());
+  EXPECT_FALSE(core_.TakeEffects(now_).transfer.has_value());
+}
+
+TEST_F(MemberCoreTest, EffectsThatNobodyHasLookedAtStay) {
+  MemberEffects effects{.ring = true, .stop_transfer = true, .capture = CaptureOrder{}};
+  effects.Add({.sums = true, .digest = StateLabel{}});
+  EXPECT_TRUE(effects.ring && effects.sums && effects.stop_transfer);
+  EXPECT_TRUE(effects.capture.has_value() && effects.digest.has_value());
+  effects.Add({.transfer = GroupTransfer{}});
+  EXPECT_FALSE(effects.stop_transfer) << "it was for the transfer before";
 }
 
 }  // namespace

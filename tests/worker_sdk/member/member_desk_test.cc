@@ -1,0 +1,143 @@
+#include "worker_sdk/member/member_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "worker_sdk/member/kept_sums.h"
+
+namespace muster::internal {
+namespace {
+
+GroupExchangeReply Work() {
+  GroupExchangeReply reply;
+  reply.master_incarnation = MasterIncarnation(1);
+  reply.news = 1;
+  reply.standing = GroupStanding::kMember;
+  reply.lineage = LineageNumber(1);
+  reply.initial_is_base = true;
+  reply.attempt = AttemptNumber(1);
+  reply.members = {{"a", 1, {}}};
+  reply.work = StepWork{.step = StepNumber(1)};
+  reply.work->share.spans = {{MinibatchIndex(0), 1}};
+  return reply;
+}
+
+class MemberDeskTest : public ::testing::Test {
+ protected:
+  MemberDeskTest() {
+    const std::vector<GroupTensor> tensors{{"sum", GroupDtype::kFloat32, 1, true, 0}};
+    desk_.Look([&](DeskContents& desk) {
+      desk.core.emplace(sdk::MemberCore::Options{.worker = "a", .incarnation = 1});
+      desk.gradients.emplace(*sdk::GradientSums::Create(tensors));
+    });
+  }
+  void Open() {
+    desk_.Open({.post = [this] { ++posted_; },
+                .on_run = [this](sdk::StepRunNumber run) { runs_.push_back(run); }});
+  }
+
+  std::vector<std::string> failures_;
+  std::vector<sdk::StepRunNumber> runs_;
+  int posted_ = 0;
+  MemberDesk desk_{
+      [this](const absl::Status& failure) { failures_.push_back(std::string(failure.message())); }};
+};
+
+TEST_F(MemberDeskTest, TheLoopIsToldOnceUntilItTakesTheOrders) {
+  Open();
+  EXPECT_EQ(posted_, 1) << "the master knows nothing of this member";
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  EXPECT_EQ(posted_, 1);
+  const MemberDesk::Orders orders = desk_.TakeOrders();
+  EXPECT_TRUE(orders.effects.call && orders.effects.ring && orders.effects.sums);
+  EXPECT_FALSE(orders.over);
+  desk_.Tell([](DeskContents& desk) { desk.core->Request(); });
+  EXPECT_EQ(posted_, 1) << "there is nothing to do";
+  desk_.Tell([](DeskContents& desk) { desk.core->Leave(); });
+  EXPECT_EQ(posted_, 2);
+}
+
+TEST_F(MemberDeskTest, NothingIsToldBeforeItIsOpenOrAfterItIsClosed) {
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  EXPECT_EQ(posted_, 0);
+  Open();
+  EXPECT_EQ(posted_, 1);
+  desk_.TakeOrders();
+  desk_.Close();
+  desk_.Tell([](DeskContents& desk) { desk.core->Leave(); });
+  EXPECT_EQ(posted_, 1);
+}
+
+TEST_F(MemberDeskTest, AFilledBucketIsOneThatHasTheShare) {
+  Open();
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  desk_.TakeOrders();
+  desk_.Tell([](DeskContents& desk) {
+    desk.gradients->Begin(desk.core->run());
+    desk.Filled(0);
+  });
+  EXPECT_TRUE(desk_.TakeOrders().filled.empty());
+  desk_.Tell([](DeskContents& desk) {
+    desk.gradients->End(desk.core->run(), MinibatchIndex(0));
+    desk.Filled(0);
+  });
+  EXPECT_THAT(desk_.TakeOrders().filled, ::testing::ElementsAre(0));
+}
+
+TEST_F(MemberDeskTest, ARunIsToldWhenItBegins) {
+  Open();
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  desk_.Tell([](DeskContents& desk) { desk.core->Leave(); });
+  EXPECT_EQ(runs_.size(), 1u);
+}
+
+TEST_F(MemberDeskTest, TheFirstFailureIsToldAndEndsEveryWait) {
+  Open();
+  desk_.Fail(absl::InternalError("first"));
+  desk_.Fail(absl::InternalError("second"));
+  EXPECT_THAT(failures_, ::testing::ElementsAre("first"));
+  EXPECT_TRUE(desk_.TakeOrders().over);
+  EXPECT_FALSE(desk_.Await(MemberDesk::Waits::kTime, [](DeskContents&) { return false; }));
+  EXPECT_FALSE(desk_.StartMinibatch(1, MinibatchIndex(0)));
+}
+
+TEST_F(MemberDeskTest, TheTrainerIsWokenForATask) {
+  Open();
+  std::thread trainer([this] {
+    EXPECT_TRUE(desk_.Await(MemberDesk::Waits::kTask, [](DeskContents& desk) {
+      return desk.core->NextTask().kind == sdk::TrainerTask::Kind::kCompute;
+    }));
+  });
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  trainer.join();
+}
+
+TEST(KeptSumsTest, OnlyLaterSumsOfTheLineageStay) {
+  const auto sums = [](uint64_t lineage, uint64_t step) {
+    auto made = std::make_shared<SummedStep>();
+    made->after = {LineageNumber(lineage), StepNumber(step)};
+    return made;
+  };
+  KeptSums kept;
+  for (uint64_t step = 1; step <= 3; ++step) kept.Add(sums(1, step));
+  const auto has = [&](uint64_t lineage, uint64_t step) {
+    return kept.Find({LineageNumber(lineage), StepNumber(step)}, 0, 0).ok();
+  };
+  kept.Prune(LineageNumber(1), StepNumber(1));
+  EXPECT_FALSE(has(1, 1));
+  EXPECT_TRUE(has(1, 2) && has(1, 3));
+  EXPECT_FALSE(has(2, 3));
+  EXPECT_FALSE(kept.Find({LineageNumber(1), StepNumber(3)}, 1, 2).ok()) << "it has no bucket";
+  kept.Prune(LineageNumber(2), StepNumber(0));
+  EXPECT_FALSE(has(1, 3));
+  kept.Add(sums(2, 1));
+  kept.Prune(LineageNumber(2), std::nullopt);
+  EXPECT_FALSE(has(2, 1));
+}
+
+}  // namespace
+}  // namespace muster::internal

@@ -1,0 +1,19 @@
+#include "worker_sdk/member/sum_sources.h"
+
+namespace muster::internal {
+
+collectives::StateClient* SumSources::To(const GroupMember& member,
+                                         collectives::Listener* listener) {
+  for (const auto& [kept, client] : clients_) {
+    if (kept == member) return client.get();
+  }
+  clients_.emplace_back(member,
+                        collectives::StateClient::Start({.holder = member, .listener = listener}));
+  return clients_.back().second.get();
+}
+
+void SumSources::Close(const GroupMember& member) {
+  std::erase_if(clients_, [&](const auto& client) { return client.first == member; });
+}
+
+}  // namespace muster::internal
