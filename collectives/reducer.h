@@ -82,8 +82,8 @@ class Reducer {
   /// listener's thread. Later calls of Sum are answered in the same way. Idempotent.
   void Abort();
   /// Aborts. `ended` is called on the listener's thread when no callback comes any more, no memory
-  /// of a Sum is in use, and the backend has ended its sum or used up its time; then the reducer may
-  /// be destroyed, also by `ended` itself. Call it once.
+  /// of a Sum is in use, and the backend has ended its sum or used up its time. Then the reducer
+  /// may be destroyed, also by `ended` itself. Call it once.
   void End(std::function<void()> ended);
 
  private:

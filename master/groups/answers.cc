@@ -133,7 +133,6 @@ bool Answers::AwaitsLearner(const Process& process) {
 }
 
 bool Answers::Awaits(const GroupProcess& key, const Process& process) const {
-  if (process.report.stuck >= books_->options.stuck_after) return true;
   if (process.standing == GroupStanding::kLearner) return AwaitsLearner(process);
   return books_->IsMember(key) && AwaitsMember(key);
 }
@@ -162,8 +161,7 @@ GroupCore::View Answers::Show() const {
                                  .waits = process.waits,
                                  .suspected = suspicions_->Suspects(key),
                                  .awaited = Awaits(key, process),
-                                 .moved = process.report.moved,
-                                 .stuck = process.report.stuck};
+                                 .moved = process.report.moved};
     if (rank.has_value() && work_->any()) {
       shown.share = static_cast<uint32_t>(CountOf(work_->shares()[*rank]));
     }

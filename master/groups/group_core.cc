@@ -103,7 +103,7 @@ void GroupCore::Forgive(std::chrono::nanoseconds gap, TimePoint now) {
 void GroupCore::Advance(TimePoint now) {
   GroupBooks& books = parts_->books;
   if (books.data->Over()) return Close();
-  books.processes.EndEvictions(books.options.stuck_after, now);
+  books.processes.EndEvictions(now);
   // Rule 12.13.
   for (const GroupProcess& silent : books.processes.TakeSilent(books.options.silence_limit, now)) {
     parts_->membership.NoteLoss(
@@ -180,16 +180,10 @@ void GroupCore::JudgeStates() {
 }
 
 void GroupCore::JudgeStall(TimePoint now) {
-  const std::optional<Stalls::Verdict> verdict = parts_->stalls.Judge(now);
+  const std::optional<std::string> verdict = parts_->stalls.Judge(now);
   if (!verdict.has_value()) return;
-  GroupBooks& books = parts_->books;
-  for (const auto& [process, why] : verdict->out) {
-    books.processes.Find(process)->evicted_until = now + books.options.eviction;
-    books.data->Say("group-member-evicted", process.worker,
-                    fmt::format("{}, and {}", verdict->why, why));
-  }
-  if (verdict->out.empty()) books.data->Say("group-sums-stall", "", verdict->why);
-  parts_->membership.Without(verdict->out, verdict->why);
+  parts_->books.data->Say("group-sums-stall", "", *verdict);
+  parts_->membership.Without({}, *verdict);
 }
 
 uint64_t GroupCore::NewsFor(const std::string& worker, uint64_t incarnation) const {

@@ -94,7 +94,6 @@ class GroupCore {
     /// is a learner, the state that others offer it. Also if its threads hang.
     bool awaited = false;
     uint64_t moved = 0;
-    std::chrono::milliseconds stuck{0};
   };
   struct View {
     LineageNumber lineage;

@@ -31,8 +31,6 @@ struct GroupOptions {
   std::chrono::milliseconds checkpoint_interval{60'000};
   /// After a suspicion: for how long the other members may show that they live.
   std::chrono::milliseconds inquiry_wait{1'000};
-  /// A process hangs if one of its threads has not answered for this long.
-  std::chrono::milliseconds stuck_after{2'000};
   /// For how long an evicted process is no member.
   std::chrono::milliseconds eviction{5'000};
   /// Names of stored stripes begin like this.

@@ -139,9 +139,7 @@ std::pair<GroupStanding, std::string> Membership::PlaceOf(const Process& process
   if (!process.introduction.has_value()) return {GroupStanding::kUnknown, ""};
   if (!process.refused.empty()) return {GroupStanding::kRefused, process.refused};
   if (process.evicted_until.has_value()) {
-    return {GroupStanding::kWaiting, process.report.stuck >= books_->options.stuck_after
-                                         ? "its thread for sums does not answer"
-                                         : "other members could not reach it"};
+    return {GroupStanding::kWaiting, "other members could not reach it"};
   }
   if (process.differs) {
     return {GroupStanding::kWaiting, "its state is not that of the other members"};

@@ -66,9 +66,8 @@ std::vector<GroupProcess> Processes::TakeSilent(std::chrono::milliseconds limit,
   return silent;
 }
 
-void Processes::EndEvictions(std::chrono::milliseconds stuck_after, TimePoint now) {
+void Processes::EndEvictions(TimePoint now) {
   for (auto& [worker, process] : processes_) {
-    if (process.report.stuck >= stuck_after) continue;
     if (process.evicted_until.has_value() && now >= *process.evicted_until) {
       process.evicted_until.reset();
     }

@@ -58,8 +58,8 @@ class Processes {
   void Bury(const std::string& worker, uint64_t incarnation);
   /// Forgets the processes that were silent for the limit, and returns them. They may call again.
   std::vector<GroupProcess> TakeSilent(std::chrono::milliseconds limit, TimePoint now);
-  /// Lets processes in again whose eviction is over, unless they hang.
-  void EndEvictions(std::chrono::milliseconds stuck_after, TimePoint now);
+  /// Lets processes in again whose eviction is over.
+  void EndEvictions(TimePoint now);
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
 
   /// nullptr: the worker has no process, or another one.

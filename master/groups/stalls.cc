@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
@@ -28,7 +29,7 @@ std::chrono::milliseconds Stalls::Limit() const {
   return kSilences * books_->options.silence_limit * (1 << std::min(in_a_row_, kDoublingsMax));
 }
 
-std::optional<Stalls::Verdict> Stalls::Judge(TimePoint now) {
+std::optional<std::string> Stalls::Judge(TimePoint now) {
   Picture picture = Look();
   if (picture.empty() || picture != seen_) {
     seen_ = std::move(picture);
@@ -36,21 +37,11 @@ std::optional<Stalls::Verdict> Stalls::Judge(TimePoint now) {
     return std::nullopt;
   }
   if (now - since_ < Limit()) return std::nullopt;
-  Verdict verdict;
-  std::string stuck;
-  for (const GroupProcess& member : books_->members) {
-    const std::chrono::milliseconds silent = books_->ReportOf(member).stuck;
-    if (silent < books_->options.stuck_after) continue;
-    verdict.out.emplace_back(member, fmt::format("its thread for sums has not answered for {} s",
-                                                 silent.count() / 1000));
-  }
-  // If the machine is at fault, nobody is.
-  if (verdict.out.size() == books_->members.size()) verdict.out.clear();
-  verdict.why = fmt::format("the sums of step {} stand still for {} s",
-                            books_->lineage.step().Next().value(), Limit().count() / 1000);
+  std::string why = fmt::format("the sums of step {} stand still for {} s",
+                                books_->lineage.step().Next().value(), Limit().count() / 1000);
   ++in_a_row_;
   since_ = now;
-  return verdict;
+  return why;
 }
 
 }  // namespace muster

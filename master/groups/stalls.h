@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,8 +15,8 @@ namespace muster {
 
 /// Sums that stand still: every member adds or has added, nobody votes, and nothing arrives
 /// anywhere in the group. Nobody accuses anybody then: a connection that carries nothing any more
-/// breaks late, and a thread that hangs keeps its connections. So the members connect anew, in
-/// another attempt, and one whose threads do not answer is put out.
+/// breaks late. So the members connect anew, in another attempt. (A process whose loop hangs makes
+/// no calls, and is put out as one that is silent.)
 ///
 /// Owns what the members reported last, and since when. Pure; not thread-safe.
 class Stalls {
@@ -30,13 +29,8 @@ class Stalls {
   /// Both outlive it.
   Stalls(GroupBooks* books, const StepInWork* work) : books_(books), work_(work) {}
 
-  struct Verdict {
-    /// Those whose own threads do not answer, unless that are all; and why.
-    std::vector<std::pair<GroupProcess, std::string>> out;
-    std::string why;
-  };
-  /// None: the sums get on, or there are none, or it is too early.
-  std::optional<Verdict> Judge(TimePoint now);
+  /// They stand still: since when. None: they get on, or there are none, or it is too early.
+  std::optional<std::string> Judge(TimePoint now);
   /// A step has happened.
   void OnStep() { in_a_row_ = 0; }
 

@@ -16,8 +16,7 @@ GroupProcessStatus ProcessOf(const GroupCore::ProcessView& process, LineageNumbe
                             .waits = ValidUtf8(process.waits),
                             .suspected = process.suspected,
                             .awaited = process.awaited,
-                            .moved = process.moved,
-                            .stuck_ms = static_cast<uint64_t>(process.stuck.count())};
+                            .moved = process.moved};
   if (process.standing == GroupStanding::kMember) status.rank = process.rank;
   if (process.minibatch_us > 0) status.minibatch_us = process.minibatch_us;
   // The numbers of another lineage's steps say nothing about this one.

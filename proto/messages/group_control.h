@@ -139,9 +139,6 @@ struct GroupExchangeRequest {
   /// Counts what the process gets from others and adds: chunks, buckets, pieces of a state. It says
   /// that the process gets on.
   uint64_t moved = 0;
-  /// For how long a thread that serves the other members, or gives buckets to the sums, has not
-  /// answered the process itself; 0: it answers.
-  std::chrono::milliseconds stuck{0};
   std::optional<ReplayedShard> replayed;
   /// Of its last try to copy the state; it tries again. Absent: that worked, or there was none.
   std::optional<UnreadableState> unreadable;
@@ -164,7 +161,7 @@ struct GroupExchangeRequest {
     f(10, "sum", s.sum), f(11, "failed", s.failed);
     f(12, "suspected", s.suspected, {.most = most::kMembers});
     f(13, "capture", s.capture), f(14, "minibatch_us", s.minibatch_us);
-    f(15, "leaving", s.leaving), f(16, "moved", s.moved), f(17, "stuck_ms", s.stuck);
+    f(15, "leaving", s.leaving), f(16, "moved", s.moved);
     f(18, "replayed", s.replayed);
     f(19, "unreadable", s.unreadable), f(20, "unwritten", s.unwritten), f(21, "gone", s.gone);
     f(22, "written", s.written), f(23, "digest", s.digest);

@@ -24,7 +24,6 @@ struct GroupProcessStatus {
   bool suspected = false;
   bool awaited = false;
   uint64_t moved = 0;
-  uint64_t stuck_ms = 0;
   static void Fields(auto& f, auto& p) {
     f(1, "worker", p.worker, {"The node"});
     f(2, "standing", p.standing,
@@ -46,10 +45,8 @@ struct GroupProcessStatus {
     f(9, "suspected", p.suspected, {"Another member cannot reach it, and the others are asked"});
     f(10, "awaited", p.awaited,
       {"The group waits for its part: its minibatches, its vote, or a step that it applies; or it "
-       "has not learned yet; or it hangs"});
+       "has not learned yet"});
     f(11, "moved", p.moved, {"What it has got from others: chunks, buckets, pieces of a state"});
-    f(12, "stuck_ms", p.stuck_ms,
-      {"For how long its thread for sums has not answered; 0: it answers"});
   }
 };
 

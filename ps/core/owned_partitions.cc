@@ -36,7 +36,7 @@ void OwnedPartitions::Apply(const LaneCommands& commands) {
   }
 }
 
-bool OwnedPartitions::Keeps(const Slot& slot, const OwnCommand& command, OwnerEpoch from) {
+bool OwnedPartitions::Keeps(const Slot& slot, OwnerEpoch from) {
   return slot.HasState() && slot.epoch >= from;
 }
 
@@ -48,9 +48,9 @@ void OwnedPartitions::Own(const OwnCommand& command) {
   MUSTER_CHECK(slot->epoch <= told.epoch);
   const bool repeat = command.epoch == told.epoch;
   told.epoch = command.epoch;
-  if (Keeps(*slot, command, command.epoch)) return;
+  if (Keeps(*slot, command.epoch)) return;
   told.missing = false;
-  if (Keeps(*slot, command, command.since)) {
+  if (Keeps(*slot, command.since)) {
     slot->epoch = command.epoch;
     // The master takes snapshots of the current epoch only; their rows are still dirty. A load
     // continues, and a failed load stays failed.

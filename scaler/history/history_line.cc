@@ -103,7 +103,6 @@ Json ToJson(NodeRole role, const NodeSample& sample, const WallClock& clock) {
     json.push_back(totals.peers_waiting);
     json.push_back(totals.group_part);
     json.push_back(totals.group_moved);
-    json.push_back(totals.group_stuck.count());
   }
   return json;
 }
@@ -137,10 +136,9 @@ NodeSample ToSample(NodeRole role, const Json& json) {
                      .shards_held = WholeNumber<uint32_t>(json.at(10)),
                      .awaited_step = json.size() > 16 ? WholeNumber<uint64_t>(json.at(15)) : 0,
                      .peers_waiting = json.size() > 16 ? WholeNumber<uint32_t>(json.at(16)) : 0};
-    if (json.size() > 19) {
+    if (json.size() > 18) {
       sample.worker.group_part = Number(json.at(17), GroupPart::kJoin);
       sample.worker.group_moved = WholeNumber<uint64_t>(json.at(18));
-      sample.worker.group_stuck = std::chrono::milliseconds(WholeNumber<uint32_t>(json.at(19)));
     }
   }
   return sample;

@@ -36,10 +36,9 @@ struct WorkerTotals {
   uint32_t shards_held = 0;  // now: leases; 0 = it has no work
   /// Now: the step that its group awaits from it, or that it is to learn next; 0 = none.
   uint64_t awaited_step = 0;
-  uint32_t peers_waiting = 0;                // members that have done their part of it
-  GroupPart group_part = GroupPart::kNone;   // now
-  uint64_t group_moved = 0;                  // what it has got from other members
-  std::chrono::milliseconds group_stuck{0};  // now: for how long its threads have not answered
+  uint32_t peers_waiting = 0;               // members that have done their part of it
+  GroupPart group_part = GroupPart::kNone;  // now
+  uint64_t group_moved = 0;                 // what it has got from other members
 };
 
 /// Running totals of one life of a server's process.

@@ -28,7 +28,6 @@ constexpr uint32_t kDoublingsMax = 6;
 /// Named in the evidence.
 constexpr size_t kStarvedNamed = 5;
 /// A thread that does not answer for so long is named.
-constexpr std::chrono::seconds kStuck{2};
 
 bool ServersServe(const JobView& view) {
   return std::all_of(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
@@ -222,9 +221,10 @@ std::optional<Proposal> HangPolicy::JudgeStart(const JobView& view, const NodeVi
       {"time allowed", Seconds(allowed), "s"},
       {"memory", static_cast<double>(state.memory_high), "bytes"},
       {"CPU", CpusNow(view, node), "cores", kCpuWindow}};
-  std::string what = PartOf(node) == GroupPart::kJoin
-                         ? "runs, and has not joined the group: it has not called NextStep"
-                         : "runs, and the master has heard nothing of it";
+  std::string what =
+      PartOf(node) == GroupPart::kJoin
+          ? "runs, and has not joined the group: it has not called NextStep, or hangs in it,"
+          : "runs, and the master has heard nothing of it";
   if (node.role == NodeRole::kServer) {
     evidence.push_back(
         {"partitions that serve", static_cast<double>(state.progress), "partitions"});
@@ -276,11 +276,7 @@ std::optional<Proposal> HangPolicy::JudgeWorker(const JobView& view, const NodeV
                     Seconds(state.silence)),
         std::move(evidence));
   }
-  if (totals.group_stuck >= kStuck) {
-    evidence.push_back({"time without an answer", Seconds(totals.group_stuck), "s"});
-    what = fmt::format("adds step {} with its group while its thread for sums does not answer,",
-                       totals.awaited_step);
-  } else if (totals.awaited_step > 0) {
+  if (totals.awaited_step > 0) {
     evidence.push_back({"step", static_cast<double>(totals.awaited_step), "steps"});
     evidence.push_back(
         {"members that wait for it", static_cast<double>(totals.peers_waiting), "members"});

@@ -66,7 +66,6 @@ void AddGroup(const JobStatus& status, MasterDigest* digest) {
     if (node == digest->nodes.end()) continue;
     WorkerTotals& worker = node->second.worker;
     worker.group_moved = process.moved;
-    worker.group_stuck = std::chrono::milliseconds(process.stuck_ms);
     if (!process.awaited) continue;
     const bool learns = process.standing == GroupStanding::kLearner;
     worker.group_part = learns ? GroupPart::kLearn : GroupPart::kStep;

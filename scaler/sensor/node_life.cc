@@ -42,7 +42,6 @@ NodeLife::Heard NodeLife::Hear(const MasterNode& seen, uint64_t master_incarnati
   worker_.awaited_step = seen.worker.awaited_step;
   worker_.peers_waiting = seen.worker.peers_waiting;
   worker_.group_part = seen.worker.group_part;
-  worker_.group_stuck = seen.worker.group_stuck;
   Raise(&worker_.group_moved, seen.worker.group_moved);
   Raise(&server_.pulls, seen.server.pulls);
   Raise(&server_.rows, seen.server.rows);

@@ -3,16 +3,12 @@
 import { byId, element, fillFigures, reconcile, setText, show } from "./dom.js";
 import { count, plural, seconds } from "./format.js";
 
-/** A thread that does not answer for so long hangs. */
-const kStuckMs = 2000;
-
 function known(value, text) {
   return value === null || value === undefined ? "–" : text(value);
 }
 
-/** The phase, and whether the process hangs, or the others wait for it. */
-export function phaseOf({ phase, awaited, stuck_ms: stuck }) {
-  if (stuck >= kStuckMs) return `${phase}, does not answer for ${seconds(stuck / 1000)}`;
+/** The phase, and whether the others wait for it. */
+export function phaseOf({ phase, awaited }) {
   return awaited ? `${phase}, awaited` : phase;
 }
 

@@ -219,18 +219,6 @@ TEST_F(AnswersTest, TheGroupAwaitsWhoHasNotDoneItsPart) {
   EXPECT_THAT(awaited(kComputing, kApplying), ElementsAre(false, true)) << "no step is in work";
 }
 
-TEST_F(AnswersTest, AProcessWhoseThreadsDoNotAnswerIsAwaited) {
-  parts.Begin(2);
-  parts.work.Begin();
-  GroupExchangeRequest& report = parts.books.processes.Find(GroupParts::Named(1))->report;
-  report.phase = MemberPhase::kReducing;
-  report.stuck = parts.books.options.stuck_after - std::chrono::milliseconds(1);
-  EXPECT_FALSE(answers.Show().processes[1].awaited);
-  report.stuck = parts.books.options.stuck_after;
-  EXPECT_TRUE(answers.Show().processes[1].awaited);
-  EXPECT_EQ(answers.Show().processes[1].stuck, report.stuck);
-}
-
 TEST_F(AnswersTest, ALearnerIsAwaitedWhileItHasSomethingToDo) {
   parts.Begin(1);
   Process& learner = parts.Hear(1);

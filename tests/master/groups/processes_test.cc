@@ -71,24 +71,9 @@ TEST(ProcessesTest, AnEvictionEnds) {
   Process& process = *processes.Find({"worker-0", 5});
   process.introduction.emplace();
   process.evicted_until = TimePoint(milliseconds(10));
-  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(9)));
+  processes.EndEvictions(TimePoint(milliseconds(9)));
   EXPECT_FALSE(process.usable());
-  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
-  EXPECT_TRUE(process.usable());
-}
-
-TEST(ProcessesTest, WhoHangsStaysOutAfterItsEviction) {
-  Processes processes;
-  GroupExchangeRequest call = Call(5, 1);
-  call.introduction.emplace();
-  call.stuck = std::chrono::seconds(2);
-  EXPECT_THAT(processes.Hear(call, TimePoint()), IsOk());
-  Process& process = *processes.Find({"worker-0", 5});
-  process.evicted_until = TimePoint(milliseconds(10));
-  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
-  EXPECT_FALSE(process.usable()) << "its thread is stuck";
-  process.report.stuck = milliseconds(1'999);
-  processes.EndEvictions(std::chrono::seconds(2), TimePoint(milliseconds(10)));
+  processes.EndEvictions(TimePoint(milliseconds(10)));
   EXPECT_TRUE(process.usable());
 }
 

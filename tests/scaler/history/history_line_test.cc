@@ -120,8 +120,7 @@ TEST(HistoryLineTest, TheStepThatAGroupAwaits) {
                                                 .step = 6,
                                                 .waits = "",
                                                 .awaited = true,
-                                                .moved = 70,
-                                                .stuck_ms = 300},
+                                                .moved = 70},
                                                {.worker = "worker-1",
                                                 .standing = GroupStanding::kMember,
                                                 .rank = 1,
@@ -138,7 +137,6 @@ TEST(HistoryLineTest, TheStepThatAGroupAwaits) {
     EXPECT_EQ(node.sample->worker.peers_waiting, awaited ? 1u : 0u) << node.name;
     EXPECT_EQ(node.sample->worker.group_part, awaited ? GroupPart::kStep : GroupPart::kNone);
     EXPECT_EQ(node.sample->worker.group_moved, awaited ? 70u : 0u);
-    EXPECT_EQ(node.sample->worker.group_stuck, std::chrono::milliseconds(awaited ? 300 : 0));
   }
 }
 

@@ -33,7 +33,6 @@ struct Load {
   uint32_t peers_waiting = 0;
   GroupPart group_part = GroupPart::kNone;
   double group_moves = 0;
-  std::chrono::milliseconds group_stuck{0};
   // servers
   double requests = 200;
   double service_us = 100;
@@ -212,8 +211,7 @@ class FakeJob {
                        .awaited_step = load.awaited_step,
                        .peers_waiting = load.peers_waiting,
                        .group_part = load.group_part,
-                       .group_moved = static_cast<uint64_t>(totals->group_moved),
-                       .group_stuck = load.group_stuck};
+                       .group_moved = static_cast<uint64_t>(totals->group_moved)};
     } else {
       totals->requests += load.requests;
       totals->serving += load.requests * load.service_us / 1e6;

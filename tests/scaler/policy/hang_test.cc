@@ -415,17 +415,6 @@ TEST_F(HangTest, TheMemberThatTheGroupAwaitsHangsAndNotThoseWhoWait) {
   EXPECT_EQ(proposals_[0].target, "worker-1");
 }
 
-TEST_F(HangTest, AMemberWhoseThreadForSumsDoesNotAnswerHangs) {
-  job_.Run(&policy_, 60);
-  Await(&job_, "worker-1", "worker-0", 12);
-  job_.loads["worker-1"].group_stuck = std::chrono::seconds(30);
-  EXPECT_EQ(Act(1'000, &proposals_), 60);
-  ASSERT_THAT(Actions(proposals_), ElementsAre(Action::kDumpStacks));
-  EXPECT_EQ(proposals_[0].target, "worker-1");
-  EXPECT_THAT(proposals_[0].because, HasSubstr("adds step 12 with its group"));
-  EXPECT_EQ(Figure(proposals_[0], "time without an answer"), 30);
-}
-
 TEST_F(HangTest, ALearnerThatGetsNothingHangs) {
   job_.Run(&policy_, 60);
   job_.loads["worker-1"] = {.minibatches = 0, .shards_held = 0, .awaited_step = 1};

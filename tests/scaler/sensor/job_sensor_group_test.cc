@@ -43,15 +43,13 @@ TEST(JobSensorGroupTest, WhatAGroupAwaitsFromLearnersAndFromThoseWhoHaveNotJoine
                                                 .step = std::nullopt,
                                                 .waits = "",
                                                 .awaited = true,
-                                                .moved = 7,
-                                                .stuck_ms = 900}}};
+                                                .moved = 7}}};
   const JobView& view = job.Second();
   const WorkerTotals& learner = FindNode(view, "worker-0")->samples.back().worker;
   EXPECT_EQ(learner.group_part, GroupPart::kLearn);
   EXPECT_EQ(learner.awaited_step, 1u) << "it has no state";
   EXPECT_EQ(learner.peers_waiting, 0u);
   EXPECT_EQ(learner.group_moved, 7u);
-  EXPECT_EQ(learner.group_stuck, std::chrono::milliseconds(900));
   EXPECT_EQ(FindNode(view, "worker-1")->samples.back().worker.group_part, GroupPart::kJoin);
   job.status.group.reset();
   EXPECT_EQ(FindNode(job.Second(), "worker-1")->samples.back().worker.group_part, GroupPart::kNone);

@@ -9,9 +9,9 @@
 
 #include "tests/support/status_matchers.h"
 #include "tests/worker_sdk/control/raw_master.h"
+#include "worker_sdk/control/group_client.h"
 #include "worker_sdk/control/grpc_call.h"
 #include "worker_sdk/control/http2_connection.h"
-#include "worker_sdk/control/group_client.h"
 
 namespace muster::sdk {
 namespace {
