@@ -10,6 +10,9 @@ namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kNotReady = 600;
+/// A stream that is being captured into a CUDA graph, perhaps by another thread, forbids calls that
+/// may wait, unless the calling thread says that they are none of the graph's business.
+constexpr int kRelaxed = 2;
 constexpr std::string_view kNoCopyTo = "gradients cannot be copied to the GPU";
 constexpr std::string_view kNoCopyFrom = "a sum cannot be copied from the GPU";
 
@@ -23,6 +26,7 @@ struct CudaDevice::Functions {
   int (*DevicePrimaryCtxRetain)(void** context, int device) = nullptr;
   int (*DevicePrimaryCtxRelease)(int device) = nullptr;
   int (*CtxSetCurrent)(void* context) = nullptr;
+  int (*ThreadExchangeStreamCaptureMode)(int* mode) = nullptr;
   int (*StreamCreate)(void** stream, unsigned int flags) = nullptr;
   int (*StreamDestroy)(void* stream) = nullptr;
   int (*StreamQuery)(void* stream) = nullptr;
@@ -56,6 +60,8 @@ struct CudaDevice::Functions {
     MUSTER_RETURN_IF_ERROR(library.Find("cuDevicePrimaryCtxRetain", &DevicePrimaryCtxRetain));
     MUSTER_RETURN_IF_ERROR(library.Find("cuDevicePrimaryCtxRelease_v2", &DevicePrimaryCtxRelease));
     MUSTER_RETURN_IF_ERROR(library.Find("cuCtxSetCurrent", &CtxSetCurrent));
+    MUSTER_RETURN_IF_ERROR(
+        library.Find("cuThreadExchangeStreamCaptureMode", &ThreadExchangeStreamCaptureMode));
     MUSTER_RETURN_IF_ERROR(library.Find("cuStreamCreate", &StreamCreate));
     MUSTER_RETURN_IF_ERROR(library.Find("cuStreamDestroy_v2", &StreamDestroy));
     MUSTER_RETURN_IF_ERROR(library.Find("cuStreamQuery", &StreamQuery));
@@ -109,6 +115,8 @@ absl::Status CudaDevice::Check(int result, std::string_view what) const {
 }
 
 absl::Status CudaDevice::Use() const {
+  int mode = kRelaxed;
+  functions_->ThreadExchangeStreamCaptureMode(&mode);
   return Check(functions_->CtxSetCurrent(context_), "the GPU cannot be used by this thread");
 }
 
@@ -163,10 +171,14 @@ absl::StatusOr<bool> CudaDevice::IsDone(void* stream) const {
 CudaDevice::Borrowed::Borrowed(const CudaDevice* device)
     : device_(device),
       status_(device->Check(device->functions_->CtxPushCurrent(device->context_),
-                            "the GPU cannot be used by this thread")) {}
+                            "the GPU cannot be used by this thread")),
+      capture_mode_(kRelaxed) {
+  device_->functions_->ThreadExchangeStreamCaptureMode(&capture_mode_);
+}
 
 CudaDevice::Borrowed::~Borrowed() {
   void* context = nullptr;
+  device_->functions_->ThreadExchangeStreamCaptureMode(&capture_mode_);
   if (status_.ok()) device_->functions_->CtxPopCurrent(&context);
 }
 

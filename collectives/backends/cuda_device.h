@@ -44,6 +44,7 @@ class CudaDevice {
    private:
     const CudaDevice* const device_;
     absl::Status status_;
+    int capture_mode_;  // the thread's own, while this one lives
   };
   absl::StatusOr<void*> NewStream() const;
   void DeleteStream(void* stream) const;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "collectives/backends/cuda_device.h"
 #include "collectives/backends/dynamic_library.h"
@@ -89,14 +90,47 @@ class Pause {
   int looks_ = 0;
 };
 
+/// The buffer of a communicator that has ended, for the next one: to pin memory takes long, and
+/// every attempt of the group has a communicator of its own. Thread-safe.
+class SpareBuffer {
+ public:
+  explicit SpareBuffer(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {}
+  ~SpareBuffer() {
+    const CudaDevice::Borrowed borrowed(device_.get());
+    const MutexLock lock(&mutex_);
+    if (borrowed.status().ok() && buffer_.bytes > 0) device_->DeleteBuffer(buffer_);
+  }
+  SpareBuffer(const SpareBuffer&) = delete;
+  SpareBuffer& operator=(const SpareBuffer&) = delete;
+
+  CudaDevice::Buffer Take() {
+    const MutexLock lock(&mutex_);
+    return std::exchange(buffer_, {});
+  }
+  /// The larger one stays. By a thread that uses the device.
+  void Put(CudaDevice::Buffer buffer) {
+    {
+      const MutexLock lock(&mutex_);
+      if (buffer.bytes > buffer_.bytes) std::swap(buffer, buffer_);
+    }
+    if (buffer.bytes > 0) device_->DeleteBuffer(buffer);
+  }
+
+ private:
+  const std::shared_ptr<CudaDevice> device_;
+  Mutex mutex_;
+  CudaDevice::Buffer buffer_ MUSTER_GUARDED_BY(mutex_);
+};
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(const nccl::Functions* nccl, std::shared_ptr<CudaDevice> device,
-                   std::shared_ptr<Gpu> gpu, const AbortSignal* signal,
-                   std::chrono::milliseconds error_patience)
+                   std::shared_ptr<Gpu> gpu, std::shared_ptr<SpareBuffer> spare,
+                   const AbortSignal* signal, std::chrono::milliseconds error_patience)
       : nccl_(nccl),
         device_(std::move(device)),
         gpu_(std::move(gpu)),
+        spare_(std::move(spare)),
         signal_(signal),
         error_patience_(error_patience) {}
   /// Other members may be dead, so the communicator is aborted, never destroyed: NCCL's destroy
@@ -104,7 +138,7 @@ class NcclCommunicator final : public Communicator {
   ~NcclCommunicator() override {
     if (comm_ != nullptr) nccl_->CommAbort(comm_);
     if (stream_ != nullptr) device_->DeleteStream(stream_);
-    if (buffer_.bytes > 0) device_->DeleteBuffer(buffer_);
+    spare_->Put(buffer_);
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -122,6 +156,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::StatusOr<std::span<std::byte>> Buffer(size_t bytes) override {
+    if (buffer_.bytes == 0) buffer_ = spare_->Take();
     if (bytes > buffer_.bytes) {
       if (buffer_.bytes > 0) device_->DeleteBuffer(buffer_);
       buffer_ = {};
@@ -254,6 +289,7 @@ class NcclCommunicator final : public Communicator {
   const nccl::Functions* const nccl_;
   const std::shared_ptr<CudaDevice> device_;
   const std::shared_ptr<Gpu> gpu_;
+  const std::shared_ptr<SpareBuffer> spare_;
   const AbortSignal* const signal_;
   const std::chrono::milliseconds error_patience_;
   uint32_t members_ = 1;
@@ -290,8 +326,8 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
           fmt::format("an id of NCCL has {} bytes, not {}", sizeof(unique.internal), id.size()));
     }
     std::memcpy(unique.internal, id.data(), id.size());
-    auto communicator =
-        std::make_unique<NcclCommunicator>(&nccl_, device_, gpu_, signal, options_.error_patience);
+    auto communicator = std::make_unique<NcclCommunicator>(&nccl_, device_, gpu_, spare_, signal,
+                                                           options_.error_patience);
     MUSTER_RETURN_IF_ERROR(communicator->Connect(unique, place, options_.connect_timeout));
     return communicator;
   }
@@ -301,6 +337,7 @@ class NcclBackend final : public Backend, public std::enable_shared_from_this<Nc
   const nccl::Functions nccl_;
   const std::shared_ptr<CudaDevice> device_;
   const std::shared_ptr<Gpu> gpu_ = std::make_shared<Gpu>(device_);
+  const std::shared_ptr<SpareBuffer> spare_ = std::make_shared<SpareBuffer>(device_);
 };
 
 }  // namespace

@@ -130,8 +130,8 @@ absl::Status AttemptSums::GiveOne(uint32_t bucket) {
   sdk::GradientSums& gradients = *options_.gradients;
   if (!gradients.elsewhere(bucket)) {
     MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> in, gradients.Encoded(bucket));
-    reducer_->Sum(wanted_->step, bucket, gradients.tensor(bucket).dtype, in,
-                  sums_->encoded(bucket), done);
+    reducer_->Sum(wanted_->step, bucket, gradients.tensor(bucket).dtype, in, sums_->encoded(bucket),
+                  done);
     return absl::OkStatus();
   }
   const std::shared_ptr<collectives::GpuBucket>& here = options_.device_buckets[bucket];

@@ -110,8 +110,8 @@ absl::StatusOr<sdk::GradientSums> GroupImpl::MakeGradients() {
   return gradients;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<collectives::GpuBucket>>>
-GroupImpl::MakeDeviceBuckets(const sdk::GradientSums& gradients) {
+absl::StatusOr<std::vector<std::shared_ptr<collectives::GpuBucket>>> GroupImpl::MakeDeviceBuckets(
+    const sdk::GradientSums& gradients) {
   std::vector<std::shared_ptr<collectives::GpuBucket>> buckets(gradients.size());
   for (const uint32_t bucket : buckets_on_device_) {
     const GroupTensor& tensor = gradients.tensor(bucket);

@@ -53,6 +53,7 @@ std::atomic<int> fault{static_cast<int>(FakeGpuFault::kNone)};
 std::atomic<int> version{22'203};
 std::atomic<int> communicators{0};
 std::atomic<int> sums{0};
+std::atomic<int> pinned{0};
 
 bool Has(FakeGpuFault which) {
   return fault.load() == static_cast<int>(which);
@@ -159,6 +160,14 @@ std::function<bool()> PieceTask(std::shared_ptr<Communicator> in, uint64_t piece
   };
 }
 
+/// Calls that may wait are errors for every thread that has not said otherwise.
+constexpr int kCaptureUnsupported = 900;
+constexpr int kRelaxed = 2;
+thread_local int capture_mode = 0;
+bool ForbiddenByCapture() {
+  return Has(FakeGpuFault::kCapturing) && capture_mode != kRelaxed;
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -177,6 +186,9 @@ int fake_gpu_communicators() {
 }
 int fake_gpu_sums() {
   return sums.load();
+}
+int fake_gpu_pinned() {
+  return pinned.load();
 }
 
 // ---- CUDA's driver ----
@@ -203,6 +215,10 @@ int cuCtxPushCurrent_v2(void*) {
   return kReady;
 }
 int cuCtxPopCurrent_v2(void**) {
+  return kReady;
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
   return kReady;
 }
 int cuStreamCreate(void** stream, unsigned int) {
@@ -269,6 +285,7 @@ int cuLaunchKernel(void* function, unsigned int blocks, unsigned int, unsigned i
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   if (Has(FakeGpuFault::kNoMemory)) return 2;
+  if (ForbiddenByCapture()) return kCaptureUnsupported;
   *address = reinterpret_cast<uint64_t>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
   return kReady;
 }
@@ -278,6 +295,8 @@ int cuMemFree_v2(uint64_t address) {
   return kReady;
 }
 int cuMemAllocHost_v2(void** memory, size_t bytes) {
+  if (ForbiddenByCapture()) return kCaptureUnsupported;
+  ++pinned;
   *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return kReady;
 }

@@ -20,6 +20,7 @@ class FakeGpuLibrary {
     MUSTER_CHECK(library->Find("fake_gpu_set_version", &set_version_).ok());
     MUSTER_CHECK(library->Find("fake_gpu_communicators", &communicators_).ok());
     MUSTER_CHECK(library->Find("fake_gpu_sums", &sums_).ok());
+    MUSTER_CHECK(library->Find("fake_gpu_pinned", &pinned_).ok());
   }
   ~FakeGpuLibrary() {
     Set(FakeGpuFault::kNone);
@@ -32,6 +33,7 @@ class FakeGpuLibrary {
   void SetVersion(int version) { set_version_(version); }
   int communicators() { return communicators_(); }
   int sums() { return sums_(); }
+  int pinned() { return pinned_(); }
   /// Where NCCL and CUDA are. Nobody waits for the end of an attempt after an error.
   static NcclOptions Options() {
     return {.library = MUSTER_FAKE_GPU,
@@ -44,6 +46,7 @@ class FakeGpuLibrary {
   void (*set_version_)(int) = nullptr;
   int (*communicators_)() = nullptr;
   int (*sums_)() = nullptr;
+  int (*pinned_)() = nullptr;
 };
 
 }  // namespace muster::collectives::testing

@@ -55,6 +55,7 @@ class NcclBackendTest : public ::testing::Test {
   FakeGpuLibrary gpu_;
   std::chrono::milliseconds patience_{0};
   Signal signal_;
+  int pinned_ = 0;
   std::vector<std::shared_ptr<Backend>> backends_;
 };
 
@@ -101,6 +102,29 @@ TEST_F(NcclBackendTest, SumsOfEachTypeAndSize) {
   }
   backends_.clear();
   EXPECT_EQ(gpu_.communicators(), 0);
+}
+
+/// PyTorch captures its steps into graphs.
+TEST_F(NcclBackendTest, AGraphThatIsBeingCapturedForbidsNothing) {
+  gpu_.Set(FakeGpuFault::kCapturing);
+  std::vector<Connected> members = Connect(1);
+  ASSERT_THAT(members[0].status(), IsOk());
+  std::vector<std::vector<float>> values = {{1, 2}};
+  SumAll(&members, SumType::kFloat32, &values);
+  EXPECT_THAT(backends_[0]->device()->NewMemory(64).status(), IsOk()) << "in the trainer's thread";
+}
+
+TEST_F(NcclBackendTest, TheNextAttemptHasTheMemoryOfTheOneBefore) {
+  const std::shared_ptr<Backend> backend = Open();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::vector<std::byte> id = backend->NewId().value();
+    const Connected communicator = backend->Connect(id, {0, 1}, &signal_);
+    ASSERT_THAT(communicator.status(), IsOk());
+    std::vector<float> values(1'000, 1);
+    EXPECT_THAT(SumOf(communicator->get(), SumType::kFloat32, &values), IsOk());
+    if (attempt == 0) pinned_ = gpu_.pinned();
+  }
+  EXPECT_EQ(gpu_.pinned(), pinned_);
 }
 
 TEST_F(NcclBackendTest, AnErrorSaysWhatNcclSays) {
