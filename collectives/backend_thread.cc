@@ -33,7 +33,7 @@ struct Pending {
   BackendThread::Done done;
 };
 
-/// The thread holds it, too, so it outlives a Finish in vain.
+/// The thread owns it, too. So it lives on if Finish leaves the thread to itself.
 class Sums final : public BackendThread,
                    public AbortSignal,
                    public std::enable_shared_from_this<Sums> {
@@ -69,7 +69,7 @@ class Sums final : public BackendThread,
     MutexLock lock(&mutex_);
     if (aborted_.exchange(true)) return;
     if (communicator_ != nullptr) communicator_->Abort();
-    // The sum in work is answered here, too: after that, its thread copies nothing.
+    // The sum in progress is answered here, too. After that, its thread copies nothing.
     if (in_work_ != nullptr) Answer(std::move(in_work_), AbortedError());
     in_work_ = nullptr;
     for (auto& [key, pending] : std::exchange(pending_, {})) {
@@ -128,7 +128,7 @@ class Sums final : public BackendThread,
         [done = std::move(done), status = std::move(status), digest] { done(status, digest); });
   }
 
-  /// Until aborted, or an error.
+  /// Adds buckets until Abort, or until an error.
   absl::Status Work() {
     MUSTER_ASSIGN_OR_RETURN(const std::vector<std::byte> id, ExchangeId());
     MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
@@ -147,7 +147,7 @@ class Sums final : public BackendThread,
     return status;
   }
 
-  /// The id that the member of rank 0 makes.
+  /// Returns the id that the member of rank 0 makes.
   absl::StatusOr<std::vector<std::byte>> ExchangeId() {
     IdBlock own;
     if (options_.place.rank == 0) {
@@ -159,7 +159,7 @@ class Sums final : public BackendThread,
       own.bytes = static_cast<int64_t>(id.size());
       std::ranges::copy(id, own.id.begin());
     }
-    // Shared, because the exchange may still have them when this thread has given up.
+    // They are shared, because the exchange may still use them when this thread has given up.
     struct Exchanged {
       IdBlock own, sum;
     };
@@ -203,7 +203,8 @@ class Sums final : public BackendThread,
     const absl::StatusOr<std::span<std::byte>> buffer = communicator->Buffer(sum.in.size());
     if (!buffer.ok()) return Finish(buffer.status());
     {
-      // Abort waits for copies, since it takes the mutex: memory is not touched after it.
+      // Abort takes the mutex, so it waits for this copy. After it, the caller's memory is not
+      // touched.
       MutexLock lock(&mutex_);
       if (aborted_.load()) return AbortedError();
       std::memcpy(buffer->data(), sum.in.data(), sum.in.size());
@@ -213,7 +214,7 @@ class Sums final : public BackendThread,
     return Finish(communicator->Digest(sum.type, *buffer), *buffer, sum.out);
   }
 
-  /// Answers the sum in work: with an error, or with its digest and the sum.
+  /// Answers the sum in progress, with an error or with its digest and the sum.
   absl::Status Finish(const absl::StatusOr<uint32_t>& digest, std::span<const std::byte> from = {},
                       std::span<std::byte> to = {}) {
     MutexLock lock(&mutex_);

@@ -104,7 +104,7 @@ void BucketProgress::Arrived(uint32_t peer, std::span<const std::byte> payload) 
 }
 
 void BucketProgress::ApplyArrived() {
-  // In the order of the plan, so that the sum does not depend on who is faster.
+  // Chunks are added in the order of the plan. So the sum does not depend on who is faster.
   for (; applied_ < receives_.size() && receives_[applied_].arrived; ++applied_) {
     Apply(applied_, PlaceOfReceive(applied_));
     receives_[applied_].scratch = {};
@@ -130,7 +130,7 @@ void BucketProgress::Apply(size_t index, std::span<const std::byte> payload) {
       AddElements(type_, payload, out);
       break;
   }
-  // Now, while the bytes are still in the processor's cache.
+  // The CRC is computed now, while the bytes are still in the processor's cache.
   if (planned.final) final_.emplace(planned.range.first, FinalPiece{Crc32c(out), out.size()});
 }
 

@@ -78,7 +78,7 @@ void Hub::Post(std::function<void()> task) {
 
 void Hub::RunAndWait(std::function<void()> task) {
   MUSTER_CHECK_MSG(!is_own_thread(), "called by a callback, which would wait for itself");
-  // The promise lives until the task has left it.
+  // The task owns the promise, too, because it may still use it when this thread has its answer.
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> is_done = done->get_future();
   Post([done, task = std::move(task)] {
@@ -104,7 +104,7 @@ void Hub::Accept(Acceptor* acceptor, asio::steady_timer* pause, bool encrypted) 
 }
 
 void Hub::Admit(net::Socket socket, bool encrypted) {
-  // One more is dropped: it tries again.
+  // A connection above the limit is dropped. Its owner tries again.
   if (greeting_.size() + waiting_.size() + sessions_.size() >= options_.strangers_max) return;
   auto guest = std::make_shared<Guest>(
       std::move(socket), encrypted ? options_.tls_server() : nullptr, &sharing_,
@@ -135,7 +135,7 @@ void Hub::OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt) {
     return host->second->OnGuest(guest);
   }
   if (attempt > newest_) {
-    // One of the same process before has given up.
+    // An earlier connection of the same process has given up.
     std::erase_if(waiting_, [&](const auto& one) {
       const bool older =
           one.first == attempt && one.second->hello().worker == guest->hello().worker;
@@ -165,7 +165,7 @@ void Hub::Register(AttemptNumber attempt, Host* host) {
   MUSTER_CHECK_MSG(attempt > newest_, "attempts only grow");
   newest_ = attempt;
   hosts_.emplace(attempt, host);
-  // Those of skipped attempts are refused, and those of later ones wait on.
+  // Guests of skipped attempts are refused, and guests of later ones still wait.
   std::vector<std::shared_ptr<Guest>> come;
   const auto end = waiting_.upper_bound(attempt);
   for (auto it = waiting_.begin(); it != end; it = waiting_.erase(it)) come.push_back(it->second);

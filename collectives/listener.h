@@ -27,22 +27,23 @@ struct ListenerOptions {
   std::string worker;
   uint64_t incarnation = 0;
   std::string unix_path;  // empty, or longer than net::kUnixPathMax: TCP only
-  /// The address at which TCP listens, a number; and the host that others are told. An empty
-  /// `host`: no TCP.
+  /// TCP listens at the address `host`, a number; if it is empty, there is no TCP. Others are told
+  /// `advertise`.
   std::string host = "127.0.0.1";
   std::string advertise = "127.0.0.1";
-  /// The first free port of these.
+  /// TCP listens at the first free port of these.
   PortRange ports;
-  /// Of TCP connections that others make, and that this process makes. Empty: they are plain text.
+  /// The TLS of TCP connections that others make, and of those that this process makes. If it is
+  /// empty, they are plain text.
   net::TlsContextSource tls_server;
   net::TlsContextSource tls_client;
-  /// From a connection to the end of its hello.
+  /// How long a connection may take until its hello is complete.
   std::chrono::milliseconds hello_timeout{5'000};
-  /// Connections that have not said hello, or whose attempt has not begun here; and learners'
-  /// connections. The next one is refused.
+  /// How many connections there may be that have not said hello, whose attempt has not begun here,
+  /// or that belong to learners. The next one is refused.
   uint32_t strangers_max = 256;
-  /// Memory that this process shares with others on its machine that connect over the UNIX socket,
-  /// all of them together; 0: none, and it uses no memory of theirs.
+  /// How much memory this process shares with all those together that connect over the UNIX socket.
+  /// If it is 0, this process shares none, and uses none that others share.
   size_t ring_bytes_max = 64u << 20;
   /// Gives states and sums to learners; may be null. Must outlive the listener.
   StateProvider* provider = nullptr;
@@ -52,7 +53,7 @@ struct ListenerOptions {
 /// A connection says hello with the job, and either the attempt and both ranks, or that it is a
 /// learner's; what does not fit is refused with a text. A hello of an attempt that has not begun
 /// here waits for its Reducer.
-/// Thread-safety: by the thread that made it, apart from what Reducer and StateClient do with it.
+/// Only the thread that made it may use it, apart from what Reducer and StateClient do with it.
 class Listener {
  public:
   /// Binds the sockets and starts the thread. Errors name the address.

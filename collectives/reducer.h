@@ -27,8 +27,8 @@ struct ReducerOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   /// Must outlive the reducer.
   Listener* listener = nullptr;
-  /// Adds the buckets; absent: the ring and tree of this folder. All members have the same. The
-  /// connections of the ring stay, because they notice at once when a member dies.
+  /// What adds the buckets. If it is absent, the ring and tree of this folder do. All members have
+  /// the same. The connections of the ring stay, because they notice at once when a member dies.
   std::shared_ptr<Backend> backend;
   /// With a backend: buckets are on its device, so it adds those of a single member, too.
   bool on_device = false;

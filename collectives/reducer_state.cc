@@ -71,7 +71,7 @@ void ReducerState::OnDialed(Peer* peer, absl::StatusOr<Dialed> dialed) {
   Stand(peer);
 }
 
-/// For those that connect: a dialer has a limit of its own.
+/// Limits the time of members that connect to this one. A dialer has a limit of its own.
 void ReducerState::WatchConnecting() {
   connecting_.expires_after(options_.connect_timeout);
   connecting_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -116,7 +116,7 @@ void ReducerState::OnGuest(const std::shared_ptr<Guest>& guest) {
   const std::string refused = RefusalOf(hello);
   if (!refused.empty()) return guest->Refuse(refused, false);
   Peer& peer = peers_.at(hello.rank);
-  // A connection before that has not begun has been given up.
+  // The member has given up its earlier connection, which has not begun.
   if (peer.link != nullptr) peer.link->Close(false);
   peer.link = guest->Accept(&peer);
   peer.link->Start();

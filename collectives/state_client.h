@@ -26,7 +26,7 @@ class StateClient {
 
   struct Options {
     GroupMember holder;
-    /// Until both have said hello. Nothing else has a time limit.
+    /// How long it may take until both have said hello. Nothing else has a time limit.
     std::chrono::milliseconds connect_timeout{10'000};
     /// Must outlive the client.
     Listener* listener = nullptr;

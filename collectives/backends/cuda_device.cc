@@ -18,8 +18,8 @@ constexpr std::string_view kNoCopyFrom = "a sum cannot be copied from the GPU";
 
 }  // namespace
 
-/// Of CUDA's driver interface (https://docs.nvidia.com/cuda/cuda-driver-api), by their names
-/// without the prefix "cu". A result is 0, or an error.
+/// The functions of CUDA's driver interface (https://docs.nvidia.com/cuda/cuda-driver-api), by
+/// their names without the prefix "cu". A result is 0, or an error.
 struct CudaDevice::Functions {
   int (*Init)(unsigned int flags) = nullptr;
   int (*DeviceGet)(int* device, int ordinal) = nullptr;

@@ -32,7 +32,8 @@ class CudaDevice {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   absl::Status Use() const;
-  /// The context of a thread of the trainer, which has its own again when this ends.
+  /// Gives the device's context to a thread of the trainer. When this ends, the thread has its own
+  /// again.
   class Borrowed {
    public:
     explicit Borrowed(const CudaDevice* device);

@@ -13,8 +13,8 @@ namespace muster::collectives {
 namespace {
 
 constexpr uint32_t kThreads = 256;  // of a block
-/// Of the digest, whose threads take many elements. All of them add to one number at the end, so
-/// more of them take longer.
+/// The most blocks of the digest. Its threads take many elements each, and add to one number at the
+/// end. So more threads take longer.
 constexpr uint64_t kDigestBlocksMax = 256;
 constexpr size_t kWord = sizeof(uint64_t);
 
@@ -146,7 +146,7 @@ absl::Status GpuBucket::Allocate() {
   MUSTER_ASSIGN_OR_RETURN(bad_, gpu_->NewMemory(kWord));
   MUSTER_ASSIGN_OR_RETURN(own_stream_, device.NewStream());
   MUSTER_ASSIGN_OR_RETURN(added_, device.NewEvent());
-  // The functions are compiled now: it takes long, and is an error of this call.
+  // The functions are compiled now, because it takes long, and an error belongs to this call.
   return gpu_->Function("add_float").status();
 }
 
@@ -155,7 +155,7 @@ GpuBucket::~GpuBucket() {
   const CudaDevice::Borrowed borrowed(&device);
   if (!borrowed.status().ok()) return;
   if (added_ != nullptr) {
-    // Others get the memory.
+    // Nothing may still write to the memory when others get it.
     device.Await(added_).IgnoreError();
     device.DeleteEvent(added_);
   }

@@ -49,7 +49,7 @@ class Gpu final : public std::enable_shared_from_this<Gpu> {
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
-  /// Also compiles the functions, when it is called first.
+  /// The first call also compiles the functions.
   absl::StatusOr<std::shared_ptr<GpuBucket>> NewBucket(const GpuBucketOptions& options);
   absl::StatusOr<std::shared_ptr<GpuMemory>> NewMemory(size_t bytes);
   /// Copy all of the memory, which nothing else may use, and block until that is done.
@@ -58,8 +58,8 @@ class Gpu final : public std::enable_shared_from_this<Gpu> {
 
   // ---- in the order of a stream; the thread uses the device's context ----
 
-  /// The gradients of a bucket as they are added with those of others: their address. Errors of
-  /// elements are in the word at bad().
+  /// Returns the address of the gradients of a bucket, as they are added with those of others. The
+  /// word at Bad() names the first element that their type cannot hold.
   absl::StatusOr<uint64_t> Encode(GpuBucket* bucket, void* stream);
   static uint64_t Bad(const GpuBucket& bucket);
   /// Makes numbers of a sum, and its digest: `result` is the address of two words, the first
@@ -69,7 +69,7 @@ class Gpu final : public std::enable_shared_from_this<Gpu> {
  private:
   friend class GpuBucket;
   friend class GpuMemory;
-  /// Launches a function for each element, or for `threads_max` threads in all.
+  /// Launches a function with a thread for each element.
   template <typename... Parameters>
   absl::Status Launch(const char* name, uint64_t elements, void* stream, Parameters... parameters);
   absl::StatusOr<void*> Function(const char* name);
@@ -79,8 +79,8 @@ class Gpu final : public std::enable_shared_from_this<Gpu> {
   Mutex mutex_;
   void* module_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   std::map<std::string, void*> functions_ MUSTER_GUARDED_BY(mutex_);
-  /// Memory that nobody uses, by size. To give it to the driver could wait for everything that the
-  /// GPU does, also for other members.
+  /// Memory that nobody uses, by size. It is not given back to the driver, because that could wait
+  /// for everything that the GPU does, also for other members.
   std::multimap<size_t, uint64_t> free_ MUSTER_GUARDED_BY(mutex_);
 };
 

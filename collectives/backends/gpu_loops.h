@@ -26,7 +26,7 @@ using FloatsOut = MUSTER_GPU_GLOBAL float*;
 /// No element is bad.
 constexpr Word kNone = ~Word{0};
 
-/// Makes the first bad element of what there is and of this one. Many threads call it at once.
+/// Makes `*bad` this element, if that is smaller. Many threads call it at once.
 inline void Blame(MUSTER_GPU_GLOBAL Word* bad, Word element) {
 #ifdef __NVPTX__
   __atomic_fetch_min(bad, element, __ATOMIC_RELAXED);

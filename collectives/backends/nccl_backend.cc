@@ -41,7 +41,7 @@ uint32_t Folded(uint64_t digest) {
   return static_cast<uint32_t>(digest ^ (digest >> 32));
 }
 
-/// As the GPU computes it.
+/// The digest that the GPU computes, too.
 template <typename T>
 uint32_t DigestOfElements(std::span<const std::byte> sum) {
   uint64_t digest = 0;
@@ -76,8 +76,8 @@ nccl::DataType TypeOf(SumType type) {
   return nccl::kInt64;
 }
 
-/// Between two looks at something that is under way: sums of small buckets take some 20 us, and a
-/// thread that waits for long must not use a core.
+/// The pause between two looks at something in progress. It is short at first, because sums of
+/// small buckets take some 20 us. A thread that waits for long must not use a core.
 class Pause {
  public:
   void Wait() {
@@ -174,7 +174,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::StatusOr<uint32_t> SumOnDevice(const DeviceSum& sum) override {
-    // What NCCL may still use when this sum is aborted stays until the communicator is.
+    // NCCL may still use this memory after an abort. So it stays as long as the communicator.
     on_device_ = sum;
     uint32_t digest = 0;
     MUSTER_RETURN_IF_ERROR(Judged(AddOnDevice(sum, &digest)));
@@ -272,7 +272,7 @@ class NcclCommunicator final : public Communicator {
     return state;
   }
 
-  /// Until a call that gave `result` has taken effect.
+  /// Waits until the call that gave `result` has taken effect.
   absl::Status Await(nccl::Result result, std::string_view what,
                      std::optional<steady_clock::time_point> end) const {
     if (result != nccl::kSuccess && result != nccl::kInProgress) return Error(result, what);

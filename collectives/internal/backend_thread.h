@@ -30,10 +30,10 @@ class BackendThread {
   struct Options {
     std::shared_ptr<Backend> backend;
     Backend::Place place;
-    /// Of each step, numbered from 0.
+    /// How many buckets a step has. They are numbered from 0.
     uint32_t buckets = 0;
-    /// Adds int64 with the other members by other means, to tell them the id; `done` may come on
-    /// any thread. After Abort, `done` need not come, and the memory is not touched.
+    /// Adds int64 of all members without the backend, to tell them the id. Any thread may call
+    /// `done`. After Abort, nobody need call it, and the memory is not touched.
     std::function<void(std::span<const std::byte> in, std::span<std::byte> out,
                        std::function<void(absl::Status)> done)>
         exchange;

@@ -31,16 +31,16 @@ class BucketProgress {
     std::span<const std::byte> bytes;
   };
   std::optional<Outgoing> NextSend();
-  /// One that NextSend has given has left.
+  /// A chunk that NextSend gave has left.
   void Sent();
 
-  /// kInvalidArgument: this chunk of `peer` is not the one that follows.
+  /// kInvalidArgument: this is not the next chunk of `peer`.
   absl::Status Check(uint32_t peer, const FrameHeader& header) const;
-  /// Where the payload of the chunk that follows belongs. Requires: Check has returned OK.
+  /// The place for the payload of the next chunk. Requires: Check has returned OK.
   std::span<std::byte> PlaceOf(uint32_t peer);
-  /// The payload has come to its place.
+  /// The payload is in its place.
   void Arrived(uint32_t peer);
-  /// The payload has come, and lies in `payload`, which need not be aligned and may change.
+  /// The payload is in `payload`, which need not be aligned and may change.
   void Arrived(uint32_t peer, std::span<const std::byte> payload);
 
   /// All chunks have come and left.

@@ -50,7 +50,7 @@ class Hub {
   void Unregister(AttemptNumber attempt);
   boost::asio::io_context* io() { return &io_; }
   RingSharing* sharing() { return &sharing_; }
-  /// Something that was asked for, or is to be added, has come from another member.
+  /// Counts what has come from another member: chunks of sums, and answers to fetches.
   void CountMoved() { moved_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t moved() const { return moved_.load(std::memory_order_relaxed); }  // by any thread
   const ListenerOptions& options() const { return options_; }
@@ -72,7 +72,8 @@ class Hub {
       boost::asio::make_work_guard(io_)};
   boost::asio::local::stream_protocol::acceptor unix_acceptor_{io_};
   boost::asio::ip::tcp::acceptor tcp_acceptor_{io_};
-  // Each acceptor pauses by itself: to set a timer anew ends the wait of the other at once.
+  // Each acceptor has a timer of its own, because setting a timer again would end the pause of the
+  // other one.
   boost::asio::steady_timer unix_pause_{io_};
   boost::asio::steady_timer tcp_pause_{io_};
   bool unix_bound_ = false;

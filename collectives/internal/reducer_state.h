@@ -15,8 +15,8 @@
 
 namespace muster::collectives::internal {
 
-/// The inside of a Reducer: its connections, and the sums that they carry. Of two members, that of
-/// the lower rank connects. Belongs to the hub's thread.
+/// The inside of a Reducer: its connections, and the sums that they carry. Of two members, the one
+/// of the lower rank connects. Belongs to the hub's thread.
 class ReducerState : public std::enable_shared_from_this<ReducerState>, public Hub::Host {
  public:
   ReducerState(ReducerOptions options, std::shared_ptr<Hub> hub, Reducer::OnFailed on_failed);

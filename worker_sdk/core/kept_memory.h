@@ -31,9 +31,9 @@ inline constexpr bool kKeepsMemory = MUSTER_KEEPS_MEMORY != 0;
 /// Thread-safe.
 namespace kept_memory {
 
-/// Larger blocks are large.
+/// The largest small block. Larger blocks are large ones.
 inline constexpr size_t kSmallBytesMax = 64u << 10;
-/// Most bytes of unused small blocks that are kept for each size.
+/// The most bytes of unused small blocks that are kept for each size.
 inline constexpr size_t kSmallKeptBytesMax = 2u << 20;
 /// How many bytes of unused large blocks are kept: this many, or as many as were recently in use.
 /// (Pulls and the trainer use blocks of different sizes, which cannot replace each other.) Above

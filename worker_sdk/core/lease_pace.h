@@ -11,23 +11,24 @@ namespace muster::sdk {
 /// How many shards a worker holds besides those in its loops: what its loops take in a second and a
 /// half, so that they work while the master restarts. If shards are so short that these would be
 /// very many, it is what they take in a tenth of a second, so that they do not wait for the master.
-/// Long shards are not kept from other workers: what is far more than that goes back. What is held
-/// and not begun costs nothing when the worker dies: it goes to the next who asks. Pure. Not
-/// thread-safe.
+/// The worker hands back what is far more than that, so that it does not keep long shards from
+/// others. A shard that has not begun costs nothing when the worker dies: the next worker that asks
+/// gets it. Pure. Not thread-safe.
 class LeasePace {
  public:
   /// How long what is held lasts at least, besides the time that two exchanges take.
   static constexpr std::chrono::milliseconds kAhead{100};
   /// How long a restart of the master takes, until workers have shards of the new one.
   static constexpr std::chrono::milliseconds kRestart{1'500};
-  /// As many are held for a restart at most: every exchange lists them all.
+  /// The most shards that are held for a restart, because every exchange lists them all.
   static constexpr uint32_t kRestartShardsMax = 256;
-  /// Exchanges that take longer, for they wait for a slow disk, are taken for as long as this.
+  /// An exchange that waits for a slow disk takes longer. It counts as this long.
   static constexpr std::chrono::seconds kTripMax{2};
   /// Every exchange lists them all.
   static constexpr uint32_t kShardsMax = 4'096;
 
-  /// `shards_min`: held however slow the loops are; 0: none is ever held ahead of a loop.
+  /// `shards_min`: how many are held even if the loops are slow. If it is 0, none is held ahead of
+  /// a loop.
   explicit LeasePace(uint32_t shards_min) : shards_min_(shards_min), goal_(shards_min) {}
 
   /// Shards to hold.

@@ -102,8 +102,8 @@ class PartSender {
   /// MiB, and the server needs no large buffers.
   static constexpr uint64_t kRequestKeysMax = 1 << 17;
   static constexpr uint64_t kRequestFloatsMax = 15 << 15;
-  /// A delivery is cut into about so many requests, but not into smaller ones than that. So one is
-  /// served while others are sent.
+  /// A delivery is cut into about so many requests, so that one is served while others are sent.
+  /// But a request has at least so many floats.
   static constexpr uint64_t kRequestsOfDelivery = 4;
   static constexpr uint64_t kRequestFloatsMin = 1 << 17;
 

@@ -10,7 +10,7 @@ namespace muster::sdk {
 class RowCheck;
 
 /// What an answer to a pull brought. `values`: the rows of the parts with kOk, one after the other,
-/// but for groups that are unchanged.
+/// without groups that are unchanged.
 struct ReceivedRows {
   ReceivedRows() = default;
   ReceivedRows(std::shared_ptr<const float[]> rows)  // NOLINT: conversion is the point

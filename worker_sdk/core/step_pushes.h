@@ -11,7 +11,7 @@
 namespace muster::sdk {
 
 /// What a member of a group pushes in one run of a step, which has no lease: which pushes wait for
-/// an answer, and under which maps those were sent that are in the tables. Pure; not thread-safe.
+/// an answer, and the maps under which those in the tables were sent. Pure; not thread-safe.
 class StepPushes {
  public:
   using Deliveries = std::set<DeliveryId, std::less<>, PoolAllocator<DeliveryId>>;

@@ -69,15 +69,15 @@ class WorkerCore {
 
   /// The next shard to compute, if one is queued: a re-run before everything else.
   std::optional<ShardRun> TakeShard();
-  /// One more loop waits for a shard, or one less.
+  /// How many loops wait for a shard.
   void SetWaiting(uint32_t loops) { waiting_loops_ = loops; }
   /// The lease is held and in this run.
   bool Holds(LeaseToken token, RunNumber run) const;
   /// The loop gets its next minibatch. False: the lease is lost.
   bool StartMinibatch(LeaseToken token, RunNumber run);
   /// The loop commits a minibatch; a batch without parts counts as acknowledged. Returns false, and
-  /// sends nothing, when the lease is lost. `born`: when its records came to be, of those of which
-  /// that is known; how long they took is counted when the last part is acknowledged.
+  /// sends nothing, when the lease is lost. `born`: when its records were made, as far as that is
+  /// known. Their delays are counted when the last part is acknowledged.
   bool CommitMinibatch(LeaseToken token, RunNumber run, MinibatchIndex minibatch,
                        std::shared_ptr<const RowBatch> batch, TimePoint now,
                        PooledVector<TimePoint> born = {});
@@ -88,8 +88,8 @@ class WorkerCore {
   std::string CompleteShard(LeaseToken token, RunNumber run, ShardMetrics metrics);
   /// The loop gives the shard up: it failed, or (no `failure`) was left before its end.
   void GiveUp(LeaseToken token, RunNumber run, std::optional<ShardFailure> failure = {});
-  /// A member of a group works on this run of a step, which has no lease: Holds is true of it, and
-  /// what earlier runs have pushed is not waited for any more. 0: on none.
+  /// A member of a group works on this run of a step, which has no lease. Holds is true of it, and
+  /// nothing waits for the pushes of earlier runs any more. 0: it works on none.
   void BeginStepRun(RunNumber run);
   /// The step's loop commits a minibatch. Returns false, and sends nothing, if the run is over.
   bool CommitStepMinibatch(const PushIdentity& push, std::shared_ptr<const RowBatch> batch,
