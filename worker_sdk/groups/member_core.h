@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "proto/messages/group_control.h"
+#include "worker_sdk/groups/computed_share.h"
 #include "worker_sdk/groups/member_tasks.h"
-#include "worker_sdk/groups/step_run.h"
 
 namespace muster::sdk {
 
@@ -205,7 +205,7 @@ class MemberCore {
   /// The trainer's thread is in the library, and has nothing to do. It made this core there.
   bool trainer_waits_ = true;
 
-  StepRun run_;
+  ComputedShare run_;
   uint64_t minibatch_us_ = 0;
   /// The sum of the current attempt, or the committed one that is to be applied.
   std::optional<HeldSum> sum_;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "proto/messages/group_control.h"
-#include "worker_sdk/groups/step_run.h"
+#include "worker_sdk/groups/computed_share.h"
 
 /// What a member's shell is to do, as MemberCore says it.
 namespace muster::sdk {

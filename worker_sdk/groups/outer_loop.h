@@ -13,8 +13,8 @@
 
 #include "base/status.h"
 #include "base/words/types.h"
+#include "worker_sdk/groups/computed_share.h"
 #include "worker_sdk/groups/outer_optimizer.h"
-#include "worker_sdk/groups/step_run.h"
 
 namespace muster::sdk {
 

@@ -77,7 +77,7 @@ void AttemptSums::Give(std::span<const uint32_t> buckets) {
   std::vector<uint32_t> ready;
   uint64_t epoch = 0;
   options_.desk->Look([&](DeskContents& desk) {
-    sdk::GradientSums& gradients = *desk.gradients;
+    sdk::OwnGradients& gradients = *desk.gradients;
     // If the core wants another sum by now, the next orders say so.
     if (desk.over() || desk.core->WantedSums() != wanted_) return;
     if (gradients.run() != wanted_->run) {
@@ -113,7 +113,7 @@ void AttemptSums::Give(std::span<const uint32_t> buckets) {
 }
 
 absl::Status AttemptSums::NewSums(const sdk::WantedSum& wanted, uint64_t epoch) {
-  MUSTER_ASSIGN_OR_RETURN(sums_, SummedStep::Create(*options_.gradients));
+  MUSTER_ASSIGN_OR_RETURN(sums_, StepTotals::Create(*options_.gradients));
   sums_->attempt = wanted.attempt;
   sums_->after = {ring_->lineage, wanted.step};
   sums_->facts.epoch = epoch;
@@ -127,7 +127,7 @@ absl::Status AttemptSums::GiveOne(uint32_t bucket) {
     OnBucket(sums, run, bucket, status, digest);
   };
   // It counts as read, so nobody writes to it.
-  sdk::GradientSums& gradients = *options_.gradients;
+  sdk::OwnGradients& gradients = *options_.gradients;
   if (!gradients.elsewhere(bucket)) {
     MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> in, gradients.Encoded(bucket));
     reducer_->Sum(wanted_->step, bucket, gradients.tensor(bucket).dtype, in, sums_->encoded(bucket),
@@ -141,7 +141,7 @@ absl::Status AttemptSums::GiveOne(uint32_t bucket) {
   return absl::OkStatus();
 }
 
-void AttemptSums::OnBucket(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run,
+void AttemptSums::OnBucket(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run,
                            uint32_t bucket, const absl::Status& status, uint32_t digest) {
   options_.desk->Tell([&](DeskContents& desk) {
     --desk.reads;

@@ -10,7 +10,7 @@
 
 #include "collectives/listener.h"
 #include "collectives/reducer.h"
-#include "worker_sdk/groups/step_sums.h"
+#include "worker_sdk/groups/given_buckets.h"
 #include "worker_sdk/member/member_desk.h"
 
 namespace muster::internal {
@@ -28,7 +28,7 @@ class AttemptSums {
     /// By bucket; null: it is in the memory of this process.
     std::vector<std::shared_ptr<collectives::GpuBucket>> device_buckets;
     /// Those of `desk`: without its mutex for what never changes, and for buckets that are read.
-    sdk::GradientSums* gradients = nullptr;
+    sdk::OwnGradients* gradients = nullptr;
   };
   explicit AttemptSums(Options options) : options_(std::move(options)) {}
   /// By another thread than the loop's, when that is idle.
@@ -53,7 +53,7 @@ class AttemptSums {
   void Give(std::span<const uint32_t> buckets);
   absl::Status NewSums(const sdk::WantedSum& wanted, uint64_t epoch);
   absl::Status GiveOne(uint32_t bucket);
-  void OnBucket(const std::shared_ptr<SummedStep>& sums, sdk::StepRunNumber run, uint32_t bucket,
+  void OnBucket(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run, uint32_t bucket,
                 const absl::Status& status, uint32_t digest);
   void Finish(uint32_t digest);
 
@@ -62,9 +62,9 @@ class AttemptSums {
   std::unique_ptr<collectives::Reducer> reducer_;
   bool ending_ = false;  // the reducer
   const std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
-  sdk::StepSums begun_;
+  sdk::GivenBuckets begun_;
   std::optional<sdk::WantedSum> wanted_;
-  std::shared_ptr<SummedStep> sums_;
+  std::shared_ptr<StepTotals> sums_;
   sdk::StepRunNumber run_ = 0;  // of sums_
   uint64_t moved_ = 0;
 };

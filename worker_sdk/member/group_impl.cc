@@ -89,7 +89,7 @@ absl::Status GroupImpl::Begin() {
   MUSTER_ASSIGN_OR_RETURN(listener_, collectives::Listener::Start(std::move(options)));
   MUSTER_RETURN_IF_ERROR(status());
   MutexLock lock(&mutex_);
-  MUSTER_ASSIGN_OR_RETURN(sdk::GradientSums made, MakeGradients());
+  MUSTER_ASSIGN_OR_RETURN(sdk::OwnGradients made, MakeGradients());
   MUSTER_ASSIGN_OR_RETURN(device_buckets_, MakeDeviceBuckets(made));
   GroupMemory memory(tensors_.memory());
   sdk::MemberCore::Options core{
@@ -159,7 +159,7 @@ std::unique_ptr<GroupStepImpl> GroupImpl::NextStep() {
           "must begin again");
       return nullptr;
     } else {
-      std::shared_ptr<SummedStep> sums = SumsOf(task);
+      std::shared_ptr<StepTotals> sums = SumsOf(task);
       if (sums->facts.evaluate == 0) {
         return std::make_unique<GroupStepImpl>(this, std::move(task), std::move(sums));
       }
@@ -266,9 +266,9 @@ void GroupImpl::FailStep(const sdk::TrainerTask& task, std::string reason, bool 
 
 absl::Status GroupImpl::AddValues(
     uint32_t bucket,
-    absl::FunctionRef<absl::StatusOr<std::optional<sdk::SumMode>>(sdk::GradientSums&)> begin,
+    absl::FunctionRef<absl::StatusOr<std::optional<sdk::SumMode>>(sdk::OwnGradients&)> begin,
     absl::FunctionRef<absl::Status(sdk::SumMode)> write,
-    absl::FunctionRef<void(sdk::GradientSums&, bool)> end) {
+    absl::FunctionRef<void(sdk::OwnGradients&, bool)> end) {
   MUSTER_ASSIGN_OR_RETURN(const std::optional<sdk::SumMode> mode,
                           desk_.Look([&](DeskContents& desk) { return begin(*desk.gradients); }));
   if (!mode.has_value()) return absl::OkStatus();
@@ -284,12 +284,12 @@ absl::Status GroupImpl::Add(const sdk::TrainerTask& task, MinibatchIndex minibat
                             std::span<const float> gradient) {
   return AddValues(
       bucket,
-      [&](sdk::GradientSums& gradients) {
+      [&](sdk::OwnGradients& gradients) {
         return gradients.BeginAdd(task.run, minibatch, bucket, gradient.size(),
                                   /*elsewhere=*/false);
       },
       [&](sdk::SumMode mode) { return gradients_->Write(bucket, gradient, mode); },
-      [&](sdk::GradientSums& gradients, bool good) {
+      [&](sdk::OwnGradients& gradients, bool good) {
         gradients.EndAdd(task.run, minibatch, bucket, good);
       });
 }
@@ -299,14 +299,14 @@ absl::Status GroupImpl::AddDevice(const sdk::TrainerTask& task, MinibatchIndex m
                                   void* stream) {
   return AddValues(
       bucket,
-      [&](sdk::GradientSums& gradients) {
+      [&](sdk::OwnGradients& gradients) {
         return gradients.BeginAdd(task.run, minibatch, bucket, elements, /*elsewhere=*/true);
       },
       [&](sdk::SumMode mode) {
         return device_buckets_[bucket]->Add(reinterpret_cast<uint64_t>(gradient), stream,
                                             mode == sdk::SumMode::kStore);
       },
-      [&](sdk::GradientSums& gradients, bool good) {
+      [&](sdk::OwnGradients& gradients, bool good) {
         gradients.EndAdd(task.run, minibatch, bucket, good);
       });
 }
@@ -315,11 +315,11 @@ absl::Status GroupImpl::Put(const sdk::TrainerTask& task, uint32_t bucket,
                             std::span<const float> values, std::string_view what) {
   return AddValues(
       bucket,
-      [&](sdk::GradientSums& gradients) {
+      [&](sdk::OwnGradients& gradients) {
         return gradients.BeginPut(task.run, bucket, values.size(), what);
       },
       [&](sdk::SumMode mode) { return gradients_->Write(bucket, values, mode); },
-      [&](sdk::GradientSums& gradients, bool good) { gradients.EndPut(task.run, bucket, good); });
+      [&](sdk::OwnGradients& gradients, bool good) { gradients.EndPut(task.run, bucket, good); });
 }
 
 absl::Status GroupImpl::CheckPut(const sdk::TrainerTask& task) {
@@ -337,13 +337,13 @@ LineageNumber GroupImpl::lineage() const {
   });
 }
 
-std::shared_ptr<SummedStep> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
+std::shared_ptr<StepTotals> GroupImpl::SumsOf(const sdk::TrainerTask& task) {
   return desk_.Look([&](DeskContents& desk) {
-    std::shared_ptr<SummedStep> sums;
+    std::shared_ptr<StepTotals> sums;
     if (task.kind == Kind::kReplay) {
       sums = desk.fetched;
     } else {
-      sums = task.evaluation ? std::make_shared<SummedStep>() : desk.sums;
+      sums = task.evaluation ? std::make_shared<StepTotals>() : desk.sums;
       // What a topic has of its offsets depends on when they are read, so nobody counts for itself.
       sums->facts.records = task.records;
     }
@@ -358,7 +358,7 @@ void GroupImpl::ApplyFailed() {
   desk_.Tell([](DeskContents& desk) { desk.core->OnApplyFailed(); });
 }
 
-void GroupImpl::Applied(const std::shared_ptr<SummedStep>& sums) {
+void GroupImpl::Applied(const std::shared_ptr<StepTotals>& sums) {
   // Others ask for sums that are kept, and any number of steps may be: not in the device's memory.
   bool here = device() == nullptr;
   while (true) {

@@ -16,14 +16,14 @@
 #include "base/mutex.h"
 #include "collectives/listener.h"
 #include "muster/group.h"
-#include "worker_sdk/groups/gradient_sums.h"
 #include "worker_sdk/groups/group_tensors.h"
+#include "worker_sdk/groups/own_gradients.h"
 #include "worker_sdk/member/attempt_sums.h"
 #include "worker_sdk/member/master_exchanges.h"
 #include "worker_sdk/member/member_copies.h"
 #include "worker_sdk/member/member_desk.h"
 #include "worker_sdk/member/step_reader.h"
-#include "worker_sdk/member/summed_step.h"
+#include "worker_sdk/member/step_totals.h"
 #include "worker_sdk/session/session_impl.h"
 
 namespace muster::internal {
@@ -85,13 +85,13 @@ class GroupImpl final {
   /// The loop is over.
   void EndLoop(const sdk::TrainerTask& task);
   void FailStep(const sdk::TrainerTask& task, std::string reason, bool fatal);
-  /// Errors as of GradientSums::Add.
+  /// Errors as of OwnGradients::Add.
   absl::Status Add(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                    std::span<const float> gradient);
-  /// `gradient` and `stream` are the device's. Errors as of GradientSums::Add, or the device's.
+  /// `gradient` and `stream` are the device's. Errors as of OwnGradients::Add, or the device's.
   absl::Status AddDevice(const sdk::TrainerTask& task, MinibatchIndex minibatch, uint32_t bucket,
                          const float* gradient, uint64_t elements, void* stream);
-  /// Errors as of GradientSums::Put.
+  /// Errors as of OwnGradients::Put.
   absl::Status Put(const sdk::TrainerTask& task, uint32_t bucket, std::span<const float> values,
                    std::string_view what);
   absl::Status CheckPut(const sdk::TrainerTask& task);
@@ -102,9 +102,9 @@ class GroupImpl final {
   /// Whether the state has been copied from another process since the last call.
   bool TakeStateCopied();
   /// The sums of a kApply or kReplay; facts included.
-  std::shared_ptr<SummedStep> SumsOf(const sdk::TrainerTask& task);
+  std::shared_ptr<StepTotals> SumsOf(const sdk::TrainerTask& task);
   /// The step of a kApply or kReplay is in the state.
-  void Applied(const std::shared_ptr<SummedStep>& sums);
+  void Applied(const std::shared_ptr<StepTotals>& sums);
   /// `apply` has thrown: the state is half changed, and is copied anew.
   void ApplyFailed();
   void EnterApply(bool enter) { in_apply_ = enter; }
@@ -119,9 +119,9 @@ class GroupImpl final {
                                     const SumOptions& options) MUSTER_REQUIRES(mutex_);
   collectives::Gpu* device() const { return backend_ == nullptr ? nullptr : backend_->device(); }
 
-  absl::StatusOr<sdk::GradientSums> MakeGradients() MUSTER_REQUIRES(mutex_);
+  absl::StatusOr<sdk::OwnGradients> MakeGradients() MUSTER_REQUIRES(mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<collectives::GpuBucket>>> MakeDeviceBuckets(
-      const sdk::GradientSums& gradients) MUSTER_REQUIRES(mutex_);
+      const sdk::OwnGradients& gradients) MUSTER_REQUIRES(mutex_);
 
   // ---- group_impl.cc ----
   /// Of the first NextStep.
@@ -137,9 +137,9 @@ class GroupImpl final {
   /// The values of a bucket, between what `begin` and `end` do on the desk.
   absl::Status AddValues(
       uint32_t bucket,
-      absl::FunctionRef<absl::StatusOr<std::optional<sdk::SumMode>>(sdk::GradientSums&)> begin,
+      absl::FunctionRef<absl::StatusOr<std::optional<sdk::SumMode>>(sdk::OwnGradients&)> begin,
       absl::FunctionRef<absl::Status(sdk::SumMode)> write,
-      absl::FunctionRef<void(sdk::GradientSums&, bool)> end);
+      absl::FunctionRef<void(sdk::OwnGradients&, bool)> end);
 
   SessionImpl* const session_;
   const std::shared_ptr<collectives::Backend> backend_;
@@ -151,11 +151,11 @@ class GroupImpl final {
   std::unique_ptr<MasterExchanges> exchanges_;
   std::unique_ptr<AttemptSums> sums_;
   std::vector<std::shared_ptr<collectives::GpuBucket>> device_buckets_;
-  sdk::GradientSums* gradients_ = nullptr;  // on the desk; for Write
+  sdk::OwnGradients* gradients_ = nullptr;  // on the desk; for Write
 
   mutable Mutex mutex_;  // of what is registered
   sdk::GroupTensors tensors_ MUSTER_GUARDED_BY(mutex_);
-  std::map<uint32_t, sdk::GradientSums::Giving> givings_ MUSTER_GUARDED_BY(mutex_);
+  std::map<uint32_t, sdk::OwnGradients::Giving> givings_ MUSTER_GUARDED_BY(mutex_);
   std::vector<uint32_t> buckets_on_device_ MUSTER_GUARDED_BY(mutex_);
   std::shared_ptr<const void> own_memory_;
 

@@ -31,7 +31,7 @@ absl::StatusOr<uint32_t> GroupImpl::Register(std::string_view name, uint64_t ele
       const uint32_t bucket,
       tensors_.AddBucket(name, elements, DtypeOf(options.type), options.fraction_bits));
   if (options.after_loop) {
-    givings_[bucket] = sdk::GradientSums::Giving::kAfterLoop;
+    givings_[bucket] = sdk::OwnGradients::Giving::kAfterLoop;
     if (options.on_device) {
       return absl::InvalidArgumentError(
           fmt::format("the bucket \"{}\" has SumOptions::after_loop and on_device: add up its "
@@ -69,7 +69,7 @@ uint32_t GroupImpl::AddWholeBucket(std::string_view name, uint64_t elements,
         "memory of the process"));
   }
   if (!bucket.ok()) return 0;
-  givings_[*bucket] = sdk::GradientSums::Giving::kWhole;
+  givings_[*bucket] = sdk::OwnGradients::Giving::kWhole;
   return *bucket;
 }
 
@@ -93,25 +93,25 @@ sdk::GroupTensors GroupImpl::tensors() const {
 bool GroupImpl::trains_locally() const {
   MutexLock lock(&mutex_);
   return std::ranges::any_of(
-      givings_, [](const auto& one) { return one.second == sdk::GradientSums::Giving::kWhole; });
+      givings_, [](const auto& one) { return one.second == sdk::OwnGradients::Giving::kWhole; });
 }
 
-absl::StatusOr<sdk::GradientSums> GroupImpl::MakeGradients() {
+absl::StatusOr<sdk::OwnGradients> GroupImpl::MakeGradients() {
   tensors_.Close();
-  MUSTER_ASSIGN_OR_RETURN(sdk::GradientSums gradients,
-                          sdk::GradientSums::Create(tensors_.tensors(), buckets_on_device_));
+  MUSTER_ASSIGN_OR_RETURN(sdk::OwnGradients gradients,
+                          sdk::OwnGradients::Create(tensors_.tensors(), buckets_on_device_));
   if (gradients.size() == 0) {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");
   }
   // The first step needs room for its sums, too: better no beginning than an end in the middle.
-  MUSTER_RETURN_IF_ERROR(SummedStep::Create(gradients).status());
+  MUSTER_RETURN_IF_ERROR(StepTotals::Create(gradients).status());
   for (const auto& [bucket, giving] : givings_) gradients.SetGiving(bucket, giving);
   return gradients;
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<collectives::GpuBucket>>> GroupImpl::MakeDeviceBuckets(
-    const sdk::GradientSums& gradients) {
+    const sdk::OwnGradients& gradients) {
   std::vector<std::shared_ptr<collectives::GpuBucket>> buckets(gradients.size());
   for (const uint32_t bucket : buckets_on_device_) {
     const GroupTensor& tensor = gradients.tensor(bucket);

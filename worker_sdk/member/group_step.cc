@@ -37,7 +37,7 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
 }
 
 GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
-                             std::shared_ptr<SummedStep> sums)
+                             std::shared_ptr<StepTotals> sums)
     : group_(group),
       tables_(false),
       task_(std::move(task)),

@@ -19,7 +19,7 @@ class GroupStepImpl final : private StepLoop {
   GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const SessionImpl::StepRecords& read,
                 ShardMetrics metrics);
   /// A step that has happened, and is to be applied.
-  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, std::shared_ptr<SummedStep> sums);
+  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, std::shared_ptr<StepTotals> sums);
   /// Without Commit, it has failed.
   ~GroupStepImpl() override;
 
@@ -37,7 +37,7 @@ class GroupStepImpl final : private StepLoop {
   bool computes() const { return shard_ != nullptr; }
   sdk::StepRunNumber run() const { return task_.run; }
   /// See GroupStep::Put; false: the step has failed. Also of the buckets of local steps, which get
-  /// the values of all minibatches of the run that are over. `what`: as of GradientSums::Put.
+  /// the values of all minibatches of the run that are over. `what`: as of OwnGradients::Put.
   bool Put(uint32_t bucket, std::span<const float> values, std::string_view what = {});
   /// `apply` may be empty.
   bool Commit(const std::function<void()>& apply);
@@ -65,7 +65,7 @@ class GroupStepImpl final : private StepLoop {
   const bool tables_;
   sdk::TrainerTask task_;
   StepFacts facts_;
-  std::shared_ptr<SummedStep> sums_;  // while it can be applied
+  std::shared_ptr<StepTotals> sums_;  // while it can be applied
   std::optional<MinibatchIndex> current_;
   const bool state_copied_;
   bool over_ = false;  // the loop

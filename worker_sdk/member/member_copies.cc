@@ -32,7 +32,7 @@ struct MemberCopies::Fetches {
 
 MemberCopies::MemberCopies(Options options) : options_(std::move(options)) {}
 
-void MemberCopies::Start(GroupMemory memory, const sdk::GradientSums* layout,
+void MemberCopies::Start(GroupMemory memory, const sdk::OwnGradients* layout,
                          collectives::Listener* listener) {
   memory_ = std::move(memory);
   layout_ = layout;
@@ -220,12 +220,12 @@ void MemberCopies::Transfer(const sdk::GroupTransfer& transfer) {
   if (copies) options_.desk->Tell([](DeskContents& desk) { desk.state_copied = true; });
   absl::Status status;
   UnreadableState unreadable;
-  std::shared_ptr<SummedStep> sums;
+  std::shared_ptr<StepTotals> sums;
   if (copies) {
     status = CopyState(transfer.source, &unreadable);
     copy_failed_ = !status.ok();
   } else {
-    absl::StatusOr<std::shared_ptr<SummedStep>> fetched = FetchSums(transfer);
+    absl::StatusOr<std::shared_ptr<StepTotals>> fetched = FetchSums(transfer);
     status = fetched.status();
     if (fetched.ok()) sums = *std::move(fetched);
   }
@@ -373,11 +373,11 @@ absl::Status MemberCopies::ReadStripes(const StateSource& source, UnreadableStat
   return first;
 }
 
-absl::StatusOr<std::shared_ptr<SummedStep>> MemberCopies::FetchSums(
+absl::StatusOr<std::shared_ptr<StepTotals>> MemberCopies::FetchSums(
     const sdk::GroupTransfer& transfer) {
   absl::Status other_trouble;
   for (const GroupMember& holder : transfer.holders) {
-    absl::StatusOr<std::shared_ptr<SummedStep>> sums = FetchSumsFrom(transfer, holder);
+    absl::StatusOr<std::shared_ptr<StepTotals>> sums = FetchSumsFrom(transfer, holder);
     if (sums.ok() || absl::IsAborted(sums.status())) return sums;
     // One that will have it counts more than one that does not answer.
     if (absl::IsNotFound(sums.status()) || absl::IsFailedPrecondition(other_trouble)) continue;
@@ -388,7 +388,7 @@ absl::StatusOr<std::shared_ptr<SummedStep>> MemberCopies::FetchSums(
       fmt::format("no member keeps the sums of step {}", transfer.step.value()));
 }
 
-absl::StatusOr<std::shared_ptr<SummedStep>> MemberCopies::FetchSumsFrom(
+absl::StatusOr<std::shared_ptr<StepTotals>> MemberCopies::FetchSumsFrom(
     const sdk::GroupTransfer& transfer, const GroupMember& holder) {
   Fetches asked, fetched;
   StepFacts facts;
@@ -400,9 +400,9 @@ absl::StatusOr<std::shared_ptr<SummedStep>> MemberCopies::FetchSumsFrom(
   collectives::StateClient* const client = sum_sources_.To(holder, listener_);
   client->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(), Counted(&asked));
   MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder, /*soon=*/true));
-  auto sums = std::make_shared<SummedStep>();
+  auto sums = std::make_shared<StepTotals>();
   if (facts.evaluate == 0) {
-    MUSTER_ASSIGN_OR_RETURN(sums, SummedStep::Create(*layout_));
+    MUSTER_ASSIGN_OR_RETURN(sums, StepTotals::Create(*layout_));
   }
   sums->after = {transfer.lineage, transfer.step};
   sums->facts = facts;

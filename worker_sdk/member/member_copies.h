@@ -11,10 +11,10 @@
 #include "collectives/state_client.h"
 #include "collectives/state_provider.h"
 #include "worker_sdk/member/group_memory.h"
+#include "worker_sdk/member/holder_connections.h"
 #include "worker_sdk/member/member_desk.h"
 #include "worker_sdk/member/step_reader.h"
 #include "worker_sdk/member/stored_stripes.h"
-#include "worker_sdk/member/sum_sources.h"
 
 namespace muster::internal {
 
@@ -38,7 +38,7 @@ class MemberCopies final : public collectives::StateProvider {
   ~MemberCopies() override { Stop(); }
 
   /// Starts the thread. `layout`: the types and sizes of the buckets. Both outlive it.
-  void Start(GroupMemory memory, const sdk::GradientSums* layout, collectives::Listener* listener);
+  void Start(GroupMemory memory, const sdk::OwnGradients* layout, collectives::Listener* listener);
   /// Breaks off what it does, and joins the threads. Idempotent.
   void Stop();
 
@@ -86,8 +86,8 @@ class MemberCopies final : public collectives::StateProvider {
   void FetchStripes(const StateSource& source, Fetches* fetches);
   absl::Status ReadStripes(const StateSource& source, UnreadableState* unreadable);
   /// kNotFound: no holder has it.
-  absl::StatusOr<std::shared_ptr<SummedStep>> FetchSums(const sdk::GroupTransfer& transfer);
-  absl::StatusOr<std::shared_ptr<SummedStep>> FetchSumsFrom(const sdk::GroupTransfer& transfer,
+  absl::StatusOr<std::shared_ptr<StepTotals>> FetchSums(const sdk::GroupTransfer& transfer);
+  absl::StatusOr<std::shared_ptr<StepTotals>> FetchSumsFrom(const sdk::GroupTransfer& transfer,
                                                             const GroupMember& holder);
   /// Until all are answered; kAborted: the transfer is not wanted any more.
   absl::Status AwaitFetches(Fetches* fetches, std::optional<TimePoint> limit = {});
@@ -96,7 +96,7 @@ class MemberCopies final : public collectives::StateProvider {
 
   const Options options_;
   GroupMemory memory_;
-  const sdk::GradientSums* layout_ = nullptr;
+  const sdk::OwnGradients* layout_ = nullptr;
   collectives::Listener* listener_ = nullptr;
   std::optional<StripeStorer> storer_;
   const std::shared_ptr<SpareCopy> spare_ = std::make_shared<SpareCopy>();
@@ -112,7 +112,7 @@ class MemberCopies final : public collectives::StateProvider {
   std::shared_ptr<const Capture> capture_ MUSTER_GUARDED_BY(mutex_);
 
   // Of the thread.
-  SumSources sum_sources_;
+  HolderConnections sum_sources_;
   bool copy_failed_ = false;  // the last copy of a state
   StripeCopy preparing_;
   std::thread thread_;

@@ -14,17 +14,17 @@
 #include "base/interval_set.h"
 #include "base/mutex.h"
 #include "worker_sdk/groups/call_times.h"
-#include "worker_sdk/groups/gradient_sums.h"
 #include "worker_sdk/groups/member_core.h"
-#include "worker_sdk/member/kept_sums.h"
-#include "worker_sdk/member/summed_step.h"
+#include "worker_sdk/groups/own_gradients.h"
+#include "worker_sdk/member/kept_totals.h"
+#include "worker_sdk/member/step_totals.h"
 
 namespace muster::internal {
 
 /// What lies on the desk of a member: everything that more than one of its threads needs.
 struct DeskContents {
   std::optional<sdk::MemberCore> core;  // made by the first NextStep, like the gradients
-  std::optional<sdk::GradientSums> gradients;
+  std::optional<sdk::OwnGradients> gradients;
   /// How many sums still read gradients: their minibatches must not be added to.
   uint32_t reads = 0;
   /// The sums that the core wants, and the minibatches of its share.
@@ -36,8 +36,8 @@ struct DeskContents {
   bool look_at_buckets = false;
   bool look_soon = false;
   /// Of the newest sum that was made with others and is to be applied, and of one that was fetched.
-  std::shared_ptr<SummedStep> sums, fetched;
-  KeptSums kept;
+  std::shared_ptr<StepTotals> sums, fetched;
+  KeptTotals kept;
   sdk::CallTimes call_times;
   uint32_t calls = 0;  // to the master, that are not answered
   /// When the loop looks again although nothing has happened.

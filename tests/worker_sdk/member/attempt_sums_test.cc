@@ -31,7 +31,7 @@ class AttemptSumsTest : public ::testing::Test {
     const std::vector<GroupTensor> tensors{{"sum", GroupDtype::kFloat32, kElements, true, 0}};
     gradients_ = desk_.Look([&](DeskContents& desk) {
       desk.core.emplace(sdk::MemberCore::Options{.worker = "a", .incarnation = 1});
-      return &desk.gradients.emplace(*sdk::GradientSums::Create(tensors));
+      return &desk.gradients.emplace(*sdk::OwnGradients::Create(tensors));
     });
     desk_.Open({.post = [] {}, .on_run = [](sdk::StepRunNumber) {}});
     sums_ = std::make_unique<AttemptSums>(AttemptSums::Options{.desk = &desk_,
@@ -98,7 +98,7 @@ class AttemptSumsTest : public ::testing::Test {
 
   std::unique_ptr<collectives::Listener> a_ = Listen("a", 1), b_ = Listen("b", 2);
   MemberDesk desk_{[](const absl::Status&) {}};
-  sdk::GradientSums* gradients_ = nullptr;
+  sdk::OwnGradients* gradients_ = nullptr;
   std::unique_ptr<AttemptSums> sums_;
   std::unique_ptr<collectives::Reducer> other_;
   std::vector<float> zeros_, total_;

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "worker_sdk/member/kept_sums.h"
+#include "worker_sdk/member/kept_totals.h"
 
 namespace muster::internal {
 namespace {
@@ -32,7 +32,7 @@ class MemberDeskTest : public ::testing::Test {
     const std::vector<GroupTensor> tensors{{"sum", GroupDtype::kFloat32, 1, true, 0}};
     desk_.Look([&](DeskContents& desk) {
       desk.core.emplace(sdk::MemberCore::Options{.worker = "a", .incarnation = 1});
-      desk.gradients.emplace(*sdk::GradientSums::Create(tensors));
+      desk.gradients.emplace(*sdk::OwnGradients::Create(tensors));
     });
   }
   void Open() {
@@ -116,13 +116,13 @@ TEST_F(MemberDeskTest, TheTrainerIsWokenForATask) {
   trainer.join();
 }
 
-TEST(KeptSumsTest, OnlyLaterSumsOfTheLineageStay) {
+TEST(KeptTotalsTest, OnlyLaterSumsOfTheLineageStay) {
   const auto sums = [](uint64_t lineage, uint64_t step) {
-    auto made = std::make_shared<SummedStep>();
+    auto made = std::make_shared<StepTotals>();
     made->after = {LineageNumber(lineage), StepNumber(step)};
     return made;
   };
-  KeptSums kept;
+  KeptTotals kept;
   for (uint64_t step = 1; step <= 3; ++step) kept.Add(sums(1, step));
   const auto has = [&](uint64_t lineage, uint64_t step) {
     return kept.Find({LineageNumber(lineage), StepNumber(step)}, 0, 0).ok();

@@ -5,20 +5,20 @@
 #include <vector>
 
 #include "collectives/state_provider.h"
-#include "worker_sdk/member/summed_step.h"
+#include "worker_sdk/member/step_totals.h"
 
 namespace muster::internal {
 
 /// The applied sums that other members may ask for. Not thread-safe.
-class KeptSums {
+class KeptTotals {
  public:
-  void Add(std::shared_ptr<SummedStep> sums) {
+  void Add(std::shared_ptr<StepTotals> sums) {
     sums->DropFloats();
     kept_.push_back(std::move(sums));
   }
   /// Only those of this lineage and of later steps stay; absent: none.
   void Prune(LineageNumber lineage, std::optional<StepNumber> after) {
-    std::erase_if(kept_, [&](const std::shared_ptr<SummedStep>& sums) {
+    std::erase_if(kept_, [&](const std::shared_ptr<StepTotals>& sums) {
       return !after.has_value() || sums->after.step <= *after || sums->after.lineage != lineage;
     });
   }
@@ -26,7 +26,7 @@ class KeptSums {
   /// is not kept.
   absl::StatusOr<collectives::LentBytes> Find(StateLabel after, uint32_t bucket,
                                               size_t buckets) const {
-    for (const std::shared_ptr<SummedStep>& sums : kept_) {
+    for (const std::shared_ptr<StepTotals>& sums : kept_) {
       if (sums->after != after) continue;
       if (bucket == buckets) return collectives::LentBytes{sums, sums->facts.bytes()};
       if (bucket < sums->size()) return collectives::LentBytes{sums, sums->encoded(bucket)};
@@ -35,7 +35,7 @@ class KeptSums {
   }
 
  private:
-  std::vector<std::shared_ptr<SummedStep>> kept_;
+  std::vector<std::shared_ptr<StepTotals>> kept_;
 };
 
 }  // namespace muster::internal

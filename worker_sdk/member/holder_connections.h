@@ -13,7 +13,7 @@ namespace muster::internal {
 /// Connections to the members from which a process gets the sums of steps that it lacks. They are
 /// kept from one sum to the next: on a slow network, a new connection takes longer than a step of
 /// the others, and the process would never catch up. Not thread-safe.
-class SumSources {
+class HolderConnections {
  public:
   /// A connection to the member: the kept one, if there is one. Valid until Close or CloseAll.
   collectives::StateClient* To(const GroupMember& member, collectives::Listener* listener);

@@ -1,31 +1,31 @@
-#include "worker_sdk/groups/step_run.h"
+#include "worker_sdk/groups/computed_share.h"
 
 #include <gtest/gtest.h>
 
 namespace muster::sdk {
 namespace {
 
-constexpr StepRun::Key kFirst{LineageNumber(1), StepNumber(1), {}};
+constexpr ComputedShare::Key kFirst{LineageNumber(1), StepNumber(1), {}};
 
 std::vector<MinibatchSpan> Spans(std::initializer_list<std::pair<uint32_t, uint32_t>> spans) {
   std::vector<MinibatchSpan> result;
   for (const auto& [first, count] : spans) result.push_back({MinibatchIndex(first), count});
   return result;
 }
-void Compute(StepRun* run, uint32_t minibatch) {
+void Compute(ComputedShare* run, uint32_t minibatch) {
   ASSERT_TRUE(run->Start(run->number(), MinibatchIndex(minibatch)));
   run->Computed(run->number(), MinibatchIndex(minibatch));
 }
 
-TEST(StepRunTest, WithoutAStepThereIsNothingToCompute) {
-  StepRun run;
+TEST(ComputedShareTest, WithoutAStepThereIsNothingToCompute) {
+  ComputedShare run;
   EXPECT_EQ(run.number(), 0u);
   EXPECT_FALSE(run.complete());
   EXPECT_FALSE(run.Start(0, MinibatchIndex(0)));
 }
 
-TEST(StepRunTest, IsCompleteWithTheWholeShareAndReportedWithItsMetrics) {
-  StepRun run;
+TEST(ComputedShareTest, IsCompleteWithTheWholeShareAndReportedWithItsMetrics) {
+  ComputedShare run;
   run.Assign(kFirst, Spans({{0, 2}, {4, 1}}));
   EXPECT_FALSE(run.Start(run.number(), MinibatchIndex(2)));
   Compute(&run, 0);
@@ -41,8 +41,8 @@ TEST(StepRunTest, IsCompleteWithTheWholeShareAndReportedWithItsMetrics) {
   EXPECT_FALSE(run.Start(run.number(), MinibatchIndex(0)));
 }
 
-TEST(StepRunTest, ALargerShareKeepsWhatIsComputed) {
-  StepRun run;
+TEST(ComputedShareTest, ALargerShareKeepsWhatIsComputed) {
+  ComputedShare run;
   run.Assign(kFirst, Spans({{0, 2}}));
   StepRunNumber number = run.number();
   Compute(&run, 0);
@@ -52,8 +52,8 @@ TEST(StepRunTest, ALargerShareKeepsWhatIsComputed) {
   EXPECT_EQ(run.Missing(), Spans({{3, 1}}));
 }
 
-TEST(StepRunTest, AShareWithoutAComputedMinibatchBeginsAnew) {
-  StepRun run;
+TEST(ComputedShareTest, AShareWithoutAComputedMinibatchBeginsAnew) {
+  ComputedShare run;
   run.Assign(kFirst, Spans({{0, 2}}));
   StepRunNumber number = run.number();
   Compute(&run, 0);
@@ -65,8 +65,8 @@ TEST(StepRunTest, AShareWithoutAComputedMinibatchBeginsAnew) {
 }
 
 /// Some of its gradients are added already.
-TEST(StepRunTest, AShareWithoutTheMinibatchInWorkBeginsAnew) {
-  StepRun run;
+TEST(ComputedShareTest, AShareWithoutTheMinibatchInWorkBeginsAnew) {
+  ComputedShare run;
   run.Assign(kFirst, Spans({{0, 2}}));
   StepRunNumber number = run.number();
   ASSERT_TRUE(run.Start(number, MinibatchIndex(0)));
@@ -76,13 +76,13 @@ TEST(StepRunTest, AShareWithoutTheMinibatchInWorkBeginsAnew) {
   EXPECT_EQ(run.Missing(), Spans({{1, 1}}));
 }
 
-TEST(StepRunTest, AnotherStepLineageOrShardBeginsAnew) {
-  StepRun::Key step = kFirst, lineage = kFirst, shard = kFirst;
+TEST(ComputedShareTest, AnotherStepLineageOrShardBeginsAnew) {
+  ComputedShare::Key step = kFirst, lineage = kFirst, shard = kFirst;
   step.step = StepNumber(2);
   lineage.lineage = LineageNumber(2);
   shard.shard.index = ShardIndex(1);
-  for (const StepRun::Key& other : {step, lineage, shard}) {
-    StepRun run;
+  for (const ComputedShare::Key& other : {step, lineage, shard}) {
+    ComputedShare run;
     run.Assign(kFirst, Spans({{0, 1}}));
     Compute(&run, 0);
     run.Assign(other, Spans({{0, 1}}));
@@ -90,8 +90,8 @@ TEST(StepRunTest, AnotherStepLineageOrShardBeginsAnew) {
   }
 }
 
-TEST(StepRunTest, AnEmptyShareIsComplete) {
-  StepRun run;
+TEST(ComputedShareTest, AnEmptyShareIsComplete) {
+  ComputedShare run;
   run.Assign(kFirst, {});
   EXPECT_TRUE(run.complete());
   EXPECT_TRUE(run.reported());

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/backends/gpu.h"
 #include "proto/messages/group_control.h"
-#include "worker_sdk/groups/gradient_sums.h"
+#include "worker_sdk/groups/own_gradients.h"
 
 namespace muster::internal {
 
@@ -27,12 +27,12 @@ struct StepFacts {
 
 /// The sums of a step over all members, encoded as they were added, and as numbers. Not
 /// thread-safe.
-class SummedStep {
+class StepTotals {
  public:
   /// Of an evaluation, which has none.
-  SummedStep() { facts.evaluate = 1; }
+  StepTotals() { facts.evaluate = 1; }
   /// Room in this process for the sums of all buckets. kResourceExhausted: there is not enough.
-  static absl::StatusOr<std::shared_ptr<SummedStep>> Create(const sdk::GradientSums& buckets);
+  static absl::StatusOr<std::shared_ptr<StepTotals>> Create(const sdk::OwnGradients& buckets);
 
   size_t size() const { return buckets_.size(); }
   /// Of all sums, encoded.
@@ -42,14 +42,14 @@ class SummedStep {
   std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
   /// Makes numbers of what is encoded here. kOutOfRange: a sum has NaN or infinity.
   /// kResourceExhausted as above.
-  absl::Status Decode(const sdk::GradientSums& buckets);
+  absl::Status Decode(const sdk::OwnGradients& buckets);
   /// The step is applied: others need what is encoded only.
   void DropFloats();
 
   // ---- buckets on a device: their sums are there, or here ----
 
   /// Room on the device for the sums of its buckets. Errors are those of the device.
-  absl::Status Allocate(const sdk::GradientSums& buckets, collectives::Gpu* device);
+  absl::Status Allocate(const sdk::OwnGradients& buckets, collectives::Gpu* device);
   /// Where the sum of a bucket is on the device; null: it is not.
   const std::shared_ptr<collectives::GpuMemory>& device_encoded(uint32_t bucket) const {
     return buckets_[bucket].device_encoded;
@@ -60,7 +60,7 @@ class SummedStep {
   /// The encoded sums come to the process, and the memory of the device is free for others.
   absl::Status MoveToHost(collectives::Gpu* device);
   /// What is decoded here of the device's buckets goes there.
-  absl::Status CopyToDevice(const sdk::GradientSums& buckets, collectives::Gpu* device);
+  absl::Status CopyToDevice(const sdk::OwnGradients& buckets, collectives::Gpu* device);
 
   StateLabel after;  // the state that the step leads to
   AttemptNumber attempt;

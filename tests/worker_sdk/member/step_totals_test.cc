@@ -1,4 +1,4 @@
-#include "worker_sdk/member/summed_step.h"
+#include "worker_sdk/member/step_totals.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@
 namespace muster::internal {
 namespace {
 
-sdk::GradientSums TwoBuckets() {
+sdk::OwnGradients TwoBuckets() {
   const GroupTensor tensors[] = {{"fixed", GroupDtype::kFixedPoint, 2, true, 1},
                                  {"float", GroupDtype::kFloat32, 1, true, 0}};
-  return sdk::GradientSums::Create(tensors).value();
+  return sdk::OwnGradients::Create(tensors).value();
 }
 
 template <typename T>
@@ -25,10 +25,10 @@ void Put(std::span<std::byte> to, const std::vector<T>& values) {
   std::memcpy(to.data(), values.data(), to.size());
 }
 
-TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
-  const sdk::GradientSums buckets = TwoBuckets();
-  const auto sums_made = SummedStep::Create(buckets).value();
-  SummedStep& sums = *sums_made;
+TEST(StepTotalsTest, DecodesEachBucketAsItWasAdded) {
+  const sdk::OwnGradients buckets = TwoBuckets();
+  const auto sums_made = StepTotals::Create(buckets).value();
+  StepTotals& sums = *sums_made;
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums.bytes(), 2 * sizeof(int64_t) + sizeof(float));
   Put<int64_t>(sums.encoded(0), {3, -2});
@@ -39,10 +39,10 @@ TEST(SummedStepTest, DecodesEachBucketAsItWasAdded) {
   EXPECT_EQ(sums.floats(1)[0], 0.25F);
 }
 
-TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
-  const sdk::GradientSums buckets = TwoBuckets();
-  const auto sums_made = SummedStep::Create(buckets).value();
-  SummedStep& sums = *sums_made;
+TEST(StepTotalsTest, WhatOthersNeedStaysWithoutTheNumbers) {
+  const sdk::OwnGradients buckets = TwoBuckets();
+  const auto sums_made = StepTotals::Create(buckets).value();
+  StepTotals& sums = *sums_made;
   Put<int64_t>(sums.encoded(0), {3, -2});
   Put<float>(sums.encoded(1), {0.25F});
   ASSERT_TRUE(sums.Decode(buckets).ok());
@@ -53,25 +53,25 @@ TEST(SummedStepTest, WhatOthersNeedStaysWithoutTheNumbers) {
   EXPECT_EQ(sums.floats(0)[0], 1.5F);
 }
 
-TEST(SummedStepTest, ASumThatIsNoNumberIsAnError) {
-  const sdk::GradientSums buckets = TwoBuckets();
-  const auto sums_made = SummedStep::Create(buckets).value();
-  SummedStep& sums = *sums_made;
+TEST(StepTotalsTest, ASumThatIsNoNumberIsAnError) {
+  const sdk::OwnGradients buckets = TwoBuckets();
+  const auto sums_made = StepTotals::Create(buckets).value();
+  StepTotals& sums = *sums_made;
   Put<int64_t>(sums.encoded(0), {0, 0});
   Put<float>(sums.encoded(1), {std::numeric_limits<float>::quiet_NaN()});
   EXPECT_TRUE(absl::IsOutOfRange(sums.Decode(buckets)));
 }
 
-TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
+TEST(StepTotalsTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   const GroupTensor tensors[] = {{"fixed", GroupDtype::kFixedPoint, 2, true, 1},
                                  {"float", GroupDtype::kFloat32, 1, true, 0}};
   const uint32_t elsewhere[] = {0};
-  const sdk::GradientSums buckets = sdk::GradientSums::Create(tensors, elsewhere).value();
+  const sdk::OwnGradients buckets = sdk::OwnGradients::Create(tensors, elsewhere).value();
   const auto gpu =
       std::make_shared<collectives::Gpu>(collectives::CudaDevice::Open(MUSTER_FAKE_GPU, 0).value());
   collectives::Gpu& device = *gpu;
-  const auto giver_made = SummedStep::Create(buckets).value();
-  SummedStep& giver = *giver_made;
+  const auto giver_made = StepTotals::Create(buckets).value();
+  StepTotals& giver = *giver_made;
   ASSERT_TRUE(giver.Allocate(buckets, &device).ok());
   EXPECT_EQ(giver.device_encoded(1), nullptr);
   const int64_t values[] = {3, -2};
@@ -83,8 +83,8 @@ TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   EXPECT_EQ(giver.device_encoded(0), nullptr);
   EXPECT_EQ(giver.device_floats(0), nullptr);
 
-  const auto learner_made = SummedStep::Create(buckets).value();
-  SummedStep& learner = *learner_made;
+  const auto learner_made = StepTotals::Create(buckets).value();
+  StepTotals& learner = *learner_made;
   for (uint32_t bucket = 0; bucket < 2; ++bucket) {
     std::ranges::copy(giver.encoded(bucket), learner.encoded(bucket).begin());
   }
@@ -97,19 +97,19 @@ TEST(SummedStepTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   EXPECT_EQ(learner.device_floats(1), nullptr);
 }
 
-TEST(SummedStepTest, SumsThatAreTooLargeForTheMemoryAreAnError) {
+TEST(StepTotalsTest, SumsThatAreTooLargeForTheMemoryAreAnError) {
   if (testing::kSanitized) GTEST_SKIP() << "sanitizers end the process at such a request";
   const GroupTensor huge[] = {{"huge", GroupDtype::kFloat32, uint64_t{1} << 60, true, 0}};
   const uint32_t elsewhere[] = {0};
-  const sdk::GradientSums buckets = sdk::GradientSums::Create(huge, elsewhere).value();
-  const absl::Status status = SummedStep::Create(buckets).status();
+  const sdk::OwnGradients buckets = sdk::OwnGradients::Create(huge, elsewhere).value();
+  const absl::Status status = StepTotals::Create(buckets).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_TRUE(status.message().find("\"huge\"") != std::string_view::npos) << status;
 }
 
-TEST(SummedStepTest, AnEvaluationHasNoSums) {
-  const sdk::GradientSums buckets = TwoBuckets();
-  SummedStep sums;
+TEST(StepTotalsTest, AnEvaluationHasNoSums) {
+  const sdk::OwnGradients buckets = TwoBuckets();
+  StepTotals sums;
   EXPECT_EQ(sums.size(), 0u);
   EXPECT_EQ(sums.bytes(), 0u);
   EXPECT_EQ(sums.facts.evaluate, 1u);

@@ -1,4 +1,4 @@
-#include "worker_sdk/groups/step_sums.h"
+#include "worker_sdk/groups/given_buckets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class StepSumsTest : public ::testing::Test {
+class GivenBucketsTest : public ::testing::Test {
  protected:
-  StepSumsTest() { gradients_.Begin(1); }
+  GivenBucketsTest() { gradients_.Begin(1); }
   WantedSum Wanted(uint64_t attempt, uint64_t step, uint32_t minibatches) {
     return {AttemptNumber(attempt), StepNumber(step), 1, {{MinibatchIndex(0), minibatches}}};
   }
@@ -33,12 +33,12 @@ class StepSumsTest : public ::testing::Test {
     return begun;
   }
 
-  GradientSums gradients_ = *GradientSums::Create(std::vector<GroupTensor>{
+  OwnGradients gradients_ = *OwnGradients::Create(std::vector<GroupTensor>{
       {"a", GroupDtype::kFixedPoint, 1, true, 24}, {"b", GroupDtype::kFloat32, 1, true, 0}});
-  StepSums sums_;
+  GivenBuckets sums_;
 };
 
-TEST_F(StepSumsTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
+TEST_F(GivenBucketsTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
   EXPECT_THAT(Begin(std::nullopt), IsEmpty());
   Add(0, 1);
   EXPECT_THAT(Begin(Wanted(1, 1, 2)), IsEmpty());
@@ -50,7 +50,7 @@ TEST_F(StepSumsTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
   EXPECT_THAT(Begin(Wanted(1, 1, 2)), ElementsAre(0));
 }
 
-TEST_F(StepSumsTest, ANewAttemptBeginsAllBucketsAgain) {
+TEST_F(GivenBucketsTest, ANewAttemptBeginsAllBucketsAgain) {
   gradients_.End(1, MinibatchIndex(0));
   EXPECT_THAT(Begin(Wanted(1, 1, 1)), ElementsAre(0, 1));
   EXPECT_FALSE(Summed(1, 1, 0, 5).has_value());
@@ -61,7 +61,7 @@ TEST_F(StepSumsTest, ANewAttemptBeginsAllBucketsAgain) {
   EXPECT_TRUE(Summed(2, 1, 0, 5).has_value());
 }
 
-TEST_F(StepSumsTest, TheDigestIsOfAllBucketsInTheirOrder) {
+TEST_F(GivenBucketsTest, TheDigestIsOfAllBucketsInTheirOrder) {
   gradients_.End(1, MinibatchIndex(0));
   auto digest = [&](uint64_t attempt, uint32_t first, uint32_t second, bool backwards) {
     Begin(Wanted(attempt, 1, 1));

@@ -1,10 +1,10 @@
-#include "worker_sdk/groups/step_sums.h"
+#include "worker_sdk/groups/given_buckets.h"
 
 #include "base/random.h"
 
 namespace muster::sdk {
 
-void StepSums::Follow(const std::optional<WantedSum>& wanted, size_t buckets) {
+void GivenBuckets::Follow(const std::optional<WantedSum>& wanted, size_t buckets) {
   wanted_ = wanted;
   if (!wanted.has_value()) return;
   share_ = MinibatchesOf(wanted->share);
@@ -16,7 +16,7 @@ void StepSums::Follow(const std::optional<WantedSum>& wanted, size_t buckets) {
   missing_ = buckets;
 }
 
-bool StepSums::Begin(uint32_t bucket, const GradientSums& sums) {
+bool GivenBuckets::Begin(uint32_t bucket, const OwnGradients& sums) {
   if (!wanted_.has_value() || begun_[bucket] || !sums.Complete(wanted_->run, bucket, share_)) {
     return false;
   }
@@ -24,8 +24,8 @@ bool StepSums::Begin(uint32_t bucket, const GradientSums& sums) {
   return true;
 }
 
-std::optional<uint32_t> StepSums::OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
-                                           uint32_t digest) {
+std::optional<uint32_t> GivenBuckets::OnBucket(AttemptNumber attempt, StepNumber step,
+                                               uint32_t bucket, uint32_t digest) {
   bool current = attempt == attempt_ && step == step_ && bucket < begun_.size() && begun_[bucket];
   if (!current || digests_[bucket].has_value()) return std::nullopt;
   digests_[bucket] = digest;

@@ -1,9 +1,9 @@
-#include "worker_sdk/member/sum_sources.h"
+#include "worker_sdk/member/holder_connections.h"
 
 namespace muster::internal {
 
-collectives::StateClient* SumSources::To(const GroupMember& member,
-                                         collectives::Listener* listener) {
+collectives::StateClient* HolderConnections::To(const GroupMember& member,
+                                                collectives::Listener* listener) {
   for (const auto& [kept, client] : clients_) {
     if (kept == member) return client.get();
   }
@@ -12,7 +12,7 @@ collectives::StateClient* SumSources::To(const GroupMember& member,
   return clients_.back().second.get();
 }
 
-void SumSources::Close(const GroupMember& member) {
+void HolderConnections::Close(const GroupMember& member) {
   std::erase_if(clients_, [&](const auto& client) { return client.first == member; });
 }
 

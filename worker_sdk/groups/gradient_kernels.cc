@@ -1,4 +1,4 @@
-#include "worker_sdk/groups/sum_kernels.h"
+#include "worker_sdk/groups/gradient_kernels.h"
 
 #include <bit>
 #include <cmath>

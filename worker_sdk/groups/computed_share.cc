@@ -1,4 +1,4 @@
-#include "worker_sdk/groups/step_run.h"
+#include "worker_sdk/groups/computed_share.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +27,7 @@ IntervalSet MinibatchesOf(std::span<const MinibatchSpan> share) {
   return set;
 }
 
-void StepRun::Assign(const Key& key, std::span<const MinibatchSpan> share) {
+void ComputedShare::Assign(const Key& key, std::span<const MinibatchSpan> share) {
   IntervalSet wanted = MinibatchesOf(share);
   IntervalSet begun = computed_;
   if (started_.has_value()) begun.Add(started_->value());
@@ -40,7 +40,7 @@ void StepRun::Assign(const Key& key, std::span<const MinibatchSpan> share) {
   Subtract(&missing_, computed_);
 }
 
-void StepRun::Drop() {
+void ComputedShare::Drop() {
   key_.reset();
   ++number_;
   share_.clear();
@@ -51,27 +51,27 @@ void StepRun::Drop() {
   reported_ = 0;
 }
 
-bool StepRun::Start(StepRunNumber run, MinibatchIndex minibatch) {
+bool ComputedShare::Start(StepRunNumber run, MinibatchIndex minibatch) {
   if (!Is(run) || !missing_.Contains(minibatch.value())) return false;
   started_ = minibatch;
   return true;
 }
 
-void StepRun::Computed(StepRunNumber run, MinibatchIndex minibatch) {
+void ComputedShare::Computed(StepRunNumber run, MinibatchIndex minibatch) {
   if (!Is(run) || started_ != minibatch) return;
   started_.reset();
   computed_.Add(minibatch.value());
   missing_.Remove(minibatch.value(), minibatch.value() + 1);
 }
 
-void StepRun::Report(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under) {
+void ComputedShare::Report(StepRunNumber run, ShardMetrics metrics, RestoreEpoch pushed_under) {
   if (!Is(run)) return;
   pushed_under_ = EarlierOf(pushed_under_, pushed_under);
   metrics_ = std::move(metrics);
   reported_ = computed_.count();
 }
 
-std::vector<MinibatchSpan> StepRun::Missing() const {
+std::vector<MinibatchSpan> ComputedShare::Missing() const {
   std::vector<MinibatchSpan> spans;
   for (const auto& [begin, end] : missing_.intervals()) {
     spans.push_back(

@@ -1,4 +1,4 @@
-#include "worker_sdk/groups/gradient_sums.h"
+#include "worker_sdk/groups/own_gradients.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "base/words/number_bits.h"
 #include "tests/support/status_matchers.h"
-#include "worker_sdk/groups/sum_kernels.h"
+#include "worker_sdk/groups/gradient_kernels.h"
 
 namespace muster::sdk {
 namespace {
@@ -30,8 +30,8 @@ std::vector<GroupTensor> Tensors(size_t elements) {
           {"float", GroupDtype::kFloat32, elements, true, 0},
           {"half", GroupDtype::kBfloat16, elements, true, 0}};
 }
-GradientSums Sums(size_t elements) {
-  GradientSums sums = *GradientSums::Create(Tensors(elements));
+OwnGradients Sums(size_t elements) {
+  OwnGradients sums = *OwnGradients::Create(Tensors(elements));
   sums.Begin(kRun);
   return sums;
 }
@@ -39,33 +39,33 @@ IntervalSet Share(uint32_t first, uint32_t count) {
   return MinibatchesOf(std::vector<MinibatchSpan>{{MinibatchIndex(first), count}});
 }
 /// Adds a minibatch to a bucket on a device.
-absl::StatusOr<std::optional<SumMode>> Elsewhere(GradientSums* sums, StepRunNumber run,
+absl::StatusOr<std::optional<SumMode>> Elsewhere(OwnGradients* sums, StepRunNumber run,
                                                  MinibatchIndex minibatch, uint32_t bucket,
                                                  uint64_t elements) {
   const auto mode = sums->BeginAdd(run, minibatch, bucket, elements, /*elsewhere=*/true);
   if (mode.ok() && mode->has_value()) sums->EndAdd(run, minibatch, bucket, /*good=*/true);
   return mode;
 }
-std::vector<float> Decoded(GradientSums* sums, uint32_t bucket) {
+std::vector<float> Decoded(OwnGradients* sums, uint32_t bucket) {
   std::vector<float> out(sums->tensor(bucket).elements);
   EXPECT_THAT(sums->Decode(bucket, *sums->Encoded(bucket), out), IsOk());
   return out;
 }
 
-TEST(GradientSumsTest, ABucketThatIsTooLargeForTheMemoryIsAnError) {
+TEST(OwnGradientsTest, ABucketThatIsTooLargeForTheMemoryIsAnError) {
   for (const GroupDtype dtype : {GroupDtype::kFixedPoint, GroupDtype::kBfloat16}) {
     const std::vector<GroupTensor> huge{{"huge", dtype, uint64_t{1} << 61, true, 0}};
-    EXPECT_THAT(GradientSums::Create(huge),
+    EXPECT_THAT(OwnGradients::Create(huge),
                 StatusIs(absl::StatusCode::kResourceExhausted,
                          HasSubstr("the bucket \"huge\" of 2305843009213693952 elements: there is "
                                    "not enough memory for its gradients")));
   }
 }
 
-TEST(GradientSumsTest, ErrorsNameWhatTheBucketHas) {
-  GradientSums sums = Sums(2);
+TEST(OwnGradientsTest, ErrorsNameWhatTheBucketHas) {
+  OwnGradients sums = Sums(2);
   for (const uint32_t bucket : {0u, 1u, 2u}) {
-    sums.SetGiving(bucket, GradientSums::Giving::kWhole);
+    sums.SetGiving(bucket, OwnGradients::Giving::kWhole);
   }
   sums.End(kRun, MinibatchIndex(0));
   for (const uint32_t bucket : {0u, 1u, 2u}) {
@@ -81,23 +81,23 @@ TEST(GradientSumsTest, ErrorsNameWhatTheBucketHas) {
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("the change of \"w\", element 1")));
 }
 
-TEST(GradientSumsTest, OnlySummedTensorsAreBuckets) {
-  GradientSums sums = Sums(2);
+TEST(OwnGradientsTest, OnlySummedTensorsAreBuckets) {
+  OwnGradients sums = Sums(2);
   ASSERT_EQ(sums.size(), 3u);
   EXPECT_EQ(sums.tensor(0).name, "fixed");
   EXPECT_EQ(sums.encoded_bytes(0), 16u);
   EXPECT_EQ(sums.encoded_bytes(1), 8u);
   EXPECT_EQ(sums.encoded_bytes(2), 4u);
   std::vector<GroupTensor> wrong{{"b", GroupDtype::kInt64, 2, true, 0}};
-  EXPECT_THAT(GradientSums::Create(wrong),
+  EXPECT_THAT(OwnGradients::Create(wrong),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
   std::vector<GroupTensor> none{{"b", GroupDtype::kFloat32, 0, true, 0}};
-  EXPECT_THAT(GradientSums::Create(none),
+  EXPECT_THAT(OwnGradients::Create(none),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
 }
 
-TEST(GradientSumsTest, AddsTheMinibatchesOfEveryType) {
-  GradientSums sums = Sums(3);
+TEST(OwnGradientsTest, AddsTheMinibatchesOfEveryType) {
+  OwnGradients sums = Sums(3);
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
     ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), bucket, std::vector<float>{1, -2, 0.5f}), IsOk());
     ASSERT_THAT(sums.Add(kRun, MinibatchIndex(1), bucket, std::vector<float>{2, 4, 0.25f}), IsOk());
@@ -105,9 +105,9 @@ TEST(GradientSumsTest, AddsTheMinibatchesOfEveryType) {
   }
 }
 
-TEST(GradientSumsTest, OfABucketElsewhereItKnowsTheMinibatches) {
+TEST(OwnGradientsTest, OfABucketElsewhereItKnowsTheMinibatches) {
   const uint32_t elsewhere[] = {1};
-  GradientSums sums = *GradientSums::Create(Tensors(3), elsewhere);
+  OwnGradients sums = *OwnGradients::Create(Tensors(3), elsewhere);
   for (const StepRunNumber run : {kRun, kRun + 1}) {
     sums.Begin(run);
     EXPECT_TRUE(sums.zero(1));
@@ -124,9 +124,9 @@ TEST(GradientSumsTest, OfABucketElsewhereItKnowsTheMinibatches) {
   EXPECT_FALSE(sums.Complete(kRun + 1, 1, Share(0, 2)));
 }
 
-TEST(GradientSumsTest, WhereABucketIsCannotBeMixed) {
+TEST(OwnGradientsTest, WhereABucketIsCannotBeMixed) {
   const uint32_t elsewhere[] = {1};
-  GradientSums sums = *GradientSums::Create(Tensors(2), elsewhere);
+  OwnGradients sums = *OwnGradients::Create(Tensors(2), elsewhere);
   sums.Begin(kRun);
   const std::vector<float> gradient(2);
   EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, gradient),
@@ -143,8 +143,8 @@ TEST(GradientSumsTest, WhereABucketIsCannotBeMixed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice for minibatch 0")));
 }
 
-TEST(GradientSumsTest, ABucketIsNotCompleteWhileItIsWritten) {
-  GradientSums sums = Sums(1);
+TEST(OwnGradientsTest, ABucketIsNotCompleteWhileItIsWritten) {
+  OwnGradients sums = Sums(1);
   MUSTER_ASSERT_OK_AND_ASSIGN(const std::optional<SumMode> mode,
                               sums.BeginAdd(kRun, MinibatchIndex(0), 1, 1, false));
   EXPECT_EQ(mode, SumMode::kStore);
@@ -159,8 +159,8 @@ TEST(GradientSumsTest, ABucketIsNotCompleteWhileItIsWritten) {
   EXPECT_THAT(Decoded(&sums, 1), ElementsAre(3));
 }
 
-TEST(GradientSumsTest, ABucketIsCompleteWithExactlyTheShare) {
-  GradientSums sums = Sums(1);
+TEST(OwnGradientsTest, ABucketIsCompleteWithExactlyTheShare) {
+  OwnGradients sums = Sums(1);
   EXPECT_TRUE(sums.Complete(kRun, 0, Share(0, 0)));
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(0));
   ASSERT_THAT(sums.Add(kRun, MinibatchIndex(3), 0, std::vector<float>{1}), IsOk());
@@ -177,8 +177,8 @@ TEST(GradientSumsTest, ABucketIsCompleteWithExactlyTheShare) {
   EXPECT_THAT(Decoded(&sums, 1), ElementsAre(0));
 }
 
-TEST(GradientSumsTest, GradientsStayInTheRunAndGoWithIt) {
-  GradientSums sums = Sums(1);
+TEST(OwnGradientsTest, GradientsStayInTheRunAndGoWithIt) {
+  OwnGradients sums = Sums(1);
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
     ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), bucket, std::vector<float>{1}), IsOk());
   }
@@ -197,10 +197,10 @@ TEST(GradientSumsTest, GradientsStayInTheRunAndGoWithIt) {
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(4));
 }
 
-TEST(GradientSumsTest, SumsThatAreGivenAfterTheLoopsAreAdded) {
-  GradientSums sums = Sums(1);
+TEST(OwnGradientsTest, SumsThatAreGivenAfterTheLoopsAreAdded) {
+  OwnGradients sums = Sums(1);
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
-    sums.SetGiving(bucket, GradientSums::Giving::kAfterLoop);
+    sums.SetGiving(bucket, OwnGradients::Giving::kAfterLoop);
   }
   sums.End(kRun, MinibatchIndex(0));
   EXPECT_THAT(sums.CheckPut(kRun),
@@ -229,10 +229,10 @@ TEST(GradientSumsTest, SumsThatAreGivenAfterTheLoopsAreAdded) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("GroupStep::Put")));
 }
 
-TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
-  GradientSums sums = *GradientSums::Create(Tensors(2));
+TEST(OwnGradientsTest, AWholeBucketIsCompleteWithWhatIsPut) {
+  OwnGradients sums = *OwnGradients::Create(Tensors(2));
   for (uint32_t bucket = 0; bucket < 3; ++bucket)
-    sums.SetGiving(bucket, GradientSums::Giving::kWhole);
+    sums.SetGiving(bucket, OwnGradients::Giving::kWhole);
   sums.Begin(kRun);
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
     EXPECT_TRUE(sums.Complete(kRun, bucket, {}));  // a member without minibatches
@@ -272,8 +272,8 @@ TEST(GradientSumsTest, AWholeBucketIsCompleteWithWhatIsPut) {
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(0, 0));
 }
 
-TEST(GradientSumsTest, CallsThatCannotWork) {
-  GradientSums sums = Sums(2);
+TEST(OwnGradientsTest, CallsThatCannotWork) {
+  OwnGradients sums = Sums(2);
   const std::vector<float> good{1, 2};
   auto invalid = [](std::string_view text) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(text)));
@@ -288,12 +288,12 @@ TEST(GradientSumsTest, CallsThatCannotWork) {
   EXPECT_THAT(sums.Decode(0, std::vector<std::byte>(16), std::span(out).first(1)), invalid(""));
 }
 
-TEST(GradientSumsTest, WhatIsNoNumberOrTooLargeIsNamed) {
+TEST(OwnGradientsTest, WhatIsNoNumberOrTooLargeIsNamed) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   for (uint32_t bucket = 0; bucket < 3; ++bucket) {
     for (float wrong : {nan, infinity, -infinity}) {
-      GradientSums sums = Sums(50);
+      OwnGradients sums = Sums(50);
       std::vector<float> gradient(50, 1);
       gradient[33] = wrong;
       absl::Status status = sums.Add(kRun, MinibatchIndex(0), bucket, gradient);
@@ -306,10 +306,10 @@ TEST(GradientSumsTest, WhatIsNoNumberOrTooLargeIsNamed) {
   }
 }
 
-TEST(GradientSumsTest, TheLargestNumbers) {
+TEST(OwnGradientsTest, TheLargestNumbers) {
   const auto limit = static_cast<float>(std::ldexp(kFixedPointLimit, -24));
   const float largest = std::nextafter(limit, 0.0f);
-  GradientSums sums = Sums(1);
+  OwnGradients sums = Sums(1);
   ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 0, std::vector<float>{-largest}), IsOk());
   EXPECT_THAT(Decoded(&sums, 0), ElementsAre(-largest));
   EXPECT_THAT(sums.Add(kRun, MinibatchIndex(1), 0, std::vector<float>{limit}),
@@ -326,8 +326,8 @@ TEST(GradientSumsTest, TheLargestNumbers) {
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"half\", element 0")));
 }
 
-TEST(GradientSumsTest, ASumOfAllThatIsNoNumberIsNamed) {
-  GradientSums sums = Sums(2);
+TEST(OwnGradientsTest, ASumOfAllThatIsNoNumberIsNamed) {
+  OwnGradients sums = Sums(2);
   const std::vector<float> sum{1, std::numeric_limits<float>::infinity()};
   std::vector<float> out(2);
   EXPECT_THAT(sums.Decode(1, std::as_bytes(std::span(sum)), out),
@@ -335,7 +335,7 @@ TEST(GradientSumsTest, ASumOfAllThatIsNoNumberIsNamed) {
 }
 
 /// Who computes a minibatch, and when, makes no difference to the bits of a fixed-point sum.
-TEST(GradientSumsTest, FixedPointDoesNotDependOnTheOrder) {
+TEST(OwnGradientsTest, FixedPointDoesNotDependOnTheOrder) {
   constexpr size_t kElements = 37;
   constexpr uint32_t kMinibatches = 12;
   Rng rng(3);
@@ -352,13 +352,13 @@ TEST(GradientSumsTest, FixedPointDoesNotDependOnTheOrder) {
     for (uint32_t i = kMinibatches - 1; i > 0; --i) std::swap(order[i], order[rng.Below(i + 1)]);
     // Divided among two members.
     size_t first = rng.Below(kMinibatches + 1);
-    GradientSums members[2] = {Sums(kElements), Sums(kElements)};
+    OwnGradients members[2] = {Sums(kElements), Sums(kElements)};
     for (size_t i = 0; i < kMinibatches; ++i) {
-      GradientSums& member = members[i < first ? 0 : 1];
+      OwnGradients& member = members[i < first ? 0 : 1];
       ASSERT_THAT(member.Add(kRun, MinibatchIndex(order[i]), 0, gradients[order[i]]), IsOk());
     }
     std::vector<int64_t> sum(kElements, 0);
-    for (GradientSums& member : members) {
+    for (OwnGradients& member : members) {
       std::span<const std::byte> bytes = *member.Encoded(0);
       std::vector<int64_t> part(kElements);
       std::memcpy(part.data(), bytes.data(), bytes.size());

@@ -20,7 +20,7 @@ IntervalSet MinibatchesOf(std::span<const MinibatchSpan> share);
 /// The minibatches of a step that this member has computed. They stay over the attempts of the step
 /// as long as its share has all of them. Otherwise others compute them, too, and a new run begins
 /// with nothing. Pure. Not thread-safe.
-class StepRun {
+class ComputedShare {
  public:
   /// Of which data, and from which weights, the gradients are.
   struct Key {

@@ -1,11 +1,11 @@
-#include "worker_sdk/member/summed_step.h"
+#include "worker_sdk/member/step_totals.h"
 
 #include "base/status.h"
 
 namespace muster::internal {
 
-absl::StatusOr<std::shared_ptr<SummedStep>> SummedStep::Create(const sdk::GradientSums& buckets) {
-  auto sums = std::make_shared<SummedStep>();
+absl::StatusOr<std::shared_ptr<StepTotals>> StepTotals::Create(const sdk::OwnGradients& buckets) {
+  auto sums = std::make_shared<StepTotals>();
   sums->facts.evaluate = 0;
   sums->buckets_.resize(buckets.size());
   for (uint32_t i = 0; i < buckets.size(); ++i) {
@@ -18,13 +18,13 @@ absl::StatusOr<std::shared_ptr<SummedStep>> SummedStep::Create(const sdk::Gradie
   return sums;
 }
 
-size_t SummedStep::bytes() const {
+size_t StepTotals::bytes() const {
   size_t bytes = 0;
   for (const Bucket& bucket : buckets_) bytes += bucket.bytes;
   return bytes;
 }
 
-absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
+absl::Status StepTotals::Decode(const sdk::OwnGradients& buckets) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     if (buckets_[i].device_floats != nullptr) continue;
     const GroupTensor& tensor = buckets.tensor(i);
@@ -35,12 +35,12 @@ absl::Status SummedStep::Decode(const sdk::GradientSums& buckets) {
   return absl::OkStatus();
 }
 
-void SummedStep::DropFloats() {
+void StepTotals::DropFloats() {
   // `= {}` would keep their memory.
   for (Bucket& bucket : buckets_) bucket.floats = std::vector<float>();
 }
 
-absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives::Gpu* device) {
+absl::Status StepTotals::Allocate(const sdk::OwnGradients& buckets, collectives::Gpu* device) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     Bucket& bucket = buckets_[i];
     if (!buckets.elsewhere(i)) continue;
@@ -52,7 +52,7 @@ absl::Status SummedStep::Allocate(const sdk::GradientSums& buckets, collectives:
   return absl::OkStatus();
 }
 
-absl::Status SummedStep::MoveToHost(collectives::Gpu* device) {
+absl::Status StepTotals::MoveToHost(collectives::Gpu* device) {
   for (Bucket& bucket : buckets_) {
     if (bucket.device_encoded != nullptr) {
       bucket.memory = std::make_unique_for_overwrite<std::byte[]>(bucket.bytes);
@@ -64,7 +64,7 @@ absl::Status SummedStep::MoveToHost(collectives::Gpu* device) {
   return absl::OkStatus();
 }
 
-absl::Status SummedStep::CopyToDevice(const sdk::GradientSums& buckets, collectives::Gpu* device) {
+absl::Status StepTotals::CopyToDevice(const sdk::OwnGradients& buckets, collectives::Gpu* device) {
   for (uint32_t i = 0; i < buckets_.size(); ++i) {
     if (!buckets.elsewhere(i)) continue;
     const auto floats = std::as_bytes(std::span<const float>(buckets_[i].floats));

@@ -1,4 +1,4 @@
-#include "worker_sdk/groups/gradient_sums.h"
+#include "worker_sdk/groups/own_gradients.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,9 +37,9 @@ absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
   }
 }
 
-absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> tensors,
+absl::StatusOr<OwnGradients> OwnGradients::Create(std::span<const GroupTensor> tensors,
                                                   std::span<const uint32_t> elsewhere) {
-  GradientSums sums;
+  OwnGradients sums;
   for (const GroupTensor& tensor : tensors) {
     if (!tensor.summed) continue;
     Bucket bucket{.tensor = tensor};
@@ -65,7 +65,7 @@ absl::StatusOr<GradientSums> GradientSums::Create(std::span<const GroupTensor> t
   return sums;
 }
 
-void GradientSums::Begin(StepRunNumber run) {
+void OwnGradients::Begin(StepRunNumber run) {
   if (run == run_) return;
   run_ = run;
   ended_ = IntervalSet();
@@ -77,7 +77,7 @@ void GradientSums::Begin(StepRunNumber run) {
   }
 }
 
-absl::Status GradientSums::Check(uint32_t number, size_t elements, bool elsewhere) const {
+absl::Status OwnGradients::Check(uint32_t number, size_t elements, bool elsewhere) const {
   if (number >= buckets_.size()) {
     return absl::InvalidArgumentError(
         fmt::format("there is no bucket {}; the group has {}", number, buckets_.size()));
@@ -96,7 +96,7 @@ absl::Status GradientSums::Check(uint32_t number, size_t elements, bool elsewher
                   elements, tensor.elements));
 }
 
-absl::Status GradientSums::CheckGiving(const Bucket& bucket, bool by_minibatch) const {
+absl::Status OwnGradients::CheckGiving(const Bucket& bucket, bool by_minibatch) const {
   if ((bucket.giving == Giving::kByMinibatch) == by_minibatch) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
       "the bucket \"{}\" {}", bucket.tensor.name,
@@ -104,7 +104,7 @@ absl::Status GradientSums::CheckGiving(const Bucket& bucket, bool by_minibatch) 
                    : "gets gradients by GroupStep::Add: give it SumOptions::after_loop"));
 }
 
-absl::StatusOr<std::optional<SumMode>> GradientSums::BeginAdd(StepRunNumber run,
+absl::StatusOr<std::optional<SumMode>> OwnGradients::BeginAdd(StepRunNumber run,
                                                               MinibatchIndex minibatch,
                                                               uint32_t number, uint64_t elements,
                                                               bool elsewhere) {
@@ -122,7 +122,7 @@ absl::StatusOr<std::optional<SumMode>> GradientSums::BeginAdd(StepRunNumber run,
   return std::exchange(bucket.zero, false) ? SumMode::kStore : SumMode::kAdd;
 }
 
-absl::Status GradientSums::Write(uint32_t number, std::span<const float> values, SumMode mode) {
+absl::Status OwnGradients::Write(uint32_t number, std::span<const float> values, SumMode mode) {
   Bucket& bucket = buckets_[number];
   const size_t wrong = bucket.tensor.dtype == GroupDtype::kFixedPoint
                            ? AddFixedPoint(values, bucket.tensor.fraction_bits, mode, bucket.fixed)
@@ -130,7 +130,7 @@ absl::Status GradientSums::Write(uint32_t number, std::span<const float> values,
   return wrong == kNoElement ? absl::OkStatus() : OutOfRange(bucket, wrong, values[wrong]);
 }
 
-void GradientSums::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t number, bool good) {
+void OwnGradients::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t number, bool good) {
   --writing_;
   if (run != run_) return;
   Bucket& bucket = buckets_[number];
@@ -139,7 +139,7 @@ void GradientSums::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t 
   bucket.bad = bucket.bad || !good;
 }
 
-absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
+absl::Status OwnGradients::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
                                std::span<const float> gradient) {
   MUSTER_ASSIGN_OR_RETURN(const std::optional<SumMode> mode,
                           BeginAdd(run, minibatch, bucket, gradient.size(), /*elsewhere=*/false));
@@ -149,11 +149,11 @@ absl::Status GradientSums::Add(StepRunNumber run, MinibatchIndex minibatch, uint
   return written;
 }
 
-void GradientSums::MarkBad(StepRunNumber run, uint32_t bucket) {
+void OwnGradients::MarkBad(StepRunNumber run, uint32_t bucket) {
   if (run == run_) buckets_[bucket].bad = true;
 }
 
-absl::StatusOr<std::optional<SumMode>> GradientSums::BeginPut(StepRunNumber run, uint32_t number,
+absl::StatusOr<std::optional<SumMode>> OwnGradients::BeginPut(StepRunNumber run, uint32_t number,
                                                               uint64_t elements,
                                                               std::string_view what) {
   if (run != run_) return std::nullopt;
@@ -167,14 +167,14 @@ absl::StatusOr<std::optional<SumMode>> GradientSums::BeginPut(StepRunNumber run,
   return first || bucket.giving == Giving::kWhole ? SumMode::kStore : SumMode::kAdd;
 }
 
-void GradientSums::EndPut(StepRunNumber run, uint32_t number, bool good) {
+void OwnGradients::EndPut(StepRunNumber run, uint32_t number, bool good) {
   --writing_;
   if (run != run_) return;
   buckets_[number].minibatches = ended_;
   buckets_[number].bad = buckets_[number].bad || !good;
 }
 
-absl::Status GradientSums::Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
+absl::Status OwnGradients::Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
                                std::string_view what) {
   MUSTER_ASSIGN_OR_RETURN(const std::optional<SumMode> mode,
                           BeginPut(run, bucket, values.size(), what));
@@ -184,7 +184,7 @@ absl::Status GradientSums::Put(StepRunNumber run, uint32_t bucket, std::span<con
   return written;
 }
 
-absl::Status GradientSums::CheckPut(StepRunNumber run) const {
+absl::Status OwnGradients::CheckPut(StepRunNumber run) const {
   if (run != run_) return absl::OkStatus();
   for (const Bucket& bucket : buckets_) {
     if (bucket.giving != Giving::kAfterLoop || bucket.minibatches == ended_) continue;
@@ -196,14 +196,14 @@ absl::Status GradientSums::CheckPut(StepRunNumber run) const {
   return absl::OkStatus();
 }
 
-absl::Status GradientSums::OutOfRange(const Bucket& bucket, size_t element, float value) {
+absl::Status OwnGradients::OutOfRange(const Bucket& bucket, size_t element, float value) {
   const std::string gradient = fmt::format("the gradient of bucket \"{}\"", bucket.tensor.name);
   return absl::OutOfRangeError(
       fmt::format("{}, element {}, is {}: it is no number, or too large for the type of the sum",
                   bucket.what.empty() ? gradient : bucket.what, element, value));
 }
 
-void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
+void OwnGradients::End(StepRunNumber run, MinibatchIndex minibatch) {
   if (run != run_) return;
   ended_.Add(minibatch.value());
   for (Bucket& bucket : buckets_) {
@@ -211,18 +211,18 @@ void GradientSums::End(StepRunNumber run, MinibatchIndex minibatch) {
   }
 }
 
-bool GradientSums::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) const {
+bool OwnGradients::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) const {
   if (run != run_ || number >= buckets_.size() || buckets_[number].bad) return false;
   return buckets_[number].minibatches == share;
 }
 
-void GradientSums::FillWithZeros(Bucket* bucket) {
+void OwnGradients::FillWithZeros(Bucket* bucket) {
   std::ranges::fill(bucket->fixed, 0);
   std::ranges::fill(bucket->floats, 0.0f);
   bucket->zero = false;
 }
 
-absl::StatusOr<std::span<const std::byte>> GradientSums::Encoded(uint32_t number) {
+absl::StatusOr<std::span<const std::byte>> OwnGradients::Encoded(uint32_t number) {
   Bucket& bucket = buckets_[number];
   MUSTER_CHECK(!bucket.elsewhere);
   if (bucket.zero) FillWithZeros(&bucket);
@@ -239,7 +239,7 @@ absl::StatusOr<std::span<const std::byte>> GradientSums::Encoded(uint32_t number
   return BytesOf(bucket.halves);
 }
 
-size_t GradientSums::encoded_bytes(uint32_t number) const {
+size_t OwnGradients::encoded_bytes(uint32_t number) const {
   const GroupTensor& tensor = buckets_[number].tensor;
   const size_t each = tensor.dtype == GroupDtype::kFixedPoint ? sizeof(int64_t)
                       : tensor.dtype == GroupDtype::kFloat32  ? sizeof(float)
@@ -247,7 +247,7 @@ size_t GradientSums::encoded_bytes(uint32_t number) const {
   return tensor.elements * each;
 }
 
-absl::Status GradientSums::Decode(uint32_t number, std::span<const std::byte> sum,
+absl::Status OwnGradients::Decode(uint32_t number, std::span<const std::byte> sum,
                                   std::span<float> out) const {
   const Bucket& bucket = buckets_[number];
   if (sum.size() != encoded_bytes(number) || out.size() != bucket.tensor.elements) {

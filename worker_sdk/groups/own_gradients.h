@@ -12,8 +12,8 @@
 #include "base/interval_set.h"
 #include "base/status.h"
 #include "proto/messages/group_control.h"
-#include "worker_sdk/groups/step_run.h"
-#include "worker_sdk/groups/sum_kernels.h"
+#include "worker_sdk/groups/computed_share.h"
+#include "worker_sdk/groups/gradient_kernels.h"
 
 namespace muster::sdk {
 
@@ -23,20 +23,20 @@ absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
                        absl::FunctionRef<void()> get);
 
 /// The gradients that this member has added up for a step, by bucket. They belong to a run
-/// (StepRun): they stay over the attempts of the step, and a new run begins with zeros, also when
-/// others compute the minibatches of an evicted member. Pure.
+/// (ComputedShare): they stay over the attempts of the step, and a new run begins with zeros, also
+/// when others compute the minibatches of an evicted member. Pure.
 ///
 /// Values are written and read without the mutex that guards all else: Write and Encoded of
 /// different buckets may run at once, and beside every other call but Begin. BeginAdd and EndAdd
 /// are around a Write. While a bucket is complete, other threads may read what Encoded returned,
 /// until the next minibatch of its run or the next Begin: so end the sums of an old attempt first.
-class GradientSums {
+class OwnGradients {
  public:
   /// Of the tensors, the summed ones, in order: kFixedPoint, kFloat32 or kBfloat16, each with at
   /// least one element. kInvalidArgument: another type.
   /// The values of the buckets `elsewhere` are added up on a device: these sums only know which
   /// minibatches they have.
-  static absl::StatusOr<GradientSums> Create(std::span<const GroupTensor> tensors,
+  static absl::StatusOr<OwnGradients> Create(std::span<const GroupTensor> tensors,
                                              std::span<const uint32_t> elsewhere = {});
 
   size_t size() const { return buckets_.size(); }
@@ -118,7 +118,7 @@ class GradientSums {
     IntervalSet minibatches;
     std::string what;  // for errors; empty: its gradient
   };
-  GradientSums() = default;
+  OwnGradients() = default;
   absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;
   absl::Status CheckGiving(const Bucket& bucket, bool by_minibatch) const;
   static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);
