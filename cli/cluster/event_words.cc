@@ -24,12 +24,9 @@ constexpr std::string_view kGetsOn[] = {"Pulling", "Pulled", "Created", "Started
 
 /// When the pod got its machine; else when it was made.
 std::string BeginOf(const json& pod) {
-  for (const json& condition : kubernetes::ElementsAt(pod, {"status", "conditions"})) {
-    if (TextAt(condition, {"type"}) == "PodScheduled" && TextAt(condition, {"status"}) == "True") {
-      return TextAt(condition, {"lastTransitionTime"});
-    }
-  }
-  return TextAt(pod, {"metadata", "creationTimestamp"});
+  const json& scheduled = kubernetes::ConditionOf(pod, "PodScheduled");
+  return scheduled.is_object() ? TextAt(scheduled, {"lastTransitionTime"})
+                               : TextAt(pod, {"metadata", "creationTimestamp"});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/cluster/back_off.h"
 #include "cli/cluster/event_words.h"
+#include "cli/run/pod_run.h"
 #include "cli/show/output.h"
 #include "job/in_cluster.h"
 #include "kubernetes/model/json_access.h"
@@ -16,6 +17,7 @@
 namespace muster::cluster {
 namespace {
 
+using kubernetes::ConditionOf;
 using kubernetes::ElementsAt;
 using kubernetes::PodStage;
 using kubernetes::PodState;
@@ -32,16 +34,6 @@ constexpr char kStuckAdvice[] =
 constexpr std::string_view kOrdinaryEvents[] = {"WaitForFirstConsumer", "ExternalProvisioning",
                                                 "Provisioning", "ProvisioningSucceeded",
                                                 "WaitForPodScheduled"};
-
-const json& ConditionOf(const json& job, std::string_view type) {
-  static const json absent;
-  for (const json& condition : ElementsAt(job, {"status", "conditions"})) {
-    if (TextAt(condition, {"type"}) == type && TextAt(condition, {"status"}) == "True") {
-      return condition;
-    }
-  }
-  return absent;
-}
 
 bool IsOver(const json& pod) {
   const std::string phase = TextAt(pod, {"status", "phase"});
@@ -68,17 +60,6 @@ const json* NewestOver(const std::vector<json>& pods, std::string_view other_tha
     if (newest == nullptr || created(*newest) < created(pod)) newest = &pod;
   }
   return newest;
-}
-
-/// What the run in the pod said at its end; null: nothing.
-json TerminationOf(const json& pod) {
-  for (const json& status : ElementsAt(pod, {"status", "containerStatuses"})) {
-    if (TextAt(status, {"name"}) != kContainer) continue;
-    const absl::StatusOr<json> message =
-        kubernetes::ParseJson(TextAt(status, {"state", "terminated", "message"}));
-    if (message.ok() && message->is_object()) return *message;
-  }
-  return nullptr;
 }
 
 std::string ReasonIn(const json& termination) {

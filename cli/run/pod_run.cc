@@ -33,7 +33,6 @@ constexpr uint64_t kDigestFileMax = 4'096;
 constexpr size_t kTerminationMax = 4'096;
 constexpr size_t kReasonStep = 128;
 constexpr std::chrono::seconds kDeniedMax{60};
-constexpr char kContainer[] = "muster";
 
 /// An earlier pod of the run that says something about the job.
 struct PastPod {
@@ -43,22 +42,11 @@ struct PastPod {
   std::string reason;
 };
 
-/// The message that the pod's container has left; a null if it left none.
-nlohmann::json MessageOf(const nlohmann::json& pod) {
-  for (const nlohmann::json& status :
-       kubernetes::ElementsAt(pod, {"status", "containerStatuses"})) {
-    if (kubernetes::TextAt(status, {"name"}) != kContainer) continue;
-    return kubernetes::ParseJson(kubernetes::TextAt(status, {"state", "terminated", "message"}))
-        .value_or(nlohmann::json());
-  }
-  return {};
-}
-
 /// None if the pod has not failed, or if its end says nothing about the job.
 std::optional<PastPod> ReadPastPod(const nlohmann::json& pod) {
-  const kubernetes::PodState state = kubernetes::ReadPodState(pod, kContainer);
+  const kubernetes::PodState state = kubernetes::ReadPodState(pod, kubernetes::kNodeContainer);
   if (state.stage != kubernetes::PodStage::kFailed) return std::nullopt;
-  const nlohmann::json message = MessageOf(pod);
+  const nlohmann::json message = TerminationOf(pod);
   PastPod past{.name = state.name,
                .created = kubernetes::TextAt(pod, {"metadata", "creationTimestamp"}),
                .progressed = kubernetes::ValueAt(message, {"progressed"}) == true,
@@ -150,6 +138,13 @@ std::string TerminationMessage(const PodEnd& end) {
     std::string text = JsonText(json) + "\n";
     if (text.size() <= kTerminationMax || bytes == 0) return text;
   }
+}
+
+nlohmann::json TerminationOf(const nlohmann::json& pod) {
+  const nlohmann::json& status = kubernetes::ContainerStatusOf(pod, kubernetes::kNodeContainer);
+  absl::StatusOr<nlohmann::json> message =
+      kubernetes::ParseJson(kubernetes::TextAt(status, {"state", "terminated", "message"}));
+  return message.ok() && message->is_object() ? *std::move(message) : nlohmann::json();
 }
 
 std::string ProgressMessage() {

@@ -58,6 +58,8 @@ struct PodEnd {
 };
 /// One JSON object of at most 4096 bytes, with the fields of PodEnd. Pure.
 std::string TerminationMessage(const PodEnd& end);
+/// What the run in the pod has left so; a null if it left nothing. Pure.
+nlohmann::json TerminationOf(const nlohmann::json& pod);
 /// The message that stands while a pod runs in which the job has made progress: nothing else tells
 /// of that if the pod is killed. Pure.
 std::string ProgressMessage();
