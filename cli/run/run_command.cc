@@ -240,13 +240,16 @@ int BlockSignals() {
 namespace {
 
 /// The end of a run that did not begin.
-int Refuse(const RunOptions& options, const absl::Status& why) {
-  const int code = options.in_cluster ? RefusalInCluster(why) : kExitUsage;
-  if (options.in_cluster) {
-    WriteTerminationLog(options.termination_log,
-                        TerminationMessage({"refused", code, std::string(Message(why))}));
-  }
+int EndBefore(const RunOptions& options, const std::string& outcome, int code,
+              const absl::Status& why) {
+  WriteTerminationLog(options.termination_log,
+                      TerminationMessage({outcome, code, std::string(Message(why))}));
   return PrintError(Message(why), code);
+}
+
+int Refuse(const RunOptions& options, const absl::Status& why) {
+  return EndBefore(options, "refused", options.in_cluster ? RefusalInCluster(why) : kExitUsage,
+                   why);
 }
 
 absl::StatusOr<PodEnvironment> ReadJobPod() {
@@ -254,15 +257,6 @@ absl::StatusOr<PodEnvironment> ReadJobPod() {
   MUSTER_RETURN_IF_ERROR(
       CheckJobFile(ReadEnvironment(kDigestVariable).value_or(""), kInClusterDigestFile));
   return pod;
-}
-
-/// The end of a run of which pod after pod ends without progress. Without it, the Job would make
-/// pods for ever.
-int EndInVain(const RunOptions& options, JobPods* pods, const absl::Status& why) {
-  pods->End();
-  WriteTerminationLog(options.termination_log,
-                      TerminationMessage({"failed", kExitFailed, std::string(Message(why))}));
-  return PrintError(Message(why), kExitFailed);
 }
 
 /// What comes before a run in the job's own pod. The exit code if there is to be no run.
@@ -280,8 +274,10 @@ std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan
   const absl::StatusOr<std::vector<nlohmann::json>> all = job_pods->All();
   if (!all.ok()) return Refuse(options, all.status());
   const absl::Status tries = CheckPodsInVain(*all, plan.run_id);
-  if (!tries.ok()) return EndInVain(options, job_pods, tries);
-  return std::nullopt;
+  if (tries.ok()) return std::nullopt;
+  // Otherwise the Job would make pods for ever.
+  job_pods->End();
+  return EndBefore(options, "failed", kExitFailed, tries);
 }
 
 /// On Kubernetes, the cluster judges it.
@@ -310,11 +306,9 @@ int DryRun(const RunOptions& options, const LoadedJob& job, const RunPlan& plan)
 int Finish(const RunOptions& options, const StateDirectory& state, const SummaryInput& summary) {
   const RunOutcome& outcome = summary.outcome;
   const int code = ExitCode(outcome.state);
-  if (options.in_cluster) {
-    WriteTerminationLog(options.termination_log,
-                        TerminationMessage({ToString(outcome.state), code, outcome.reason,
-                                            /*progressed=*/summary.trained_records > 0}));
-  }
+  WriteTerminationLog(options.termination_log,
+                      TerminationMessage({ToString(outcome.state), code, outcome.reason,
+                                          /*progressed=*/summary.trained_records > 0}));
   // The run continues, so it has no summary yet.
   using State = RunOutcome::State;
   if (outcome.state == State::kLeft || outcome.state == State::kGivenUp) return code;

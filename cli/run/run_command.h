@@ -16,7 +16,7 @@ struct RunOptions {
   /// This is the job's own pod on Kubernetes: its environment says what is different
   /// (pod_environment.h, job/in_cluster.h).
   bool in_cluster = false;
-  /// In the cluster: where the outcome goes; "" = nowhere.
+  /// Where the outcome goes for Kubernetes; "" = nowhere.
   std::string termination_log;
   /// For tests: the id of the run, which continues if it is that of the last one; "" = a new one.
   std::string run_id;

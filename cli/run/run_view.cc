@@ -74,7 +74,7 @@ void RunView::OnDashboard(const std::string& address) {
   display_.Print(fmt::format("dashboard: {}", address));
 }
 
-ProgressInput RunView::Progress(const Own& own) const {
+void RunView::Draw(const Own& own) {
   ProgressInput input{.status = status_, .elapsed = elapsed()};
   input.records_per_second = rate_.PerSecond();
   input.servers_wanted = options_.servers;
@@ -91,11 +91,7 @@ ProgressInput RunView::Progress(const Own& own) const {
   input.scaler_restarts = own.scaler_restarts;
   input.waiting_for = own.waiting_for;
   input.last_event = last_event_;
-  return input;
-}
-
-void RunView::Draw(const Own& own) {
-  display_.Draw(Progress(own), clock_->Now());
+  display_.Draw(input, clock_->Now());
 }
 
 SummaryInput RunView::Finish(RunOutcome outcome) {

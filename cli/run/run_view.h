@@ -68,7 +68,6 @@ class RunView {
   SummaryInput Finish(RunOutcome outcome);
 
  private:
-  ProgressInput Progress(const Own& own) const;
   void ShowEvent(std::string text, bool prints);
 
   const Options options_;
