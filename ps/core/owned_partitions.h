@@ -134,8 +134,7 @@ class OwnedPartitions {
   };
 
   /// True if the slot has, or is loading, a state of the epoch `from` or a newer one. What was
-  /// pushed
-  /// to it under the command's epoch is in no snapshot yet, so a repeated command keeps it.
+  /// pushed to it under the command's epoch is in no snapshot yet, so a repeated command keeps it.
   static bool Keeps(const Slot& slot, OwnerEpoch from);
   void Own(const OwnCommand& command);
   /// Drops the partition's state, and everything that was in progress for it.
