@@ -106,12 +106,16 @@ TEST_F(NcclBackendTest, SumsOfEachTypeAndSize) {
 
 /// PyTorch captures its steps into graphs.
 TEST_F(NcclBackendTest, AGraphThatIsBeingCapturedForbidsNothing) {
+  const std::shared_ptr<Backend> backend = Open();
   gpu_.Set(FakeGpuFault::kCapturing);
-  std::vector<Connected> members = Connect(1);
-  ASSERT_THAT(members[0].status(), IsOk());
-  std::vector<std::vector<float>> values = {{1, 2}};
-  SumAll(&members, SumType::kFloat32, &values);
-  EXPECT_THAT(backends_[0]->device()->NewMemory(64).status(), IsOk()) << "in the trainer's thread";
+  const auto sum = [&] {
+    const std::vector<std::byte> id = backend->NewId().value();
+    MUSTER_ASSIGN_OR_RETURN(const auto communicator, backend->Connect(id, {0, 1}, &signal_));
+    std::vector<float> values = {1, 2};
+    return SumOf(communicator.get(), SumType::kFloat32, &values);
+  };
+  EXPECT_THAT(std::async(std::launch::async, sum).get(), IsOk());
+  EXPECT_THAT(backend->device()->NewMemory(64).status(), IsOk()) << "in the trainer's thread";
 }
 
 TEST_F(NcclBackendTest, TheNextAttemptHasTheMemoryOfTheOneBefore) {

@@ -162,7 +162,7 @@ TEST_F(AttemptSumsTest, AFailedStepBeginsAgainWhenItsSumsHaveEnded) {
   // It has no minibatch any more: its zeros wait until nobody reads the gradients.
   a_->RunAndWait([this] { sums_->CarryOut({.all_buckets = true}); });
   EXPECT_EQ(gradients_->run(), run);
-  RunLoopUntil([](DeskContents& desk) { return desk.reads == 0; });
+  RunLoopUntil([run](DeskContents& desk) { return desk.gradients->run() != run; });
   GiveOther();
   RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
   EXPECT_THAT(desk_.Look(SumOf), ElementsAre(0, 0, 0, 0));
