@@ -221,12 +221,7 @@ void GroupImpl::ReadFailed(const sdk::TrainerTask& task, const absl::Status& why
 void GroupImpl::BeginRun(const sdk::TrainerTask& task) {
   if (metrics_run_ != task.run) metrics_ = ShardMetrics();
   metrics_run_ = task.run;
-  // Sums of an earlier run may still read its gradients. Their attempt is over, so they soon end.
-  desk_.Await(Waits::kReads, [&](DeskContents& desk) {
-    const bool free = desk.gradients->run() == task.run || desk.reads == 0;
-    if (free) desk.gradients->Begin(task.run);
-    return free;
-  });
+  desk_.BeginRun(task.run);
 }
 
 bool GroupImpl::StartMinibatch(const sdk::TrainerTask& task, MinibatchIndex minibatch) {

@@ -87,6 +87,17 @@ bool MemberDesk::Await(Waits what, const std::function<bool(DeskContents&)>& don
   }
 }
 
+bool MemberDesk::BeginRun(sdk::StepRunNumber run, std::optional<TimePoint> until) {
+  return Await(
+      Waits::kReads,
+      [run](DeskContents& desk) {
+        const bool free = desk.gradients->run() == run || desk.reads == 0;
+        if (free) desk.gradients->Begin(run);
+        return free;
+      },
+      until);
+}
+
 bool MemberDesk::StartMinibatch(sdk::StepRunNumber run, MinibatchIndex minibatch,
                                 std::optional<TimePoint> until) {
   bool started = false;

@@ -131,6 +131,11 @@ class MemberDesk {
   bool Await(Waits what, const std::function<bool(DeskContents&)>& done,
              std::optional<TimePoint> until = {}) MUSTER_EXCLUDES(mutex_);
 
+  /// The trainer's thread begins a run, whose gradients are zero, when no sum reads those of the
+  /// run before: its attempt is over, so it soon ends. False: the group, or the time, was over
+  /// before.
+  bool BeginRun(sdk::StepRunNumber run, std::optional<TimePoint> until = {})
+      MUSTER_EXCLUDES(mutex_);
   /// The trainer's thread begins a minibatch, as MemberCore::StartMinibatch, when no sum reads
   /// gradients any more. No bucket is complete without this minibatch, so only sums of an attempt
   /// that is over may still do: what is added now must not change it under them. `until`: as for

@@ -151,6 +151,28 @@ TEST_F(AttemptSumsTest, AMinibatchWaitsForTheSumsThatReadItsBucket) {
   EXPECT_THAT(desk_.Look(SumOf), ElementsAre(3, 3, 3, 3));
 }
 
+TEST_F(AttemptSumsTest, ARunWaitsForTheSumsOfTheOneBefore) {
+  BeginAttempt(1, 1);
+  const sdk::StepRunNumber run = BeginRun();
+  Compute(run, 0, 1);
+  RunLoop();
+  ASSERT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 1u);
+  desk_.Tell([&](DeskContents& desk) { desk.core->OnTrainerFailed(run, "it fails", false); });
+  BeginAttempt(2, 1);
+  const sdk::StepRunNumber next =
+      desk_.Tell([](DeskContents& desk) { return desk.core->NextTask().run; });
+  ASSERT_NE(next, run);
+  EXPECT_FALSE(desk_.BeginRun(next, desk_.Now()));
+  EXPECT_EQ(gradients_->run(), run);
+  RunLoopUntil([](DeskContents& desk) { return desk.reads == 0; });
+  EXPECT_TRUE(desk_.BeginRun(next));
+  Compute(next, 0, 5);
+  RunLoop();
+  GiveOther();
+  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
+  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(5, 5, 5, 5));
+}
+
 TEST_F(AttemptSumsTest, AFailedStepBeginsAgainWhenItsSumsHaveEnded) {
   BeginAttempt(1, 1);
   const sdk::StepRunNumber run = BeginRun();
