@@ -100,8 +100,8 @@ class AttemptSumsTest : public ::testing::Test {
   MemberDesk desk_{[](const absl::Status&) {}};
   sdk::OwnGradients* gradients_ = nullptr;
   std::unique_ptr<AttemptSums> sums_;
-  std::unique_ptr<collectives::Reducer> other_;
   std::vector<float> zeros_, total_;
+  std::unique_ptr<collectives::Reducer> other_;
 };
 
 std::vector<float> SumOf(DeskContents& desk) {
