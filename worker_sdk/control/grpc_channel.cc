@@ -1,9 +1,15 @@
 #include "worker_sdk/control/grpc_channel.h"
 
 #include <optional>
-#include <utility>
 
 namespace muster::sdk {
+
+GrpcChannel::~GrpcChannel() {
+  client_.reset();
+  // A connection that is closed has handlers, which hold it.
+  loop_.restart();
+  loop_.poll();
+}
 
 absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::string_view request,
                                               std::chrono::milliseconds timeout) {
@@ -11,8 +17,8 @@ absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::stri
   loop_.restart();
   loop_.poll();
   std::optional<absl::StatusOr<std::string>> answer;
-  client_.Call(method, request, timeout,
-               [&answer](absl::StatusOr<std::string> result) { answer = std::move(result); });
+  client_->Call(method, request, timeout,
+                [&answer](absl::StatusOr<std::string> result) { answer = std::move(result); });
   loop_.restart();
   while (!answer.has_value()) loop_.run_one();
   return *std::move(answer);

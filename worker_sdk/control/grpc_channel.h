@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,19 +18,20 @@ namespace muster::sdk {
 class GrpcChannel {
  public:
   explicit GrpcChannel(std::string address, net::TlsContextSource tls = {})
-      : client_(&loop_, std::move(address), std::move(tls)) {}
+      : client_(std::in_place, &loop_, std::move(address), std::move(tls)) {}
+  ~GrpcChannel();
   GrpcChannel(const GrpcChannel&) = delete;
   GrpcChannel& operator=(const GrpcChannel&) = delete;
 
   void SetMetadata(std::vector<std::pair<std::string, std::string>> metadata) {
-    client_.SetMetadata(std::move(metadata));
+    client_->SetMetadata(std::move(metadata));
   }
   absl::StatusOr<std::string> Call(std::string_view method, std::string_view request,
                                    std::chrono::milliseconds timeout);
 
  private:
   boost::asio::io_context loop_{1};
-  GrpcClient client_;
+  std::optional<GrpcClient> client_;
 };
 
 }  // namespace muster::sdk
