@@ -160,7 +160,8 @@ void Http2Connection::Read() {
                                                              const boost::system::error_code& error,
                                                              size_t bytes) {
     if (error && !self->broken_) {
-      const bool end = error == boost::asio::error::eof;
+      const bool end =
+          error == boost::asio::error::eof || error == boost::asio::ssl::error::stream_truncated;
       const std::string failure(self->stream_->failure());
       self->Break(end ? "it closed the connection" : !failure.empty() ? failure : error.message());
     }
@@ -175,9 +176,6 @@ void Http2Connection::OnBytes(size_t bytes) {
   const ssize_t used = nghttp2_session_mem_recv(session, inside_->input.data(), bytes);
   if (used < 0) return Break(nghttp2_strerror(static_cast<int>(used)));
   Write();
-  if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) {
-    Break("it does not speak HTTP/2");
-  }
 }
 
 void Http2Connection::Write() {
@@ -192,7 +190,12 @@ void Http2Connection::Write() {
     if (length == 0) break;
     output.insert(output.end(), data, data + length);
   }
-  if (output.empty()) return;
+  if (output.empty()) {
+    // It has said so to a peer that breaks the rules, perhaps while something else was written.
+    const bool over = nghttp2_session_want_read(inside_->session) == 0 &&
+                      nghttp2_session_want_write(inside_->session) == 0;
+    return over ? Break("it does not speak HTTP/2") : void();
+  }
   writing_ = true;
   stream_->Write({boost::asio::buffer(output)},
                  [self = shared_from_this()](const boost::system::error_code& error, size_t) {
