@@ -131,6 +131,8 @@ absl::Status GroupImpl::Begin() {
 }
 
 void GroupImpl::CarryOut() {
+  // What the loop's own thread posts may come after what another thread has posted later.
+  if (exchanges_ == nullptr) return;
   const MemberDesk::Orders orders = desk_.TakeOrders();
   if (!orders.over) sums_->CarryOut(orders);
   copies_.CarryOut(orders, sums_->members());
