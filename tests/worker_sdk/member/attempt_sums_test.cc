@@ -95,6 +95,27 @@ class AttemptSumsTest : public ::testing::Test {
   void RunLoopUntil(const std::function<bool(DeskContents&)>& holds) {
     while (!desk_.Look([&](DeskContents& desk) { return holds(desk); })) RunLoop();
   }
+  uint32_t reads() {
+    return desk_.Look([](DeskContents& desk) { return desk.reads; });
+  }
+  /// In attempt 1, "a" has one minibatch and has given its bucket, and "b" has not. Returns the
+  /// run.
+  sdk::StepRunNumber GiveInAttemptOne() {
+    BeginAttempt(1, 1);
+    const sdk::StepRunNumber run = BeginRun();
+    Compute(run, 0, 1);
+    RunLoop();
+    EXPECT_EQ(reads(), 1u);
+    return run;
+  }
+  /// "b" gives its bucket, and each element of the sum becomes `value`.
+  void ExpectTotal(float value) {
+    GiveOther();
+    RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
+    desk_.Look([value](DeskContents& desk) {
+      EXPECT_THAT(desk.sums->floats(0), ElementsAre(value, value, value, value));
+    });
+  }
 
   std::unique_ptr<collectives::Listener> a_ = Listen("a", 1), b_ = Listen("b", 2);
   MemberDesk desk_{[](const absl::Status&) {}};
@@ -104,41 +125,28 @@ class AttemptSumsTest : public ::testing::Test {
   std::unique_ptr<collectives::Reducer> other_;
 };
 
-std::vector<float> SumOf(DeskContents& desk) {
-  const std::span<const float> floats = desk.sums->floats(0);
-  return {floats.begin(), floats.end()};
-}
-
 TEST_F(AttemptSumsTest, ABucketIsAddedAsSoonAsItHasTheShare) {
   BeginAttempt(1, 2);
   const sdk::StepRunNumber run = BeginRun();
   Compute(run, 0, 1);
   RunLoop();
-  EXPECT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 0u);
+  EXPECT_EQ(reads(), 0u);
   Compute(run, 1, 2);
   RunLoop();
-  EXPECT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 1u);
-  GiveOther();
-  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
-  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(3, 3, 3, 3));
-  EXPECT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 0u);
+  EXPECT_EQ(reads(), 1u);
+  ExpectTotal(3);
+  EXPECT_EQ(reads(), 0u);
 }
 
 TEST_F(AttemptSumsTest, AMemberWithoutMinibatchesAddsZeros) {
   BeginAttempt(1, 0);
   RunLoop();
-  GiveOther();
-  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
-  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(0, 0, 0, 0));
+  ExpectTotal(0);
 }
 
 /// What the minibatch adds would change the gradients of the other attempt while they are sent.
 TEST_F(AttemptSumsTest, AMinibatchWaitsForTheSumsThatReadItsBucket) {
-  BeginAttempt(1, 1);
-  const sdk::StepRunNumber run = BeginRun();
-  Compute(run, 0, 1);
-  RunLoop();
-  ASSERT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 1u);
+  const sdk::StepRunNumber run = GiveInAttemptOne();
   // "b" has not given its bucket. In the new attempt, "a" has one minibatch more.
   BeginAttempt(2, 2);
   ASSERT_EQ(BeginRun(), run);
@@ -146,17 +154,11 @@ TEST_F(AttemptSumsTest, AMinibatchWaitsForTheSumsThatReadItsBucket) {
   RunLoopUntil([](DeskContents& desk) { return desk.reads == 0; });
   Compute(run, 1, 2);
   RunLoop();
-  GiveOther();
-  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
-  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(3, 3, 3, 3));
+  ExpectTotal(3);
 }
 
 TEST_F(AttemptSumsTest, ARunWaitsForTheSumsOfTheOneBefore) {
-  BeginAttempt(1, 1);
-  const sdk::StepRunNumber run = BeginRun();
-  Compute(run, 0, 1);
-  RunLoop();
-  ASSERT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 1u);
+  const sdk::StepRunNumber run = GiveInAttemptOne();
   desk_.Tell([&](DeskContents& desk) { desk.core->OnTrainerFailed(run, "it fails", false); });
   BeginAttempt(2, 1);
   const sdk::StepRunNumber next =
@@ -168,26 +170,18 @@ TEST_F(AttemptSumsTest, ARunWaitsForTheSumsOfTheOneBefore) {
   EXPECT_TRUE(desk_.BeginRun(next));
   Compute(next, 0, 5);
   RunLoop();
-  GiveOther();
-  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
-  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(5, 5, 5, 5));
+  ExpectTotal(5);
 }
 
 TEST_F(AttemptSumsTest, AFailedStepBeginsAgainWhenItsSumsHaveEnded) {
-  BeginAttempt(1, 1);
-  const sdk::StepRunNumber run = BeginRun();
-  Compute(run, 0, 1);
-  RunLoop();
-  ASSERT_EQ(desk_.Look([](DeskContents& desk) { return desk.reads; }), 1u);
+  const sdk::StepRunNumber run = GiveInAttemptOne();
   desk_.Tell([&](DeskContents& desk) { desk.core->OnTrainerFailed(run, "it fails", false); });
   BeginAttempt(2, 0);
   // It has no minibatch any more: its zeros wait until nobody reads the gradients.
   a_->RunAndWait([this] { sums_->CarryOut({.all_buckets = true}); });
   EXPECT_EQ(gradients_->run(), run);
   RunLoopUntil([run](DeskContents& desk) { return desk.gradients->run() != run; });
-  GiveOther();
-  RunLoopUntil([](DeskContents& desk) { return desk.sums != nullptr; });
-  EXPECT_THAT(desk_.Look(SumOf), ElementsAre(0, 0, 0, 0));
+  ExpectTotal(0);
 }
 
 }  // namespace
