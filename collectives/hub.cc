@@ -69,11 +69,17 @@ void Hub::CloseAll() {
   for (const auto& guest : std::exchange(greeting_, {})) guest->Close();
   for (const auto& [unused, guest] : std::exchange(waiting_, {})) guest->Close();
   for (const auto& session : std::exchange(sessions_, {})) session->Close();
+  {
+    // What was posted before still runs, because run() returns only when nothing is left.
+    MutexLock lock(&posting_);
+    takes_posts_ = false;
+  }
   work_.reset();
 }
 
 void Hub::Post(std::function<void()> task) {
-  asio::post(io_, std::move(task));
+  MutexLock lock(&posting_);
+  if (takes_posts_ || is_own_thread()) asio::post(io_, std::move(task));
 }
 
 void Hub::RunAndWait(std::function<void()> task) {

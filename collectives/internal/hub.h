@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "collectives/internal/guest.h"
 #include "collectives/internal/state_session.h"
 #include "collectives/internal/streams.h"
@@ -41,8 +42,10 @@ class Hub {
   absl::StatusOr<std::vector<std::string>> Start();
   void Stop();
 
+  /// After the end of the hub, tasks of other threads are dropped: nobody would run them, and a
+  /// task that holds the hub would keep both for ever.
   void Post(std::function<void()> task);
-  /// Requires: not on the hub's thread.
+  /// Requires: not on the hub's thread, and before the end of the hub.
   void RunAndWait(std::function<void()> task);
 
   /// From now on, guests of this attempt go to `host`, and those of earlier ones are refused.
@@ -78,6 +81,8 @@ class Hub {
   boost::asio::steady_timer tcp_pause_{io_};
   bool unix_bound_ = false;
   bool closed_ = false;
+  Mutex posting_;
+  bool takes_posts_ MUSTER_GUARDED_BY(posting_) = true;
   AttemptNumber newest_;  // of all that were registered
   std::map<AttemptNumber, Host*> hosts_;
   std::set<std::shared_ptr<Guest>> greeting_;

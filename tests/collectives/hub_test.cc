@@ -7,6 +7,7 @@
 namespace muster::collectives {
 namespace {
 
+using ::muster::testing::IsOk;
 using testing::FakeMember;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,6 +78,18 @@ TEST(HubStrangersTest, LearnersThatAreServedCountToo) {
   FrameHeader header;
   std::string payload;
   EXPECT_FALSE(third.Receive(&header, &payload)) << "it is dropped, and tries again";
+}
+
+// A thread that a hung backend keeps may call long after the listener.
+TEST(HubEndTest, ATaskAfterTheEndIsDropped) {
+  const auto hub = std::make_shared<internal::Hub>(ListenerOptions{.host = ""});
+  ASSERT_THAT(hub->Start(), IsOk());
+  const auto held = std::make_shared<bool>();
+  hub->Post([held] { *held = true; });
+  hub->Stop();
+  EXPECT_TRUE(*held) << "what was posted before the end has run";
+  hub->Post([hub, held] { *held = false; });
+  EXPECT_EQ(held.use_count(), 1) << "the hub and its task would hold each other";
 }
 
 }  // namespace
