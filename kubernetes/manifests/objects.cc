@@ -48,7 +48,7 @@ json RoleOf(const JobSpec& spec, const ManifestOptions& options, const InCluster
   for (const Right& right : rights) {
     const std::string resource = ResourceTextOf(right);
     if (rules.empty() || rules.back()["resources"][0] != resource) {
-      rules.push_back({{"apiGroups", json::array({""})},
+      rules.push_back({{"apiGroups", json::array({ApiGroupOf(right.resource)})},
                        {"resources", json::array({resource})},
                        {"verbs", json::array()}});
     }

@@ -15,24 +15,26 @@ namespace {
 struct ResourceRow {
   std::string_view plural;
   std::string_view kind;
-  std::string_view group;  // empty: the core group
-  bool namespaced;
+  std::string_view api_version;
+  bool namespaced = true;
 };
 
+/// In the order of Resource.
+constexpr auto kRows = std::to_array<ResourceRow>({
+    {"pods", "Pod", "v1"},
+    {"jobs", "Job", "batch/v1"},
+    {"services", "Service", "v1"},
+    {"configmaps", "ConfigMap", "v1"},
+    {"secrets", "Secret", "v1"},
+    {"persistentvolumeclaims", "PersistentVolumeClaim", "v1"},
+    {"events", "Event", "v1"},
+    {"selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io/v1", false},
+    {"serviceaccounts", "ServiceAccount", "v1"},
+    {"roles", "Role", "rbac.authorization.k8s.io/v1"},
+    {"rolebindings", "RoleBinding", "rbac.authorization.k8s.io/v1"},
+});
+
 const ResourceRow& RowOf(Resource resource) {
-  static constexpr std::array<ResourceRow, 11> kRows{{
-      {"pods", "Pod", "", true},
-      {"jobs", "Job", "batch", true},
-      {"services", "Service", "", true},
-      {"configmaps", "ConfigMap", "", true},
-      {"secrets", "Secret", "", true},
-      {"persistentvolumeclaims", "PersistentVolumeClaim", "", true},
-      {"events", "Event", "", true},
-      {"selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", false},
-      {"serviceaccounts", "ServiceAccount", "", true},
-      {"roles", "Role", "rbac.authorization.k8s.io", true},
-      {"rolebindings", "RoleBinding", "rbac.authorization.k8s.io", true},
-  }};
   return kRows[static_cast<size_t>(resource)];
 }
 
@@ -84,19 +86,18 @@ std::string_view KindOf(Resource resource) {
 }
 
 std::string_view ApiVersionOf(Resource resource) {
-  const std::string_view group = RowOf(resource).group;
-  if (group.empty()) return "v1";
-  if (group == "batch") return "batch/v1";
-  return group == "rbac.authorization.k8s.io" ? "rbac.authorization.k8s.io/v1"
-                                              : "authorization.k8s.io/v1";
+  return RowOf(resource).api_version;
+}
+
+std::string_view ApiGroupOf(Resource resource) {
+  const std::string_view version = ApiVersionOf(resource);
+  return version.substr(0, version.find('/') == version.npos ? 0 : version.find('/'));
 }
 
 std::optional<Resource> ResourceOfKind(std::string_view kind) {
-  for (int number = 0; number <= static_cast<int>(Resource::kRoleBindings); ++number) {
-    const auto resource = static_cast<Resource>(number);
-    if (KindOf(resource) == kind) return resource;
-  }
-  return std::nullopt;
+  const auto row = std::ranges::find(kRows, kind, &ResourceRow::kind);
+  if (row == kRows.end()) return std::nullopt;
+  return static_cast<Resource>(row - kRows.begin());
 }
 
 bool IsNamespaced(Resource resource) {
@@ -129,7 +130,8 @@ absl::Status CheckObjectName(std::string_view name) {
 absl::StatusOr<std::string> PathOf(const ObjectPlace& place) {
   const ResourceRow& row = RowOf(place.resource);
   const std::string_view version = ApiVersionOf(place.resource);
-  std::string path = fmt::format("/{}/{}", row.group.empty() ? "api" : "apis", version);
+  std::string path =
+      fmt::format("/{}/{}", ApiGroupOf(place.resource).empty() ? "api" : "apis", version);
   if (row.namespaced) {
     if (absl::Status status = CheckLabel(place.ns); !status.ok()) return status;
     path += "/namespaces/" + place.ns;
@@ -203,7 +205,7 @@ std::string_view PatchQuery(PatchKind kind) {
 nlohmann::json AccessReviewBody(std::string_view verb, Resource resource,
                                 std::string_view subresource, std::string_view ns) {
   nlohmann::json attributes = {{"verb", verb},
-                               {"group", RowOf(resource).group},
+                               {"group", ApiGroupOf(resource)},
                                {"resource", PluralOf(resource)},
                                {"namespace", ns}};
   if (!subresource.empty()) attributes["subresource"] = subresource;

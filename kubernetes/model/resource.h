@@ -34,6 +34,8 @@ std::string_view PluralOf(Resource resource);
 std::string_view KindOf(Resource resource);
 /// The `apiVersion` of its objects ("batch/v1").
 std::string_view ApiVersionOf(Resource resource);
+/// The group in RBAC rules: "batch"; empty: the core group.
+std::string_view ApiGroupOf(Resource resource);
 /// The resource whose objects have this `kind`; nothing if Muster touches none of them.
 std::optional<Resource> ResourceOfKind(std::string_view kind);
 /// False for SelfSubjectAccessReviews, which belong to no namespace.
