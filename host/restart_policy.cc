@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/backoff.h"
+
 namespace muster {
 
 RestartPolicy::Decision RestartPolicy::OnExit(Progress progress) {
@@ -13,10 +15,8 @@ RestartPolicy::Decision RestartPolicy::OnExit(Progress progress) {
     return decision;
   }
   if (exits_ == 1) return decision;
-  // A factor of 2^20 exceeds every sensible maximum, and a larger one would overflow.
-  const uint32_t doublings = std::min<uint32_t>(exits_ - 2, 20);
-  decision.delay =
-      std::min(options_.backoff_max, options_.backoff_initial * (int64_t{1} << doublings));
+  decision.delay = std::chrono::duration_cast<std::chrono::milliseconds>(
+      PauseAfter(exits_ - 1, {.first = options_.backoff_initial, .longest = options_.backoff_max}));
   return decision;
 }
 

@@ -8,7 +8,7 @@ namespace muster {
 
 /// Decides when a node that ended is restarted: the first time at once, then after a delay that
 /// doubles with every exit, until there were `crash_loop_exits` exits without progress in between.
-/// Pure; a value.
+/// The delays are those of the job file, so they are not spread. Pure; a value.
 class RestartPolicy {
  public:
   struct Options {

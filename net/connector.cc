@@ -7,6 +7,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/descriptors.h"
 #include "base/failpoint.h"
 #include "base/status.h"
@@ -18,9 +19,9 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Before the addresses are tried again; each pause is twice as long as the one before.
-constexpr std::chrono::milliseconds kFirstPause{5};
-constexpr std::chrono::milliseconds kLongestPause{200};
+/// Before the addresses are tried again. Few processes connect to one, so it is not spread.
+constexpr BackoffLimits kPauses{.first = std::chrono::milliseconds(5),
+                                .longest = std::chrono::milliseconds(200)};
 constexpr char kSilent[] = "it does not answer";
 
 absl::StatusOr<RingMemory> OpenRings(OwnedFd received, size_t ring_bytes) {
@@ -36,8 +37,7 @@ Connector::Connector(asio::any_io_executor executor, Options options, Done done)
       socket_(executor),
       resolver_(executor),
       deadline_(executor),
-      pause_(executor),
-      next_pause_(kFirstPause) {}
+      pause_(executor) {}
 
 template <typename Then>
 auto Connector::Guarded(Then then) {
@@ -139,8 +139,7 @@ void Connector::OnNoMore() {
     }
     return Finish(absl::UnavailableError(error_));
   }
-  pause_.expires_after(next_pause_);
-  next_pause_ = std::min(2 * next_pause_, kLongestPause);
+  pause_.expires_after(PauseAfter(++rounds_, kPauses));
   pause_.async_wait([self = shared_from_this(), which = try_](const error_code& error) {
     if (!error && self->done_ && self->try_ == which) self->Try(0);
   });

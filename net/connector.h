@@ -115,7 +115,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer pause_;  // before the addresses are tried again, or of one endpoint
-  std::chrono::milliseconds next_pause_;
+  uint32_t rounds_ = 0;              // through all addresses
   size_t address_ = 0;
   uint64_t try_ = 0;
   std::unique_ptr<ByteStream> stream_;  // once it is connected

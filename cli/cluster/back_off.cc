@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/timestamp.h"
@@ -37,9 +38,9 @@ std::string EndOf(const json& pod) {
 }  // namespace
 
 std::chrono::seconds BackOffAfter(int64_t deaths) {
-  std::chrono::seconds wait = kFirstWait;
-  for (int64_t death = 1; death < deaths && wait < kWaitMax; ++death) wait *= 2;
-  return std::min(wait, kWaitMax);
+  const auto failures = static_cast<uint32_t>(std::clamp<int64_t>(deaths, 0, UINT32_MAX));
+  return std::chrono::duration_cast<std::chrono::seconds>(
+      PauseAfter(failures, {.first = kFirstWait, .longest = kWaitMax}));
 }
 
 std::string NextStart(const json& job, const std::vector<json>& pods) {

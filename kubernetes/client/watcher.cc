@@ -42,7 +42,7 @@ void Watcher::Run(const std::stop_token& stop) {
     const bool lasted = clock_->Now() - began >= kWatchLengthMin;
     failures = is_well && lasted ? 0 : failures + 1;
     if (stop.stop_requested() || failures == 0) continue;
-    const auto wait = RetryWait(failures, RetryAfterOf(status), random_.Next());
+    const auto wait = RetryWait(failures, RetryAfterOf(status), &random_);
     if (!is_well) {
       const MutexLock lock(&mutex_);
       options_.on_error(status, wait);

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
+#include "base/backoff.h"
+
 namespace muster::kubernetes {
 namespace {
 
-constexpr uint64_t kFirstMs = 200;
-constexpr uint64_t kLongestMs = 10'000;
+constexpr BackoffLimits kBackoff{.first = std::chrono::milliseconds(200),
+                                 .longest = std::chrono::seconds(10)};
 
 }  // namespace
 
 std::chrono::milliseconds RetryWait(uint32_t failures,
-                                    std::optional<std::chrono::seconds> retry_after,
-                                    uint64_t random) {
-  const uint32_t doublings = failures > 0 ? std::min(failures - 1, 10U) : 0;
-  const uint64_t whole = std::min(kFirstMs << doublings, kLongestMs);
-  const std::chrono::milliseconds wait(whole / 2 + random % (whole / 2 + 1));
+                                    std::optional<std::chrono::seconds> retry_after, Rng* random) {
+  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
+      Spread(PauseAfter(failures, kBackoff), random));
   const std::chrono::milliseconds asked = retry_after.value_or(std::chrono::seconds(0));
   return std::max(wait, asked);
 }

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/random.h"
+
 namespace muster::kubernetes {
 
-/// How long to wait before the next try: 200 ms after the first of `failures` in a row, twice as
-/// long after each further one, 10 s at most, of that between half and all by `random`; never less
-/// than the server asked for. The spread keeps the clients of a restarted API server apart. Pure.
+/// How long to wait before the next try: 200 ms after the first of `failures` in a row, 10 s at
+/// most, spread; never less than the server asked for. Pure.
 std::chrono::milliseconds RetryWait(uint32_t failures,
-                                    std::optional<std::chrono::seconds> retry_after,
-                                    uint64_t random);
+                                    std::optional<std::chrono::seconds> retry_after, Rng* random);
 
 }  // namespace muster::kubernetes

@@ -89,7 +89,7 @@ void PodBook::OnLook(NodePods* node, Life* life, const PodAnswer& answer, TimePo
   life->call = 0;
   if (KindOf(answer.status) == ApiErrorKind::kNotFound) {
     life->stage = Life::Stage::kToCreate;
-    life->retry.at = now + RetryWait(life->retry.failures, std::nullopt, random_.Next());
+    life->retry.at = now + RetryWait(life->retry.failures, std::nullopt, &random_);
     return;
   }
   if (!answer.status.ok() || !answer.pod) return Refused(life, answer.status, now);
@@ -141,8 +141,7 @@ void PodBook::Refused(Life* life, const absl::Status& status, TimePoint now) {
 
 TimePoint PodBook::RetryAt(Retry* retry, const absl::Status& status, TimePoint now) {
   ++retry->failures;
-  const std::chrono::milliseconds wait =
-      RetryWait(retry->failures, RetryAfterOf(status), random_.Next());
+  const std::chrono::milliseconds wait = RetryWait(retry->failures, RetryAfterOf(status), &random_);
   const NodeWait why = WaitOf(KindOf(status));
   const bool slow = why == NodeWait::kForbidden || why == NodeWait::kConfig;
   return now + (slow ? std::max<std::chrono::milliseconds>(wait, options_.slow_retry) : wait);

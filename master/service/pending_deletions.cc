@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/backoff.h"
+
 namespace muster {
 
 size_t PendingDeletions::Add(const std::vector<std::string>& names, TimePoint now) {
@@ -66,8 +68,9 @@ std::optional<TimePoint> PendingDeletions::NextAt() const {
 void PendingDeletions::Away(std::vector<std::string> names, TimePoint now) {
   waiting_.insert(waiting_.begin(), std::make_move_iterator(names.begin()),
                   std::make_move_iterator(names.end()));
-  pause_ = std::clamp(pause_ * 2, options_.pause_first, options_.pause_max);
-  not_before_ = now + pause_;
+  failures_ += failures_ < UINT32_MAX ? 1 : 0;
+  not_before_ =
+      now + PauseAfter(failures_, {.first = options_.pause_first, .longest = options_.pause_max});
 }
 
 }  // namespace muster

@@ -13,7 +13,8 @@
 namespace muster {
 
 /// Which snapshot files are deleted next, and when. Files that are read by an export are held for a
-/// while. If the store is away, nothing is tried for a pause that doubles. Pure; not thread-safe.
+/// while. If the store is away, nothing is tried for a pause that doubles. It is not spread,
+/// because a store has few masters. Pure; not thread-safe.
 class PendingDeletions {
  public:
   struct Options {
@@ -42,7 +43,7 @@ class PendingDeletions {
   /// Those that Next gave are still there, because the store is away.
   void Away(std::vector<std::string> names, TimePoint now);
   /// The store has deleted, or refused for good, what Next gave.
-  void Answered() { pause_ = std::chrono::milliseconds(0); }
+  void Answered() { failures_ = 0; }
   size_t size() const { return waiting_.size() + held_.size(); }
 
  private:
@@ -52,7 +53,7 @@ class PendingDeletions {
   std::deque<std::string> waiting_;
   std::map<std::string, TimePoint> holds_;  // of files that exist, whether to be deleted or not
   std::map<std::string, TimePoint> held_;   // to be deleted then
-  std::chrono::milliseconds pause_{0};
+  uint32_t failures_ = 0;                   // in a row
   TimePoint not_before_;
 };
 

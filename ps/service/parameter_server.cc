@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -19,8 +20,7 @@ using std::chrono::milliseconds;
 
 /// Partitions that are fetched at the same time.
 constexpr uint32_t kRestoresAtOnce = 4;
-constexpr milliseconds kBackoffFirst{50};
-constexpr milliseconds kBackoffMax{500};
+constexpr BackoffLimits kBackoff{.first = milliseconds(50), .longest = milliseconds(500)};
 constexpr milliseconds kHeartbeatDefault{200};
 constexpr std::chrono::seconds kAwayLogInterval{2};
 
@@ -37,22 +37,6 @@ bool WaitingMayMend(const absl::Status& status) {
   return !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status) &&
          !absl::IsDataLoss(status);
 }
-
-/// Doubles up to a bound, with jitter, so that servers do not come back at the same time.
-class Backoff {
- public:
-  explicit Backoff(Rng* rng) : rng_(rng) {}
-  std::chrono::nanoseconds Next() {
-    const std::chrono::nanoseconds base = next_;
-    next_ = std::min(next_ * 2, kBackoffMax);
-    return base / 2 + std::chrono::nanoseconds(rng_->Below(static_cast<uint64_t>(base.count())));
-  }
-  void Reset() { next_ = kBackoffFirst; }
-
- private:
-  Rng* const rng_;
-  milliseconds next_ = kBackoffFirst;
-};
 
 }  // namespace
 
@@ -195,7 +179,7 @@ absl::Status ParameterServer::Run() {
 absl::StatusOr<ListenPlace> ParameterServer::FindPlace() {
   if (!options_.find_place)
     return ListenPlace{.host = "127.0.0.1", .advertise = "127.0.0.1", .ports = {}};
-  Backoff backoff(&rng_);
+  Backoff backoff(kBackoff);
   bool logged = false;
   while (true) {
     absl::StatusOr<ListenPlace> place = options_.find_place();
@@ -204,7 +188,7 @@ absl::StatusOr<ListenPlace> ParameterServer::FindPlace() {
       Log(LogLevel::kWarning, "it is not known yet where to listen; trying again: {}",
           Message(place.status()));
     }
-    if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("told to stop");
+    if (!Wait(backoff.Failed(&rng_), Until::kTimeout)) return absl::CancelledError("told to stop");
   }
 }
 
@@ -244,7 +228,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
                                       .start = options_.start,
                                       .version = std::string(kCompatibleVersion)};
   const MasterAbsence absence(options_.absence, clock_->Now());
-  Backoff backoff(&rng_);
+  Backoff backoff(kBackoff);
   while (true) {
     MUSTER_FAILPOINT("register.before-send");
     auto registered = master_->Register(request);
@@ -260,7 +244,7 @@ absl::StatusOr<RegisterServerReply> ParameterServer::Register(
       return Annotate(registered.status(), fmt::format("{} cannot register", options_.name));
     }
     if (const auto end = EndIfAway(absence, registered.status())) return *end;
-    if (!Wait(backoff.Next(), Until::kTimeout)) return absl::CancelledError("stopped");
+    if (!Wait(backoff.Failed(&rng_), Until::kTimeout)) return absl::CancelledError("stopped");
   }
 }
 
@@ -306,7 +290,7 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
   ControlState state(registered, options_.lanes);
   MasterAbsence absence(options_.absence, clock_->Now());
   milliseconds interval = registered.heartbeat_interval;
-  Backoff backoff(&rng_);
+  Backoff backoff(kBackoff);
   ProcessUsageMeter usage;
   while (true) {
     const bool leaving = Leaving(&state);
@@ -322,10 +306,10 @@ absl::Status ParameterServer::Serve(const RegisterServerReply& registered) {
       if (absl::IsCancelled(reply.status())) return absl::OkStatus();
       if (const auto end = EndIfAway(absence, reply.status())) return *end;
       if (leaving) return absl::OkStatus();  // no master would accept its snapshots
-      if (!Wait(backoff.Next(), Until::kTimeout)) return absl::OkStatus();
+      if (!Wait(backoff.Failed(&rng_), Until::kTimeout)) return absl::OkStatus();
       continue;
     }
-    backoff.Reset();
+    backoff.Succeeded();
     absence.Answered(clock_->Now(), reply->drained);
     if (away_logged_.has_value()) {
       Log(LogLevel::kInfo, "the master answers again, incarnation {}",

@@ -6,16 +6,17 @@
 namespace muster {
 
 Retries::Retries(RetryLimits limits, TimePoint now, uint64_t seed)
-    : limits_(limits), begin_(now), tried_at_(now), rng_(seed), pause_(limits.first) {}
+    : limits_(limits),
+      begin_(now),
+      tried_at_(now),
+      rng_(seed),
+      backoff_({limits.first, limits.longest}) {}
 
 std::optional<std::chrono::nanoseconds> Retries::After(TimePoint now,
                                                        std::chrono::nanoseconds asked,
                                                        TryTime time) {
   if (time == TryTime::kExcused) begin_ += now - tried_at_;
-  const auto half = static_cast<uint64_t>(pause_.count() / 2);
-  const auto wait = std::chrono::nanoseconds(
-      static_cast<int64_t>(half + rng_.Below(std::max<uint64_t>(half, 1))));
-  pause_ = std::min(pause_ * 2, limits_.longest);
+  const std::chrono::nanoseconds wait = backoff_.Failed(&rng_);
   const std::chrono::nanoseconds left = limits_.total - (now - begin_);
   if (wait > left) return std::nullopt;
   return std::min(std::max(wait, asked), left);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/random.h"
 
 namespace muster {
 
@@ -24,8 +24,7 @@ struct RetryLimits {
 /// be tried again.
 enum class TryTime : uint8_t { kCounts, kExcused };
 
-/// When to send a request again: pauses double, each is drawn from its upper half, so that many
-/// clients do not come at the same moment. Pure; not thread-safe.
+/// When to send a request again, and when to give up. Pure; not thread-safe.
 class Retries {
  public:
   Retries(RetryLimits limits, TimePoint now, uint64_t seed);
@@ -41,7 +40,7 @@ class Retries {
   TimePoint begin_;  // later by what was excused
   TimePoint tried_at_;
   Rng rng_;
-  std::chrono::nanoseconds pause_;
+  Backoff backoff_;
 };
 
 /// The pause that the value of a header "Retry-After" asks for, if it is a number of seconds;

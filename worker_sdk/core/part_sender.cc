@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/random.h"
 
@@ -255,9 +256,10 @@ bool PartSender::OnRefused(RequestId id, TimePoint now) {
 
 void PartSender::SendAgain(Delivery* delivery, PartState* part, TimePoint now) {
   MUSTER_CHECK(part->state != State::kOk);
-  auto backoff = std::min<std::chrono::nanoseconds>(
-      kBackoffMin * (1 << std::min<int>(part->attempts, 6)), kBackoffMax);
-  // Adds up to a quarter, so that the parts of many workers do not come back at the same time.
+  const auto backoff =
+      PauseAfter(part->attempts + 1u, {.first = kBackoffMin, .longest = kBackoffMax});
+  // Adds up to a quarter, so that the parts of many workers do not come back at the same time. It
+  // follows from the request, because the core has no generator.
   uint64_t jitter = Mix64(part->request.value()) % static_cast<uint64_t>(backoff.count() / 4);
   part->state = State::kWaiting;
   part->attempts = static_cast<uint8_t>(std::min<int>(part->attempts + 1, 100));

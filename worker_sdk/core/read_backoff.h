@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 
 namespace muster::sdk {
 
 /// What a worker does if it cannot read a shard because the process or its machine is out of
-/// descriptors, memory or disk: how long it pauses, and which failures it prints on stderr. Pure.
-/// Not thread-safe.
+/// descriptors, memory or disk: how long it pauses, and which failures it prints on stderr. No
+/// server waits for the end of a pause, so it is not spread. Pure. Not thread-safe.
 class ReadBackoff {
  public:
   static constexpr std::chrono::milliseconds kPauseMin{100};
@@ -25,26 +26,28 @@ class ReadBackoff {
     uint64_t unsaid = 0;
   };
   Step Failed(TimePoint now) {
-    pause_ = pause_.count() == 0 ? kPauseMin : std::min(pause_ * 2, kPauseMax);
+    failures_ += failures_ < UINT32_MAX ? 1 : 0;
+    const auto pause = std::chrono::duration_cast<std::chrono::milliseconds>(
+        PauseAfter(failures_, {.first = kPauseMin, .longest = kPauseMax}));
     const bool fresh = !failed_before_ || now - last_failure_ > kLineEveryMax;
     failed_before_ = true;
     last_failure_ = now;
     if (fresh) distance_ = kLineEveryMin;
     if (!fresh && now < next_line_) {
       ++unsaid_;
-      return {pause_, false, unsaid_};
+      return {pause, false, unsaid_};
     }
     next_line_ = now + distance_;
     distance_ = std::min(distance_ * 2, kLineEveryMax);
-    const Step step{pause_, true, unsaid_};
+    const Step step{pause, true, unsaid_};
     unsaid_ = 0;
     return step;
   }
   /// A shard was read. The next failure pauses like the first one.
-  void Succeeded() { pause_ = std::chrono::milliseconds(0); }
+  void Succeeded() { failures_ = 0; }
 
  private:
-  std::chrono::milliseconds pause_{0};
+  uint32_t failures_ = 0;  // in a row
   bool failed_before_ = false;
   TimePoint last_failure_{};
   TimePoint next_line_{};

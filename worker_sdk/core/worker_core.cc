@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -340,10 +341,10 @@ TimePoint WorkerCore::NextExchange(TimePoint now) const {
   if (exchanging_ || ended_) return TimePoint::max();
   if (sequence_ == 0) return now;
   if (failures_ > 0) {
-    std::chrono::milliseconds backoff =
-        std::min(kFailureBackoffMin * (1 << std::min(failures_ - 1, 5u)), kFailureBackoffMax);
+    const auto backoff = std::chrono::duration_cast<std::chrono::milliseconds>(
+        PauseAfter(failures_, {.first = kFailureBackoffMin, .longest = kFailureBackoffMax}));
     // Adds up to a quarter, so that workers do not come back to a restarted master at the same
-    // time.
+    // time. It follows from the worker and the failure, because the core has no generator.
     uint64_t jitter =
         Mix64(options_.incarnation + failures_) % static_cast<uint64_t>(backoff.count() / 4);
     return last_exchange_ + backoff + std::chrono::milliseconds(jitter);
