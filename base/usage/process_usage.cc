@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/usage/kernel_text.h"
 
 namespace muster {
 namespace {
@@ -25,30 +25,11 @@ std::string Contents(const std::string& path) {
   return ReadFile(path, kFileMax).value_or("");
 }
 
-/// Of the first digits in `text`; 0 without any ("max").
-uint64_t NumberIn(std::string_view text) {
-  const size_t begin = std::min(text.find_first_of("0123456789"), text.size());
-  uint64_t number = 0;
-  std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  return number;
-}
-
-/// Of the line that begins with `key`, up to its end; "" if there is none.
-std::string_view LineOf(std::string_view text, std::string_view key) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    if (line.starts_with(key)) return line.substr(key.size());
-    begin = end + 1;
-  }
-  return "";
-}
-
 std::vector<uint64_t> NumbersIn(const std::string& lines) {
   std::vector<uint64_t> numbers;
   for (size_t begin = 0; begin < lines.size();) {
     const size_t end = std::min(lines.find('\n', begin), lines.size());
-    numbers.push_back(NumberIn(std::string_view(lines).substr(begin, end - begin)));
+    numbers.push_back(FirstNumber(std::string_view(lines).substr(begin, end - begin)));
     begin = end + 1;
   }
   return numbers;
@@ -75,7 +56,7 @@ const ProcessUsage& ProcessUsageMeter::Read(TimePoint now) {
 
 bool ProcessUsageMeter::HasOwnGroup() const {
   // A container sees its own group as the root of all. The root of a machine counts no memory.
-  if (LineOf(Contents(proc_ + "/self/cgroup"), "0::") != "/") return false;
+  if (RestOfLine(Contents(proc_ + "/self/cgroup"), "0::") != "/") return false;
   if (Contents(groups_ + "/memory.current").empty()) return false;
   const auto self = static_cast<uint64_t>(::getpid());
   std::set<uint64_t> line = {self};  // this process and its parents
@@ -105,22 +86,18 @@ std::optional<uint64_t> ProcessUsageMeter::ParentOf(uint64_t pid) const {
   // "17 (a name) S 16 ...": the name may have any characters.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
-  return NumberIn(std::string_view(stat).substr(name_end));
+  return FirstNumber(std::string_view(stat).substr(name_end));
 }
 
 ProcessUsage ProcessUsageMeter::OfGroup() const {
   const std::string cpu = Contents(groups_ + "/cpu.stat");
   const std::string stat = Contents(groups_ + "/memory.stat");
-  const uint64_t used = NumberIn(Contents(groups_ + "/memory.current"));
-  // As the host counts it for its own groups (host/processes/cgroup.cc).
-  const uint64_t cache = NumberIn(LineOf(stat, "inactive_file ")) +
-                         NumberIn(LineOf(stat, "active_file ")) +
-                         NumberIn(LineOf(stat, "slab_reclaimable "));
-  return {.cpu_us = NumberIn(LineOf(cpu, "usage_usec ")),
-          .throttled_us = NumberIn(LineOf(cpu, "throttled_usec ")),
-          .memory_bytes = used - std::min(cache, used),
-          .memory_peak_bytes = NumberIn(Contents(groups_ + "/memory.peak")),
-          .memory_limit_bytes = NumberIn(Contents(groups_ + "/memory.max"))};
+  const uint64_t used = FirstNumber(Contents(groups_ + "/memory.current"));
+  return {.cpu_us = KeyedNumber(cpu, "usage_usec"),
+          .throttled_us = KeyedNumber(cpu, "throttled_usec"),
+          .memory_bytes = used - std::min(DroppableBytes(stat), used),
+          .memory_peak_bytes = FirstNumber(Contents(groups_ + "/memory.peak")),
+          .memory_limit_bytes = FirstNumber(Contents(groups_ + "/memory.max"))};
 }
 
 ProcessUsage ProcessUsageMeter::OfProcess() const {
@@ -130,9 +107,8 @@ ProcessUsage ProcessUsageMeter::OfProcess() const {
   ::getrusage(RUSAGE_SELF, &used);
   return {.cpu_us = Micros(used.ru_utime) + Micros(used.ru_stime),
           // Files that are mapped can be dropped; memory that is shared with a peer cannot.
-          .memory_bytes =
-              kKiB * (NumberIn(LineOf(status, "RssAnon:")) + NumberIn(LineOf(status, "RssShmem:"))),
-          .memory_peak_bytes = kKiB * NumberIn(LineOf(status, "VmHWM:"))};
+          .memory_bytes = kKiB * (KeyedNumber(status, "RssAnon") + KeyedNumber(status, "RssShmem")),
+          .memory_peak_bytes = kKiB * KeyedNumber(status, "VmHWM")};
 }
 
 }  // namespace muster

@@ -1,31 +1,18 @@
 #include "cli/verify/node_processes.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
-#include "base/descriptors.h"
 #include "host/processes/process_tree.h"
 
 namespace muster::verify {
 namespace {
 
-/// Not by ReadFile: files of /proc have no size.
-std::vector<std::string> ReadWords(pid_t pid, std::string_view what) {
-  std::ifstream file(fmt::format("/proc/{}/{}", pid, what), std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
-}
-
 ProcessWords WordsOf(pid_t pid) {
-  return {.command_line = ReadWords(pid, "cmdline"), .environment = ReadWords(pid, "environ")};
+  return {.command_line = CommandLineOf(pid), .environment = EnvironmentOf(pid)};
 }
 
 std::string Variable(const ProcessWords& words, std::string_view name) {
@@ -80,30 +67,16 @@ std::vector<NodeProcess> FindNodes(const NodePrograms& programs) {
 
 std::optional<HeldProcess> HeldProcess::Hold(const NodeProcess& node,
                                              const NodePrograms& programs) {
-  const int fd = ::pidfd_open(node.pid, 0);
-  if (fd < 0) return std::nullopt;
-  HeldProcess held(node.pid, fd);
+  OwnedFd fd(::pidfd_open(node.pid, 0));
+  if (fd.get() < 0) return std::nullopt;
   // It may have ended before the pidfd was opened, and the pid may have been reused.
   const auto now = ClassifyProcess(node.pid, WordsOf(node.pid), programs);
   if (now != node) return std::nullopt;
-  return held;
-}
-
-HeldProcess::HeldProcess(HeldProcess&& other) noexcept
-    : pid_(other.pid_), fd_(std::exchange(other.fd_, -1)) {}
-
-HeldProcess& HeldProcess::operator=(HeldProcess&& other) noexcept {
-  std::swap(pid_, other.pid_);
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-HeldProcess::~HeldProcess() {
-  if (fd_ >= 0) ::close(fd_);
+  return HeldProcess(node.pid, std::move(fd));
 }
 
 bool HeldProcess::Send(int signal) const {
-  return ::pidfd_send_signal(fd_, signal, nullptr, 0) == 0;
+  return ::pidfd_send_signal(fd_.get(), signal, nullptr, 0) == 0;
 }
 
 }  // namespace muster::verify

@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/descriptors.h"
 #include "base/words/types.h"
 #include "verify/fault_plan.h"
 
@@ -46,17 +48,14 @@ class HeldProcess {
  public:
   /// None if the process is gone, or is another one now.
   static std::optional<HeldProcess> Hold(const NodeProcess& node, const NodePrograms& programs);
-  HeldProcess(HeldProcess&& other) noexcept;
-  HeldProcess& operator=(HeldProcess&& other) noexcept;
-  ~HeldProcess();
   pid_t pid() const { return pid_; }
   /// False when the process is gone.
   bool Send(int signal) const;
 
  private:
-  HeldProcess(pid_t pid, int fd) : pid_(pid), fd_(fd) {}
+  HeldProcess(pid_t pid, OwnedFd fd) : pid_(pid), fd_(std::move(fd)) {}
   pid_t pid_;
-  int fd_;
+  OwnedFd fd_;
 };
 
 }  // namespace muster::verify

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/usage/kernel_text.h"
 #include "host/processes/cgroup_files.h"
 #include "host/processes/cgroup_mounts.h"
 
@@ -51,8 +52,9 @@ std::optional<double> ReadPressure(const std::string& path) {
 /// missing.
 std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
   const absl::StatusOr<std::string> stat = ReadFile(group + "/cpu.stat", kGroupFileMax);
-  if (!stat.ok() || !stat->starts_with("usage_usec ")) return std::nullopt;
-  return std::chrono::microseconds(KeyedNumber(*stat, "usage_usec"));
+  const std::optional<uint64_t> used = FindNumber(stat.value_or(""), "usage_usec");
+  if (!used.has_value()) return std::nullopt;
+  return std::chrono::microseconds(*used);
 }
 
 }  // namespace
@@ -204,12 +206,9 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   MUSTER_ASSIGN_OR_RETURN(
       const std::string events,
       ReadFile(in + (v1 ? "/memory.oom_control" : "/memory.events"), kGroupFileMax));
-  // Counts both lists, because the kernel also drops active pages if it must. Shared memory is on
-  // neither list.
   const uint64_t cache =
       v1 ? KeyedNumber(stat, "total_inactive_file") + KeyedNumber(stat, "total_active_file")
-         : KeyedNumber(stat, "inactive_file") + KeyedNumber(stat, "active_file") +
-               KeyedNumber(stat, "slab_reclaimable");
+         : DroppableBytes(stat);
   usage->memory_bytes = used - std::min(cache, used);
   usage->memory_limit_bytes = limit >= kNoLimit ? 0 : limit;
   usage->oom_kills = KeyedNumber(events, "oom_kill");

@@ -1,8 +1,6 @@
 #include "host/processes/cgroup_mounts.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 
 namespace muster {
 namespace {
@@ -74,17 +72,6 @@ std::string CgroupFolder(const CgroupMount& mount, const std::string& group) {
   // A namespace shows groups outside of the mounted part as "/..".
   if (below.starts_with("/..") || below == "/") below.clear();
   return mount.point + below;
-}
-
-uint64_t KeyedNumber(std::string_view text, std::string_view key) {
-  for (const std::string& line : Split(text, '\n')) {
-    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
-    uint64_t number = 0;
-    const char* const begin = line.data() + key.size() + 1;
-    std::from_chars(begin, line.data() + line.size(), number);
-    return number;
-  }
-  return 0;
 }
 
 }  // namespace muster

@@ -26,7 +26,4 @@ std::map<std::string, std::string> ParseOwnCgroups(std::string_view cgroup);
 /// The folder of `group` below `mount`, which may show a part of the hierarchy only.
 std::string CgroupFolder(const CgroupMount& mount, const std::string& group);
 
-/// The number after `key` in lines of "key number"; 0 when there is none. `text` is small.
-uint64_t KeyedNumber(std::string_view text, std::string_view key);
-
 }  // namespace muster

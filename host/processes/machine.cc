@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <sstream>
 #include <string_view>
 
 #include "base/file.h"
+#include "base/usage/kernel_text.h"
 #include "host/processes/cgroup_files.h"
 #include "host/processes/cgroup_mounts.h"
 
@@ -19,20 +19,9 @@ namespace {
 
 constexpr uint64_t kTextMax = 1 << 20;
 
-uint64_t FirstNumber(std::string_view text) {
-  const size_t begin = text.find_first_of("0123456789");
-  if (begin == std::string_view::npos) return 0;
-  uint64_t number = 0;
-  std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  return number;
-}
-
-/// "MemTotal:       16384 kB"
 uint64_t TotalMemory(const std::string& root) {
   const std::string text = ReadFile(root + "/proc/meminfo", kTextMax).value_or("");
-  const size_t line = text.find("MemTotal:");
-  if (line == std::string::npos) return 0;
-  return FirstNumber(std::string_view(text).substr(line)) * 1024;
+  return KeyedNumber(text, "MemTotal") * 1024;
 }
 
 /// None if they cannot be read.

@@ -9,25 +9,12 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "host/processes/process_tree.h"
 #include "host/stacks/stack_dump.h"
 
 namespace muster {
 namespace {
-
-constexpr uint64_t kWordsMax = 1 << 20;  // bytes of a command line
-
-std::vector<std::string> CommandLineOf(pid_t pid) {
-  const std::string text = ReadFile(fmt::format("/proc/{}/cmdline", pid), kWordsMax).value_or("");
-  std::vector<std::string> words;
-  for (size_t begin = 0, end; (end = text.find('\0', begin)) != std::string::npos;
-       begin = end + 1) {
-    words.push_back(text.substr(begin, end - begin));
-  }
-  return words;
-}
 
 struct Supervisor {
   std::string node;

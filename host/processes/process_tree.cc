@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,24 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/file.h"
 
 namespace muster {
 namespace {
+
+/// More than the kernel allows.
+constexpr uint64_t kWordsMax = 16 << 20;  // bytes of text
+
+std::vector<std::string> ReadWords(pid_t pid, std::string_view file) {
+  const std::string text = ReadFile(fmt::format("/proc/{}/{}", pid, file), kWordsMax).value_or("");
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
 
 std::map<pid_t, ProcessStat> AllProcesses() {
   std::map<pid_t, ProcessStat> processes;
@@ -44,27 +60,17 @@ std::map<pid_t, ProcessStat> AllProcesses() {
 /// Kills through a pidfd, and checks the process again first. So a process that got the pid since
 /// the scan is not killed.
 void KillIfStill(pid_t pid, pid_t parent) {
-  const int fd = ::pidfd_open(pid, 0);
-  if (fd < 0) return;
+  const OwnedFd fd(::pidfd_open(pid, 0));
+  if (fd.get() < 0) return;
   const std::optional<ProcessStat> stat = ReadStat(pid);
   // If its parent died in between, the process is now our child.
   if (stat.has_value() && (stat->parent == parent || stat->parent == ::getpid())) {
-    ::pidfd_send_signal(fd, SIGKILL, nullptr, 0);
+    ::pidfd_send_signal(fd.get(), SIGKILL, nullptr, 0);
   }
-  ::close(fd);
 }
 
-/// False if the environment cannot be read, or the process has ended.
-bool WasStartedWith(pid_t pid, const std::string& entry) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-  const OwnedFd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::string text(1, '\0');
-  char buffer[1 << 14];
-  for (ssize_t got; fd.get() >= 0 && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  return text.find('\0' + entry + '\0') != std::string::npos;
+bool HasWord(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 /// Decides if a process is spared; called once for each.
@@ -76,7 +82,7 @@ class SparedSet {
     const auto [known, added] = others_.try_emplace(pid, false);
     if (added) {
       known->second = (spared_.supervisors && IsSupervisor(pid)) ||
-                      (!spared_.mark.empty() && !WasStartedWith(pid, spared_.mark));
+                      (!spared_.mark.empty() && !HasWord(EnvironmentOf(pid), spared_.mark));
     }
     return known->second;
   }
@@ -203,6 +209,14 @@ std::optional<ProcessStat> ReadStat(pid_t pid) {
   return stat;
 }
 
+std::vector<std::string> CommandLineOf(pid_t pid) {
+  return ReadWords(pid, "cmdline");
+}
+
+std::vector<std::string> EnvironmentOf(pid_t pid) {
+  return ReadWords(pid, "environ");
+}
+
 std::vector<pid_t> ProcessesBelow(pid_t root) {
   std::vector<pid_t> found = Children(root);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -232,22 +246,11 @@ std::vector<pid_t> RunFamily() {
 }
 
 bool IsSupervisor(pid_t pid) {
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-  FILE* file = std::fopen(path, "re");
-  if (file == nullptr) return false;
-  absl::Cleanup close_file = [file] { std::fclose(file); };
-  char text[8'192];  // the flags come before the command
-  const size_t size = std::fread(text, 1, sizeof(text), file);
-  std::vector<std::string_view> words;
-  for (size_t begin = 0; begin < size;) {
-    const std::string_view word(text + begin, ::strnlen(text + begin, size - begin));
-    begin += word.size() + 1;
-    if (word == "--" || (words.size() == 1 && word != "supervise")) break;
-    words.push_back(word);
-  }
-  const auto flag = std::find(words.begin(), words.end(), "--life-fd");
-  return flag != words.end() && std::next(flag) != words.end() && *std::next(flag) != "-1";
+  const std::vector<std::string> words = CommandLineOf(pid);
+  if (words.size() < 2 || words[1] != "supervise") return false;
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto flag = std::find(words.begin(), end, "--life-fd");
+  return flag != end && std::next(flag) != end && *std::next(flag) != "-1";
 }
 
 std::vector<pid_t> Descendants(const Spared& spared) {

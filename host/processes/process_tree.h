@@ -20,6 +20,11 @@ struct ProcessStat {
 /// None if there is no such process.
 std::optional<ProcessStat> ReadStat(pid_t pid);
 
+/// What a process was started with; an entry of the environment is "NAME=value". None if it has
+/// ended, or may not be looked at.
+std::vector<std::string> CommandLineOf(pid_t pid);
+std::vector<std::string> EnvironmentOf(pid_t pid);
+
 /// The processes that descend from `root`, without it, parents before their children. Reads no
 /// others than these, where the kernel lists children.
 std::vector<pid_t> ProcessesBelow(pid_t root);

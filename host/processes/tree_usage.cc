@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/usage/kernel_text.h"
 #include "host/processes/process_tree.h"
 
 namespace muster {
@@ -27,13 +27,9 @@ std::optional<uint64_t> ReadSum(pid_t pid, std::string_view file,
   if (!text.ok()) return std::nullopt;
   uint64_t sum = 0;
   for (const std::string_view key : keys) {
-    const size_t line = text->find(fmt::format("\n{}:", key));
-    if (line == std::string::npos) return std::nullopt;
-    const size_t digit = text->find_first_of("0123456789\n", line + key.size() + 2);
-    if (digit == std::string::npos) return std::nullopt;
-    uint64_t kibibytes = 0;
-    std::from_chars(text->data() + digit, text->data() + text->size(), kibibytes);
-    sum += kibibytes << 10;
+    const std::optional<uint64_t> kibibytes = FindNumber(*text, key);
+    if (!kibibytes.has_value()) return std::nullopt;
+    sum += *kibibytes << 10;
   }
   return sum;
 }

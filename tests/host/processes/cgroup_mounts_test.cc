@@ -52,13 +52,5 @@ TEST(CgroupMountsTest, FoldersOfGroups) {
   EXPECT_EQ(CgroupFolder(whole, "/../other"), "/sys/fs/cgroup/memory");
 }
 
-TEST(CgroupMountsTest, KeyedNumbers) {
-  const std::string text = "oom_kill_disable 7\noom_kill 3\nlow 18446744073709551615\nbad x\n";
-  EXPECT_EQ(KeyedNumber(text, "oom_kill"), 3u);
-  EXPECT_EQ(KeyedNumber(text, "low"), 18446744073709551615u);
-  EXPECT_EQ(KeyedNumber(text, "bad"), 0u);
-  EXPECT_EQ(KeyedNumber(text, "absent"), 0u);
-}
-
 }  // namespace
 }  // namespace muster

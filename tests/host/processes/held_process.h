@@ -24,22 +24,18 @@ namespace muster::testing {
 class HeldProcess {
  public:
   explicit HeldProcess(pid_t pid) : pid_(pid), fd_(::pidfd_open(pid, 0)) {}
-  ~HeldProcess() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  HeldProcess(HeldProcess&& other) noexcept : pid_(other.pid_), fd_(std::exchange(other.fd_, -1)) {}
   pid_t pid() const { return pid_; }
   /// Waits, up to a bound that only a failing test reaches.
-  bool Ended() const { return fd_ < 0 || EndedWithin(20'000); }
-  bool Lives() const { return fd_ >= 0 && !EndedWithin(0); }
+  bool Ended() const { return fd_.get() < 0 || EndedWithin(20'000); }
+  bool Lives() const { return fd_.get() >= 0 && !EndedWithin(0); }
 
  private:
   bool EndedWithin(int milliseconds) const {
-    pollfd poll_fd = {fd_, POLLIN, 0};
+    pollfd poll_fd = {fd_.get(), POLLIN, 0};
     return ::poll(&poll_fd, 1, milliseconds) == 1;
   }
   pid_t pid_;
-  int fd_;
+  OwnedFd fd_;
 };
 
 /// A shell script: a child, a grandchild in a session of its own and an orphaned one, all told to
@@ -78,16 +74,8 @@ inline std::vector<HeldProcess> ReadPids(const std::string& file, size_t count) 
 inline std::vector<pid_t> Supervisors() {
   std::vector<pid_t> found;
   for (const pid_t pid : Descendants({})) {
-    FILE* file = std::fopen(fmt::format("/proc/{}/cmdline", pid).c_str(), "re");
-    if (file == nullptr) continue;
-    char text[256] = {};
-    const size_t size = std::fread(text, 1, sizeof(text) - 1, file);
-    std::fclose(file);
-    const std::string_view line(text, size);
-    const size_t word = line.find('\0');
-    if (word != std::string_view::npos && line.substr(word + 1).starts_with("supervise")) {
-      found.push_back(pid);
-    }
+    const std::vector<std::string> words = CommandLineOf(pid);
+    if (words.size() > 1 && words[1] == "supervise") found.push_back(pid);
   }
   return found;
 }

@@ -116,5 +116,30 @@ TEST_F(ProcessTreeTest, AProcessWithoutTheMarkIsSpared) {
   EXPECT_TRUE(ReadStat(other_).has_value());
 }
 
+TEST(ProcessWordsTest, AProcessHasTheWordsThatItWasStartedWith) {
+  int life[2], started[2];
+  ASSERT_EQ(::pipe2(life, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(started, O_CLOEXEC), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(life[0], STDIN_FILENO);
+    const char* arguments[] = {"cat", "", "-", nullptr};
+    const char* environment[] = {"EMPTY=", "A=b c", nullptr};
+    ::execve("/bin/cat", const_cast<char**>(arguments), const_cast<char**>(environment));
+    ::_exit(127);
+  }
+  ::close(life[0]);
+  ::close(started[1]);
+  char none = 0;
+  EXPECT_EQ(::read(started[0], &none, 1), 0) << "it is the other program now";
+  EXPECT_THAT(CommandLineOf(pid), ElementsAre("cat", "", "-"));
+  EXPECT_THAT(EnvironmentOf(pid), ElementsAre("EMPTY=", "A=b c"));
+  ::close(life[1]);
+  ::close(started[0]);
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  EXPECT_THAT(CommandLineOf(pid), IsEmpty());
+  EXPECT_THAT(EnvironmentOf(pid), IsEmpty());
+}
+
 }  // namespace
 }  // namespace muster
