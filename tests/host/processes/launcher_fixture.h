@@ -12,6 +12,7 @@
 
 #include "host/processes/node_launcher.h"
 #include "tests/host/processes/held_process.h"
+#include "tests/host/processes/next_report.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -59,18 +60,11 @@ class LauncherFixture : public ::testing::Test {
   /// The next report, which is one of this kind.
   template <typename Report>
   Report Next() {
-    for (int i = 0; i < 100 && reports_.empty(); ++i) {
+    return NextReport<Report>(&reports_, [this] {
       for (LaunchReport& report : launcher_->Wait(std::chrono::milliseconds(500), {})) {
         reports_.push_back(std::move(report));
       }
-    }
-    if (reports_.empty() || !std::holds_alternative<Report>(reports_.front())) {
-      ADD_FAILURE() << "no such report came";
-      return {};
-    }
-    Report report = std::get<Report>(std::move(reports_.front()));
-    reports_.pop_front();
-    return report;
+    });
   }
   pid_t NextPid() { return static_cast<pid_t>(Next<NodeStarted>().pid); }
   void ExpectExit(ExitStatus exit) { EXPECT_EQ(Next<NodeExited>().exit, exit); }

@@ -15,6 +15,7 @@
 #include "host/processes/spawn.h"
 #include "host/processes/supervise.h"
 #include "tests/host/processes/held_process.h"
+#include "tests/host/processes/next_report.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -113,14 +114,7 @@ class NodeLimitsTest : public ::testing::Test {
   /// The next report, which is one of this kind.
   template <typename Report>
   Report Next() {
-    for (int i = 0; i < 100 && reports_.empty(); ++i) Take(milliseconds(500));
-    if (reports_.empty() || !std::holds_alternative<Report>(reports_.front())) {
-      ADD_FAILURE() << "no such report came";
-      return {};
-    }
-    Report report = std::get<Report>(std::move(reports_.front()));
-    reports_.pop_front();
-    return report;
+    return testing::NextReport<Report>(&reports_, [this] { Take(milliseconds(500)); });
   }
   pid_t NextPid() { return static_cast<pid_t>(Next<NodeStarted>().pid); }
   std::string LogPath() const { return folder_.File("node.log"); }

@@ -11,6 +11,7 @@
 #include "host/processes/process_tree.h"
 #include "host/processes/spawn.h"
 #include "tests/host/processes/held_process.h"
+#include "tests/host/processes/next_report.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -39,15 +40,12 @@ class ProcessLauncherTest : public ::testing::Test {
 
   /// The next report, which is one of this kind.
   template <typename Report>
-  static Report Next(NodeLauncher* launcher) {
-    for (int i = 0; i < 100; ++i) {
-      const std::vector<LaunchReport> reports = launcher->Wait(milliseconds(500), {});
-      if (reports.empty()) continue;
-      if (const Report* report = std::get_if<Report>(&reports.front())) return *report;
-      break;
-    }
-    ADD_FAILURE() << "no such report came";
-    return {};
+  Report Next(NodeLauncher* launcher) {
+    return testing::NextReport<Report>(&reports_, [this, launcher] {
+      for (LaunchReport& report : launcher->Wait(milliseconds(500), {})) {
+        reports_.push_back(std::move(report));
+      }
+    });
   }
   /// The pids that the node writes.
   std::vector<Process> ReadPids(size_t count, NodeLauncher* launcher) {
@@ -62,6 +60,7 @@ class ProcessLauncherTest : public ::testing::Test {
   std::string Family() { return testing::Family(folder_.File("pids")); }
 
   TempDir folder_;
+  std::deque<LaunchReport> reports_;
 };
 
 TEST(ImageOfTest, TheOwnProgramIsTheImageThatRuns) {
