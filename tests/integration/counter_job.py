@@ -1,11 +1,12 @@
 """The counter job run by the real binaries: its data, its file, `muster run`, and what must be true of the result.
 
-Not a test: closed_form_test.py, failpoint_test.py, resume_test.py and warm_start_test.py use it. What is wrong is raised as an AssertionError.
+Not a test: most tests of this folder use it. What is wrong is raised as an AssertionError.
 """
 
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -129,6 +130,22 @@ class CounterJob:
                                   snapshots=json.dumps(self.snapshots), ps=json.dumps({"replicas": 2} | self.ps), worker=json.dumps(worker),
                                   more="\n".join(f"  {name}: {json.dumps(value)}" for name, value in self.spec.items())))
 
+    def begin(self, share):
+        """Writes the data and the job, and starts it; the run, once that share of all training records is done."""
+        self.write_data(random.Random(self.seed))
+        self.write_job()
+        run = self.start()
+        self.wait_progress(run, share)
+        return run
+
+    def finish(self, run):
+        """The run ends at full speed, with every record once and exact weights; its summary."""
+        self.hurry()
+        self.wait(run, 0)
+        summary = self.require_complete()
+        self.require_closed_form()
+        return summary
+
     def hurry(self):
         """From now on the job runs at full speed: a test ends it when it has seen enough, not when the machine is done."""
         os.remove(self.path(SLOW))
@@ -203,6 +220,17 @@ class CounterJob:
             if time.monotonic() > end:
                 raise AssertionError(f"progress is {seen}, {share:.0%} was not done within 60 s\n{self.last_words()}")
             time.sleep(0.02)
+
+    def wait_for(self, run, what, condition, seconds=60):
+        """What `condition` returns, once it is something; the run must not end before."""
+        end = time.monotonic() + seconds
+        while not (found := condition()):
+            if run.poll() is not None:
+                raise AssertionError(f"the run ended with {run.poll()} while waiting: {what}\n{self.last_words()}")
+            if time.monotonic() > end:
+                raise AssertionError(f"no result of the wait for: {what}\n{self.last_words()}")
+            time.sleep(0.02)
+        return found
 
     def summary(self):
         with open(self.path(self.state, "summary.json"), encoding="utf-8") as file:

@@ -51,10 +51,7 @@ class DrainTest(unittest.TestCase):
             run = job.start()
             job.wait_progress(run, 0.05)
             yield job, run
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
 
     def events(self, job, kind, node):
         result = subprocess.run([job.muster, "events", "job.yaml", "--output", "json"], cwd=job.folder, text=True,

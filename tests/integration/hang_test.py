@@ -96,10 +96,7 @@ class HangTest(unittest.TestCase):
                 os.kill(pid, signal.SIGCONT)
             self.assertRegex(reason, r"^ps-0 runs, but has not called for \d+ s: it is stopped, hangs, or cannot reach")
             self.wait_for("no reason", lambda: (job.status() or {}).get("reason") == "")
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
 
 
 def main():

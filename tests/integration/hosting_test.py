@@ -6,7 +6,6 @@ Python's standard library only.
 """
 
 import os
-import random
 import signal
 import sys
 import unittest
@@ -26,30 +25,23 @@ def parent_of(pid):
 
 
 class HostingTest(unittest.TestCase):
-    def begin(self, job, seed):
+    def begin(self, job):
         job.silence = "60s"
         job.failures_max = 1000
         job.wrapper = WRAPPER
-        job.write_data(random.Random(seed))
-        job.write_job()
-        run = job.start()
-        job.wait_progress(run, 0.001)
-        return run
+        return job.begin(0.001)
 
     def finish(self, job, run):
-        job.hurry()
-        job.wait(run, 0)
-        job.require_complete()
+        job.finish(run)
         for name in ("child", "orphan"):
             with open(job.path(name), encoding="ascii") as file:
                 pid = int(file.read())
             self.assertTrue(processes.send(pid, signal.SIGKILL), f"the {name} of the shell was killed")
-        job.require_closed_form()
 
     def test_hosting(self):
         """Proxies, a umask of 000, a hang-up that is ignored from the start, children that are not ours; a worker is killed meanwhile."""
         with counter_job.CounterJob(options, seed=61, records=20000, epochs=1, slow_us=50000, environment=PROXY) as job:
-            run = self.begin(job, 61)
+            run = self.begin(job)
             self.assertEqual(self.open_to_others(job.path("state")), [])
             run.send_signal(signal.SIGHUP)
             worker = processes.nodes(run.pid, os.path.basename(job.trainer))["worker"][0]

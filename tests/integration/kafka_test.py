@@ -47,14 +47,14 @@ class KafkaTest(topic_job.TopicTest):
             job.broker.create_topic(TOPIC, 1)
             kafka_broker.produce(job.broker, TOPIC, range(100))
             with topic_job.Transactions(job.broker, TOPIC, records=50, transactions=1, open_ms=600_000, first=1000) as writer:
-                job.wait_for(lambda: len(kafka_broker.consume(job.broker, TOPIC, "read_uncommitted")) == 150, "the transaction's records are written")
+                job.wait_without_run(lambda: len(kafka_broker.consume(job.broker, TOPIC, "read_uncommitted")) == 150, "the transaction's records are written")
                 kafka_broker.produce(job.broker, TOPIC, range(2000, 2025))
                 job.topics[TOPIC]["end"] = "now"
                 job.write_job()
                 run = job.start()
                 seen = job.wait_stream(run, lambda seen: seen["committed_records"] == 100 and seen["lag"] == 0, "what can be read is COMMITTED")
                 self.assertEqual((seen["held_back"], seen["partitions"][0]["held_back"], seen["partitions"][0]["end"]), (75, 75, 175))
-                job.wait_for(lambda: job.broker.group_lags(GROUP).get((TOPIC, 0)) == (100, 175, 75), "Kafka's group tool says the same")
+                job.wait_without_run(lambda: job.broker.group_lags(GROUP).get((TOPIC, 0)) == (100, 175, 75), "Kafka's group tool says the same")
                 kafka_broker.produce(job.broker, TOPIC, range(3000, 3010))
                 writer.finish()
             job.wait(run, 0)

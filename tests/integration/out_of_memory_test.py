@@ -103,13 +103,6 @@ class OutOfMemoryTest(unittest.TestCase):
             for word in (killed_by, "100 MiB", "out-of-memory", "helped"):
                 self.assertIn(word, said)
 
-    def finish(self, job, run):
-        job.hurry()
-        job.wait(run, 0)
-        summary = job.require_complete()
-        job.require_closed_form()
-        return summary
-
     def test_kernel_kills(self):
         """Servers and workers, by the kernel."""
         with self.job(("ps", "worker"), mib=120) as job:
@@ -122,7 +115,7 @@ class OutOfMemoryTest(unittest.TestCase):
             if kills is not None:
                 self.assertGreaterEqual(kernel_kills(), kills + len(NAMES))
             self.expect_explained(job, "killed by the kernel")
-            restarts = self.finish(job, run)["restarts"]
+            restarts = job.finish(run)["restarts"]
             self.assertEqual((restarts["ps"], restarts["worker"], restarts["scaler"]), (2, 2, 0))
 
     def test_without_groups(self):
@@ -136,7 +129,7 @@ class OutOfMemoryTest(unittest.TestCase):
                 self.skipTest("groups can be written here, and cannot be hidden")
             self.wait_for(job, run, "outcomes", lambda: len(self.outcomes(self.events(job))) == len(NAMES))
             self.expect_explained(job, "killed by Muster for its memory")
-            self.finish(job, run)
+            job.finish(run)
 
     def test_at_the_bound(self):
         """A node that cannot get more stops the job, and one sentence says why."""

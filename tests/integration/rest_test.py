@@ -8,12 +8,10 @@ import http.client
 import json
 import os
 import shutil
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import counter_job
@@ -22,7 +20,6 @@ from rest_client import Refused, RestClient
 
 MIB = 1 << 20
 NOBODY = 65534  # a user that owns nothing
-PATIENCE = 60  # seconds; only a failing test waits so long
 options = None
 
 
@@ -38,27 +35,16 @@ def kernel_limit(pid):
 
 
 class RestTest(unittest.TestCase):
-    def begin(self, job, seed):
+    def begin(self, job):
         """A job that trains, and about which only this test decides."""
-        job.write_data(random.Random(seed))
         job.silence, job.failures_max = "60s", 1
         job.worker = {"minReplicas": 1, "maxReplicas": 3}
         job.spec = {"scaler": {"pausedPolicies": ["worker-count", "worker-straggler", "server-straggler"]}}
-        job.write_job()
-        run = job.start()
-        job.wait_progress(run, 0.01)
+        run = job.begin(0.01)
         rest = RestClient(job.path("state"))
-        self.wait_for(job, run, "every node to run",
-                      lambda: all(n["state"] == "running" and n["pid"] for n in rest.nodes().values()))
+        job.wait_for(run, "every node to run",
+                     lambda: all(n["state"] == "running" and n["pid"] for n in rest.nodes().values()))
         return run, rest
-
-    def wait_for(self, job, run, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (found := condition()):
-            self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
-            time.sleep(0.05)
-        return found
 
     def outcome(self, job, run, rest, event):
         """What came of an event."""
@@ -67,7 +53,7 @@ class RestTest(unittest.TestCase):
             effects = rest.get(f"events/{event['id']}")["effects"]
             return next((effect for effect in effects if effect["kind"] == "outcome"), None)
 
-        return self.wait_for(job, run, f"what came of {event}", known)
+        return job.wait_for(run, f"what came of {event}", known)
 
     def say(self, job, *arguments, code=0):
         result = subprocess.run([job.muster, *arguments], cwd=job.folder, text=True, capture_output=True, check=False, timeout=60)
@@ -96,7 +82,7 @@ class RestTest(unittest.TestCase):
         before = rest.nodes()
         restart = rest.act("nodes/worker-1/restart", reason="looks stuck", only_start=before["worker-1"]["start"])
         self.assertEqual((restart["kind"], restart["target"], restart["because"]), ("action", "worker-1", "looks stuck"))
-        after = self.wait_for(job, run, "another worker-1", lambda: (n := rest.node("worker-1")) and n["state"] == "running"
+        after = job.wait_for(run, "another worker-1", lambda: (n := rest.node("worker-1")) and n["state"] == "running"
                               and n["pid"] not in (0, before["worker-1"]["pid"]) and n)
         self.assertEqual(after["start"], before["worker-1"]["start"] + 1)
         self.assertFalse(os.path.exists(f"/proc/{before['worker-1']['pid']}"))
@@ -106,10 +92,10 @@ class RestTest(unittest.TestCase):
 
         resize = rest.act("nodes/ps-1/resize", memory_bytes=300 * MIB)
         self.assertEqual(resize["after"]["memory_bytes"], 300 * MIB)
-        node = self.wait_for(job, run, "the new limit", lambda: (n := rest.node("ps-1"))["limits"]["memory_bytes"] == 300 * MIB and n)
+        node = job.wait_for(run, "the new limit", lambda: (n := rest.node("ps-1"))["limits"]["memory_bytes"] == 300 * MIB and n)
         self.assertEqual((node["pid"], node["start"]), (before["ps-1"]["pid"], before["ps-1"]["start"]), "in place")
         if not rest.get("job")["limits_remark"]:
-            self.wait_for(job, run, "the kernel's limit", lambda: kernel_limit(node["pid"]) == 300 * MIB)
+            job.wait_for(run, "the kernel's limit", lambda: kernel_limit(node["pid"]) == 300 * MIB)
         self.refused(422, rest.act, "nodes/ps-1/resize", memory_bytes=1)
         self.refused(409, rest.act, "nodes/ps-1/resize", memory_bytes=1 << 46)
 
@@ -126,10 +112,10 @@ class RestTest(unittest.TestCase):
             return [name for name, node in rest.nodes().items() if node["role"] == "worker" and node["state"] == "running"]
 
         rest.act("workers/scale", workers=3)
-        self.wait_for(job, run, "three workers", lambda: len(running()) == 3)
+        job.wait_for(run, "three workers", lambda: len(running()) == 3)
         self.assertIn("1 to 3", self.refused(409, rest.act, "workers/scale", workers=4))
         rest.act("workers/scale", workers=1)
-        self.wait_for(job, run, "one worker", lambda: running() == ["worker-0"])
+        job.wait_for(run, "one worker", lambda: running() == ["worker-0"])
         self.refused(409, rest.act, "nodes/worker-0/drain")
 
     def check_shards(self, job, run, rest):
@@ -137,13 +123,13 @@ class RestTest(unittest.TestCase):
         self.assertIn("no shard", self.refused(409, rest.act, "shards/retry"))
         victim = rest.node("worker-0")["pid"]
         with open(job.path("state", "run", "worker-0.slot"), "rb") as file:
-            self.wait_for(job, run, "a shard in work", lambda: file.seek(16) and any(file.read(8)))
+            job.wait_for(run, "a shard in work", lambda: file.seek(16) and any(file.read(8)))
         self.assertTrue(processes.send(victim, signal.SIGABRT))
-        failed = self.wait_for(job, run, "a failed shard", lambda: rest.get("shards?state=failed")["shards"])
+        failed = job.wait_for(run, "a failed shard", lambda: rest.get("shards?state=failed")["shards"])
         retry = rest.act("shards/retry", shards=[failed[0]["id"]])
         self.assertIn(failed[0]["id"], retry["because"])
         self.assertEqual(rest.get("shards?state=failed")["total"], len(failed) - 1)
-        self.wait_for(job, run, "another worker-0", lambda: (n := rest.node("worker-0"))["state"] == "running" and n["pid"] != victim)
+        job.wait_for(run, "another worker-0", lambda: (n := rest.node("worker-0"))["state"] == "running" and n["pid"] != victim)
 
     def check_strangers(self, job):
         """Another user knows both addresses, and neither master nor scaler does anything for them."""
@@ -178,7 +164,7 @@ class RestTest(unittest.TestCase):
     def test_orders(self):
         """Every action has its effect, and the weights are exact at the end."""
         with counter_job.CounterJob(options, seed=61, records=8000, epochs=2, slow_us=200000) as job:
-            run, rest = self.begin(job, 61)
+            run, rest = self.begin(job)
             restart = self.check_nodes(job, run, rest)
             self.check_strangers(job)
             self.check_policies(job, run, rest)
@@ -191,16 +177,13 @@ class RestTest(unittest.TestCase):
             self.assertEqual(events[drain["id"] - 1], drain)
             self.assertEqual({e["action"] for e in events if e["kind"] == "action"},
                              {"restart", "resize", "scale", "drain", "retry-shards", "pause-policy", "resume-policy"})
-            job.hurry()
-            job.wait(job.start(), 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(job.start())
             self.assertGreater(len(self.stored_events(job)), len(events), "another run continues to count")
 
     def test_scaler_killed(self):
         """It serves again at the same address with the same token; events go on, streams heal, no node notices."""
         with counter_job.CounterJob(options, seed=62, records=8000, epochs=2, slow_us=200000) as job:
-            run, rest = self.begin(job, 62)
+            run, rest = self.begin(job)
             before = rest.nodes()
             pause = rest.act("policies/hang/pause")
             seen = []
@@ -220,7 +203,7 @@ class RestTest(unittest.TestCase):
                 except (OSError, http.client.HTTPException, Refused):
                     return False
 
-            self.wait_for(job, run, "the next scaler", answers)
+            job.wait_for(run, "the next scaler", answers)
             again = RestClient(job.path("state"))
             self.assertEqual((again.port, again.token), (rest.port, rest.token))
             after = rest.nodes()

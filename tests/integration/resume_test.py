@@ -27,13 +27,6 @@ def begin(job, rng):
 
 
 class ResumeTest(unittest.TestCase):
-    def finish(self, job):
-        """Runs the job to its end: all is right, although it was ended on the way."""
-        job.hurry()
-        job.wait(job.start(), 0)
-        job.require_complete()
-        job.require_closed_form()
-
     def test_everything_killed(self):
         """SIGKILL to `muster run` takes everything with it: while the nodes start, and while they train."""
         rng = random.Random(11)
@@ -51,7 +44,7 @@ class ResumeTest(unittest.TestCase):
                 job.kill(run)
                 print(f"SIGKILL, {share or 'starting'}, {committed} committed", flush=True)
             self.assertGreater(committed, 0, "nothing was final before the last kill: the state was not put to use")
-            self.finish(job)
+            job.finish(job.start())
 
     def test_ended_by_order(self):
         """Drained by SIGINT, stopped by two of them, drained by `muster drain`, cancelled: each with its exit code."""
@@ -93,7 +86,7 @@ class ResumeTest(unittest.TestCase):
                     self.assertGreaterEqual(committed, share * job.records * job.epochs, "what was done is in the snapshots")
                 if state == "cancelled":
                     self.assertIn("enough", summary["reason"])
-            self.finish(job)
+            job.finish(job.start())
 
     def test_files_gone(self):
         """The journal is missing, and then a snapshot: each is reported, nothing is deleted, and the job continues when they are back."""
@@ -127,7 +120,7 @@ class ResumeTest(unittest.TestCase):
             self.assertEqual(summary["state"], "failed")
             self.assertIn(os.path.basename(lost), summary["reason"])
             os.rename(aside, lost)
-            self.finish(job)
+            job.finish(job.start())
 
 
 def main():

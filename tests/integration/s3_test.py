@@ -40,7 +40,7 @@ class S3Job(counter_job.CounterJob):
         self.environment = dict(s3_server.KEYS)
         self.snapshots |= {"directory": PLACE, "s3": {"endpoint": proxy.endpoint, "region": "eu-test-1", "pathStyle": True}}
 
-    def begin(self, seed):
+    def prepare(self, seed):
         self.write_data(random.Random(seed))
         self.write_job()
 
@@ -96,7 +96,7 @@ class S3Test(unittest.TestCase):
         with S3Job(self.proxy, seed=21, worker_environment={"MUSTER_FAILPOINTS": ""}) as job:
             os.mkdir(job.path("once"))
             job.environment |= {"MUSTER_FAILPOINTS": "snapshot.before-report=crash@9", "MUSTER_FAILPOINTS_ONCE": job.path("once")}
-            job.begin(21)
+            job.prepare(21)
             self.proxy.faults = [dict(fault) for fault in WEATHER]
             run = job.start()
             committed = job.wait_progress(run, 0.15)
@@ -119,10 +119,7 @@ class S3Test(unittest.TestCase):
                 time.sleep(0.05)
             self.assertNotIn(orphan, self.server.keys(BUCKET))
             self.assertEqual(self.server.uploads(BUCKET), 0)
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
             self.assertEqual(glob.glob(job.path("state", "snapshots")), [], "nothing is local")
             self.assertEqual(self.proxy.seen.get("bad_signatures", 0), 0)
             self.require_no_secret(job)
@@ -141,7 +138,7 @@ class S3Test(unittest.TestCase):
         """The service is away while the job trains, and a server and the master die meanwhile: the job waits, says so, and loses nothing.
         Then the credentials have expired, and the master dies."""
         with S3Job(self.proxy, seed=22, records=4000) as job:
-            job.begin(22)
+            job.prepare(22)
             run = job.start("--no-progress")
             committed = job.wait_progress(run, 0.15)
             self.proxy.stop()
@@ -169,7 +166,7 @@ class S3Test(unittest.TestCase):
     def test_refused(self):
         """What the check before a run refuses, with the reason; it leaves nothing."""
         with S3Job(self.proxy, seed=23) as job, S3Job(self.proxy, seed=24) as other:
-            other.begin(24)
+            other.prepare(24)
             run = other.start()
             other.wait_progress(run, 0.05)
             run.send_signal(signal.SIGINT)
@@ -177,7 +174,7 @@ class S3Test(unittest.TestCase):
             keys = self.server.keys(BUCKET)
 
             def dry_run():
-                job.begin(23)
+                job.prepare(23)
                 return job.run_verb("run", "job.yaml", "--dry-run")
 
             result = dry_run()

@@ -20,29 +20,10 @@ options = None
 
 
 class ScalerTest(unittest.TestCase):
-    def begin(self, job, seed):
+    def begin(self, job):
         """The job runs, and its nodes train."""
-        job.write_data(random.Random(seed))
         job.silence = "60s"
-        job.write_job()
-        run = job.start()
-        job.wait_progress(run, 0.02)
-        return run
-
-    def finish(self, job, run):
-        job.hurry()
-        job.wait(run, 0)
-        summary = job.require_complete()
-        job.require_closed_form()
-        return summary
-
-    def wait_for(self, job, run, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (found := condition()):
-            self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
-            time.sleep(0.02)
-        return found
+        return job.begin(0.02)
 
     def processes_of(self, job, run):
         return processes.nodes(run.pid, os.path.basename(job.trainer))
@@ -58,7 +39,7 @@ class ScalerTest(unittest.TestCase):
             found = [pid for pid in self.processes_of(job, run)["scaler"] if pid != other_than and pid in pids]
             return found[0] if found else None
 
-        return self.wait_for(job, run, "a scaler", there)
+        return job.wait_for(run, "a scaler", there)
 
     def exits_of(self, job, node):
         """The texts of the events that tell of the node's exits."""
@@ -75,7 +56,7 @@ class ScalerTest(unittest.TestCase):
     def test_killed_ten_times(self):
         """Nothing is restarted, nothing is lost."""
         with counter_job.CounterJob(options, seed=31, records=8000, epochs=2, slow_us=200000) as job:
-            run = self.begin(job, 31)
+            run = self.begin(job)
             before = self.processes_of(job, run)
             self.assertEqual([len(before[role]) for role in ("master", "scaler", "ps", "worker")], [1, 1, 2, 2])
             rng = random.Random(31)
@@ -89,7 +70,7 @@ class ScalerTest(unittest.TestCase):
             after = self.processes_of(job, run)
             for role in ("master", "ps", "worker"):
                 self.assertEqual(after[role], before[role], role)
-            summary = self.finish(job, run)
+            summary = job.finish(run)
             self.assertEqual((summary["restarts"]["ps"], summary["restarts"]["worker"]), (0, 0))
             self.assertGreaterEqual(summary["restarts"]["scaler"], 10)
             self.assertEqual(summary["counters"]["redelivered_minibatches"], 0)
@@ -103,7 +84,7 @@ class ScalerTest(unittest.TestCase):
         victims = {}
         for role in ("worker", "ps"):
             pid = self.processes_of(job, run)[role][0]
-            status = self.wait_for(job, run, "the status", job.status)
+            status = job.wait_for(run, "the status", job.status)
             name = next(node["name"] for node in status["nodes"] if node["pid"] == pid)
             victims[name] = pid
             self.assertTrue(processes.send(pid, number))
@@ -120,7 +101,7 @@ class ScalerTest(unittest.TestCase):
 
     def expect_told_and_started_once(self, job, run, victims, signal_name):
         for name, pid in victims.items():
-            self.wait_for(job, run, f"another {name}",
+            job.wait_for(run, f"another {name}",
                           lambda name=name, pid=pid: (node := self.node(job, name)) and node["state"] == "running" and node["pid"] != pid)
             self.assertEqual(self.node(job, name)["restarts"], 1, name)
             exits = self.exits_of(job, name)
@@ -130,10 +111,10 @@ class ScalerTest(unittest.TestCase):
     def test_nodes_killed_while_it_is_dead(self):
         """A platform's kills count as no failure."""
         with counter_job.CounterJob(options, seed=32, records=8000, epochs=2, slow_us=200000) as job:
-            run = self.begin(job, 32)
+            run = self.begin(job)
             victims = self.kill_behind_its_back(job, run, signal.SIGKILL)
             self.expect_told_and_started_once(job, run, victims, "SIGKILL")
-            summary = self.finish(job, run)
+            summary = job.finish(run)
             self.assertEqual((summary["restarts"]["ps"], summary["restarts"]["worker"]), (1, 1))
             said = subprocess.run([job.muster, "events", "job.yaml"], cwd=job.folder, text=True, capture_output=True, check=True)
             self.assertNotIn("crashed with signal", said.stdout)
@@ -141,22 +122,22 @@ class ScalerTest(unittest.TestCase):
     def test_worker_crashes_while_it_is_dead(self):
         """The trainer's own fault: charged to the shard that it computed, once."""
         with counter_job.CounterJob(options, seed=33, records=8000, epochs=2, slow_us=200000) as job:
-            run = self.begin(job, 33)
+            run = self.begin(job)
             victims = self.kill_behind_its_back(job, run, signal.SIGABRT)  # a sanitizer makes an exit code of SIGSEGV
             self.expect_told_and_started_once(job, run, victims, "SIGABRT")
             said = subprocess.run([job.muster, "events", "job.yaml"], cwd=job.folder, text=True, capture_output=True, check=True)
             charged = sum(token != 0 for token in self.computing.values())
             self.assertEqual(said.stdout.count("crashed with signal 6"), charged, said.stdout)
-            self.finish(job, run)
+            job.finish(run)
 
     def test_supervising_process_killed_with_it(self):
         """No process saw the node die, so its exit counts as SIGKILL."""
         with counter_job.CounterJob(options, seed=34, records=8000, epochs=2, slow_us=200000) as job:
-            run = self.begin(job, 34)
+            run = self.begin(job)
             worker = self.processes_of(job, run)["worker"][0]
             supervisor = processes.parent(worker)
             self.assertIn("supervise", processes.command_line(supervisor))
-            status = self.wait_for(job, run, "the status", job.status)
+            status = job.wait_for(run, "the status", job.status)
             name = next(node["name"] for node in status["nodes"] if node["pid"] == worker)
             scaler = self.scaler_of(job, run)
             processes.send(scaler, signal.SIGSTOP)
@@ -164,22 +145,22 @@ class ScalerTest(unittest.TestCase):
             self.assertEqual(processes.wait_gone([supervisor, worker], PATIENCE), [])
             processes.send(scaler, signal.SIGKILL)
             self.expect_told_and_started_once(job, run, {name: worker}, "SIGKILL")
-            self.finish(job, run)
+            job.finish(run)
 
     def test_killed_with_the_run(self):
         """SIGKILL to both: nothing is left, and the next run starts from the beginning."""
         with counter_job.CounterJob(options, seed=35, records=6000, epochs=1, slow_us=20000) as job:
-            run = self.begin(job, 35)
+            run = self.begin(job)
             scaler = self.scaler_of(job, run)
             processes.send(scaler, signal.SIGSTOP)
             processes.send(run.pid, signal.SIGSTOP)
             processes.send(scaler, signal.SIGKILL)
             job.kill(run)
-            self.finish(job, job.start())
+            job.finish(job.start())
 
     def test_that_stands_still_is_replaced(self):
         with counter_job.CounterJob(options, seed=36, records=8000, epochs=2, slow_us=200000) as job:
-            run = self.begin(job, 36)
+            run = self.begin(job)
             before = self.processes_of(job, run)
             scaler = self.scaler_of(job, run)
             processes.send(scaler, signal.SIGSTOP)
@@ -187,7 +168,7 @@ class ScalerTest(unittest.TestCase):
             after = self.processes_of(job, run)
             self.assertEqual((after["ps"], after["worker"]), (before["ps"], before["worker"]))
             self.assertIn("killing scaler: it stood still", job.said())
-            self.finish(job, run)
+            job.finish(run)
 
 
 def main():

@@ -6,16 +6,13 @@ Python's standard library only.
 """
 
 import os
-import random
 import signal
 import sys
-import time
 import unittest
 
 import counter_job
 from counter_job import processes
 
-PATIENCE = 60  # seconds; only a failing test waits so long
 # A process that is stopped goes on at once: hang_test.py and scaler_test.py have those that do not.
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
            signal.SIGPIPE, signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
@@ -24,14 +21,6 @@ options = None
 
 
 class SignalsTest(unittest.TestCase):
-    def wait_for(self, job, run, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (found := condition()):
-            self.assertIsNone(run.poll(), f"the run ended while waiting: {what}\n{job.last_words()}")
-            self.assertLess(time.monotonic(), end, f"no result of the wait for: {what}\n{job.last_words()}")
-            time.sleep(0.02)
-        return found
-
     def all_run(self, job, run):
         """{role: a pid of it}, when every node runs; None until then."""
         status = job.status()
@@ -46,13 +35,13 @@ class SignalsTest(unittest.TestCase):
 
     def trains_on(self, job, run, what):
         """Records are done by a job in which every node runs."""
-        self.wait_for(job, run, f"every node after {what}", lambda: self.all_run(job, run))
-        before = self.wait_for(job, run, "progress", job.progress)[0]
-        self.wait_for(job, run, f"records after {what}", lambda: (seen := job.progress()) is not None and seen[0] > before)
+        job.wait_for(run, f"every node after {what}", lambda: self.all_run(job, run))
+        before = job.wait_for(run, "progress", job.progress)[0]
+        job.wait_for(run, f"records after {what}", lambda: (seen := job.progress()) is not None and seen[0] > before)
 
     def send(self, job, run, number, above):
         for role in ROLES:
-            pid = self.wait_for(job, run, "every node", lambda: self.all_run(job, run))[role]
+            pid = job.wait_for(run, "every node", lambda: self.all_run(job, run))[role]
             if above:
                 pid = processes.parent(pid)
                 self.assertIn("supervise", processes.command_line(pid))
@@ -65,18 +54,12 @@ class SignalsTest(unittest.TestCase):
 
     def check(self, seed, above):
         with counter_job.CounterJob(options, seed=seed, records=40000, epochs=1, slow_us=60000) as job:
-            job.write_data(random.Random(seed))
             job.silence = "60s"
             job.failures_max = 20  # SIGQUIT and the like are crashes of the trainer
-            job.write_job()
-            run = job.start()
-            job.wait_progress(run, 0.001)
+            run = job.begin(0.001)
             for number in SIGNALS:
                 self.send(job, run, number, above)
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
 
     def test_processes(self):
         self.check(41, above=False)

@@ -86,10 +86,7 @@ class SteerTest(unittest.TestCase):
             self.assertEqual({i: after.get(i) for i in before}, before, "a scaler's death loses no event")
             self.assertTrue(self.ask("policies", "job.yaml")["policies"][0]["paused"], "paused is paused")
 
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
             # After the run, from the files.
             text, words = self.call("explain", str(restarted["event"]["id"]), "job.yaml")
             self.assertIn("a test", text)

@@ -72,20 +72,13 @@ class DataPlaneTest(unittest.TestCase):
             time.sleep(0.02)
         raise AssertionError("no server listens on TCP")
 
-    def finish(self, job, run):
-        job.hurry()
-        job.wait(run, 0)
-        summary = job.require_complete()
-        job.require_closed_form()
-        return summary
-
     def test_kills(self):
         with self.job(seed=41, records=8000, epochs=2) as job:
             run = job.start()
             for share, role in ((0.1, "worker"), (0.2, "ps"), (0.3, "worker"), (0.4, "ps")):
                 job.wait_progress(run, share)
                 self.kill(job, run, role)
-            summary = self.finish(job, run)
+            summary = job.finish(run)
             self.assertGreaterEqual(summary["restarts"]["worker"], 2)
             self.assertGreaterEqual(summary["restarts"]["ps"], 2)
 
@@ -104,7 +97,7 @@ class DataPlaneTest(unittest.TestCase):
             for share, role in ((0.2, "worker"), (0.3, "ps")):
                 job.wait_progress(run, share)
                 self.kill(job, run, role)
-            self.finish(job, run)
+            job.finish(run)
 
     def test_strangers(self):
         with self.job(seed=43, records=4000) as job:
@@ -117,7 +110,7 @@ class DataPlaneTest(unittest.TestCase):
                 plain.sendall(b"a frame of the data plane in plain text, long enough to be the header of one" + bytes(64))
                 while plain.recv(4096):
                     pass  # an alert, in which nothing of the job stands
-            self.finish(job, run)
+            job.finish(run)
 
 
 def main():

@@ -119,7 +119,7 @@ class TopicJob(counter_job.CounterJob):
             time.sleep(0.02)
 
     @staticmethod
-    def wait_for(condition, what, seconds=60):
+    def wait_without_run(condition, what, seconds=60):
         """Waits for what needs no run."""
         end = time.monotonic() + seconds
         while not condition():

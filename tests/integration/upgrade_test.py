@@ -100,10 +100,7 @@ class UpgradeTest(unittest.TestCase):
                     self.assertLess(time.monotonic(), end, f"{name} does not come back\n{job.last_words()}")
                     time.sleep(0.05)
                 self.assertEqual(os.readlink(f"/proc/{pid}/exe").endswith(" (deleted)"), name != "worker-0")
-            job.hurry()
-            job.wait(run, 0)
-            job.require_complete()
-            job.require_closed_form()
+            job.finish(run)
 
     def pid_of(self, job, name):
         """Of the node's process that runs now; None while there is none, or none is known."""
