@@ -4,17 +4,16 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/show/log_lines.h"
 #include "cli/show/moment.h"
 #include "cli/show/output.h"
 #include "host/processes/log_reader.h"
-#include "proto/fields/json.h"
 
 namespace muster {
 namespace {
@@ -36,40 +35,8 @@ std::string JoinNames(const StateDirectory& state) {
   return names.empty() ? "none yet" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-enum class LineForm : uint8_t { kAsItIs, kWithNode, kJson };
-
-/// The log of one node as it is, with the node before each line, or as one JSON object a line. In
-/// the last two forms, a line that is not yet whole waits for its rest.
-class LogPrinter {
- public:
-  LogPrinter(std::string node, LineForm form) : node_(std::move(node)), form_(form) {}
-
-  void Print(const std::string& text) {
-    if (form_ == LineForm::kAsItIs) return PrintData(text);
-    rest_ += text;
-    size_t begin = 0;
-    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      PrintLine(rest_.substr(begin, end - begin));
-    }
-    rest_.erase(0, begin);
-  }
-  void Finish() {
-    if (!rest_.empty()) PrintLine(std::exchange(rest_, ""));
-  }
-
- private:
-  void PrintLine(const std::string& line) const {
-    PrintData(form_ == LineForm::kWithNode ? fmt::format("[{}] {}\n", node_, line)
-                                           : JsonText({{"node", node_}, {"line", line}}) + "\n");
-  }
-
-  std::string node_;
-  LineForm form_;
-  std::string rest_;
-};
-
 struct FollowedLog {
-  LogPrinter printer;
+  LogLines lines;
   LogFollower follower;
 };
 
@@ -78,8 +45,8 @@ class ShownLogs {
  public:
   ShownLogs(const LogsOptions& options, StateDirectory state, std::optional<WallTime> since)
       : options_(options), state_(std::move(state)), since_(since) {
-    form_ = options.nodes.size() == 1 ? LineForm::kAsItIs : LineForm::kWithNode;
-    if (options.query.output == OutputFormat::kJson) form_ = LineForm::kJson;
+    form_ = options.nodes.size() == 1 ? LogForm::kAsItIs : LogForm::kWithNode;
+    if (options.query.output == OutputFormat::kJson) form_ = LogForm::kJson;
   }
 
   /// NotFound: a node that was named has no log, and nothing was printed.
@@ -104,11 +71,11 @@ class ShownLogs {
         logs_.emplace(node, FollowedLog{{node, form_}, {state_.LogOf(node), 0}});
       }
     }
-    for (auto& [node, log] : logs_) log.printer.Print(log.follower.Next(kLogBytesMax));
+    for (auto& [node, log] : logs_) PrintData(log.lines.Take(log.follower.Next(kLogBytesMax)));
   }
 
   void Finish() {
-    for (auto& [node, log] : logs_) log.printer.Finish();
+    for (auto& [node, log] : logs_) PrintData(log.lines.Finish());
   }
 
  private:
@@ -121,14 +88,14 @@ class ShownLogs {
     }
     if (!tail.ok()) return tail.status();
     const auto log = logs_.emplace(node, FollowedLog{{node, form_}, {path, tail->end}}).first;
-    log->second.printer.Print(tail->text);
+    PrintData(log->second.lines.Take(tail->text));
     return absl::OkStatus();
   }
 
   const LogsOptions& options_;
   StateDirectory state_;
   std::optional<WallTime> since_;
-  LineForm form_ = LineForm::kAsItIs;
+  LogForm form_ = LogForm::kAsItIs;
   std::map<std::string, FollowedLog> logs_;
 };
 

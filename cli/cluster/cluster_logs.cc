@@ -9,16 +9,15 @@
 #include <thread>
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/cluster/cluster_access.h"
 #include "cli/cluster/job_watch.h"
+#include "cli/show/log_lines.h"
 #include "cli/show/moment.h"
 #include "cli/show/output.h"
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/model/labels.h"
-#include "proto/fields/json.h"
 
 namespace muster::cluster {
 namespace {
@@ -36,38 +35,11 @@ std::string NodeOf(const json& pod) {
              : TextAt(pod, {"metadata", "labels", kubernetes::kNodeLabel});
 }
 
-/// Prints whole lines, from several threads.
-class LinePrinter {
- public:
-  LinePrinter(bool with_node, OutputFormat output) : with_node_(with_node), output_(output) {}
-
-  /// Prints what is whole in `rest`, and leaves the remainder.
-  void Print(const std::string& node, std::string* rest) {
-    const MutexLock lock(&mutex_);
-    size_t begin = 0;
-    for (size_t end; (end = rest->find('\n', begin)) != std::string::npos; begin = end + 1) {
-      PrintOne(node, rest->substr(begin, end - begin));
-    }
-    rest->erase(0, begin);
-  }
-  void Finish(const std::string& node, std::string* rest) {
-    if (!rest->empty() && rest->back() != '\n') *rest += '\n';
-    Print(node, rest);
-  }
-
- private:
-  void PrintOne(const std::string& node, const std::string& line) MUSTER_REQUIRES(mutex_) {
-    if (output_ == OutputFormat::kJson) {
-      PrintData(JsonText({{"node", node}, {"line", line}}) + "\n");
-    } else {
-      PrintData(with_node_ ? fmt::format("[{}] {}\n", node, line) : line + "\n");
-    }
-  }
-
-  const bool with_node_;
-  const OutputFormat output_;
-  Mutex mutex_;
-};
+/// Several pods of a node follow each other, and each begins with a new line.
+LogForm FormOf(const LogsOptions& options) {
+  if (options.query.output == OutputFormat::kJson) return LogForm::kJson;
+  return options.nodes.size() == 1 ? LogForm::kLines : LogForm::kWithNode;
+}
 
 absl::StatusOr<kubernetes::LogQuery> QueryOf(const LogsOptions& options, const Clock& clock) {
   kubernetes::LogQuery query{.container = "muster",
@@ -85,7 +57,8 @@ bool IsAway(const absl::Status& status) {
 
 /// Follows each pod in a thread of its own until the job ends.
 absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptions& options,
-                       const kubernetes::LogQuery& first, LinePrinter* printer) {
+                       const kubernetes::LogQuery& first) {
+  const LogForm form = FormOf(options);
   std::set<std::string> known;
   std::vector<std::jthread> threads;
   bool is_first = true;
@@ -109,16 +82,15 @@ absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptio
       kubernetes::LogQuery query = first;
       if (!is_first) query.tail_lines.reset();
       threads.emplace_back([=](const std::stop_token& stop) {
-        std::string rest;
+        LogLines lines(one.node, form);
         const absl::Status status = cluster->client().FollowLogs(
             cluster->ns(), one.pod, query, kFollowLength,
             [&](std::string_view bytes) {
-              rest += bytes;
-              printer->Print(one.node, &rest);
+              PrintData(lines.Take(bytes));
               return absl::OkStatus();
             },
             stop);
-        printer->Finish(one.node, &rest);
+        PrintData(lines.Finish());
         if (!status.ok() && !stop.stop_requested()) {
           PrintNote(fmt::format("{}: {}", one.node, Message(status)));
         }
@@ -135,12 +107,13 @@ absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptio
 
 /// Says which logs cannot be had, and prints the others.
 absl::Status PrintAll(Cluster* cluster, const std::vector<LoggedPod>& shown,
-                      const kubernetes::LogQuery& query, LinePrinter* printer) {
+                      const kubernetes::LogQuery& query, LogForm form) {
   size_t missing = 0;
   for (const LoggedPod& one : shown) {
-    absl::StatusOr<std::string> text = cluster->client().Logs(cluster->ns(), one.pod, query);
+    const absl::StatusOr<std::string> text = cluster->client().Logs(cluster->ns(), one.pod, query);
     if (text.ok()) {
-      printer->Finish(one.node, &*text);
+      LogLines lines(one.node, form);
+      PrintData(lines.Take(*text) + lines.Finish());
       continue;
     }
     ++missing;
@@ -200,10 +173,9 @@ int LogsOnCluster(const LogsOptions& options) {
         fmt::format("no pod of the job {} in {} has a log", place->job, (*cluster)->Where()),
         kExitUnreachable);
   }
-  LinePrinter printer(options.nodes.size() != 1, options.query.output);
   const absl::Status status = options.follow
-                                  ? FollowAll(cluster->get(), place->job, options, *query, &printer)
-                                  : PrintAll(cluster->get(), shown, *query, &printer);
+                                  ? FollowAll(cluster->get(), place->job, options, *query)
+                                  : PrintAll(cluster->get(), shown, *query, FormOf(options));
   if (status.ok()) return kExitSucceeded;
   return PrintError(Message(status), absl::IsDataLoss(status) ? kExitFailed : kExitUnreachable);
 }
