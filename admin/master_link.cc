@@ -1,8 +1,5 @@
 #include "admin/master_link.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -89,7 +86,6 @@ MasterLink::MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
       interval_(interval),
       partitions_interval_(partitions_interval),
       clock_(clock),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { Loop(); }) {}
 
 MasterLink::~MasterLink() {
@@ -99,7 +95,6 @@ MasterLink::~MasterLink() {
     changed_.SignalAll();
   }
   thread_.join();
-  ::close(wake_fd_);
 }
 
 uint64_t MasterLink::Tell(const TellMaster& report) {
@@ -148,14 +143,8 @@ uint64_t MasterLink::reports_over() {
   return reports_over_;
 }
 
-void MasterLink::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
-}
-
 std::vector<MasterLink::Answer> MasterLink::TakeAnswers() {
-  uint64_t ignored = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &ignored, sizeof(ignored));
+  wake_.Clear();
   MutexLock lock(&mutex_);
   return std::exchange(answers_, {});
 }
@@ -217,7 +206,7 @@ bool MasterLink::Deliver() {
       if (orders_dropped_ == dropped) orders_.pop_front();
       reports_over_ = std::max(reports_over_, order.number);
     }
-    if (order.kind == Order::Kind::kReport) Wake();
+    if (order.kind == Order::Kind::kReport) wake_.Wake();
   }
 }
 
@@ -273,7 +262,7 @@ void MasterLink::Poll() {
     if (answers_.size() >= kAnswersMax) answers_.erase(answers_.begin());
     answers_.push_back(std::move(answer));
   }
-  Wake();
+  wake_.Wake();
 }
 
 void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
@@ -284,7 +273,7 @@ void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
     MutexLock lock(&mutex_);
     refused_at_ = asked_at;
   }
-  Wake();
+  wake_.Wake();
 }
 
 void MasterLink::PollPartitions(Answer* answer) {

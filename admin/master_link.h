@@ -11,6 +11,7 @@
 
 #include "admin/admin_client.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/mutex.h"
 #include "host/messages.h"
 #include "proto/admin.pb.h"
@@ -60,7 +61,7 @@ class MasterLink {
   /// example without the job's token). So the master is there. None if no question was refused.
   std::optional<TimePoint> TakeRefusal();
   /// Readable when there are answers, a refusal, or reports_over() has grown.
-  int wake_fd() const { return wake_fd_; }
+  int wake_fd() const { return wake_.get(); }
 
   static constexpr size_t kReportsMax = 10'000;
 
@@ -74,7 +75,6 @@ class MasterLink {
     uint64_t number = 0;  // of a report
   };
   uint64_t Enqueue(Order order);
-  void Wake();
   void Loop();
   /// Delivers the queue; false if the master could not be reached.
   bool Deliver();
@@ -90,7 +90,7 @@ class MasterLink {
   const std::chrono::milliseconds interval_;
   const std::chrono::milliseconds partitions_interval_;
   const Clock* const clock_;
-  const int wake_fd_;
+  const WakeFd wake_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -1,6 +1,7 @@
 #include "base/descriptors.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,6 +26,18 @@ void CloseRange(unsigned first, unsigned last) {
 
 }  // namespace
 
+WakeFd::WakeFd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void WakeFd::Wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof(one));
+}
+
+void WakeFd::Clear() const {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof(count));
+}
+
 void CloseOthers(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned next = STDERR_FILENO + 1;
@@ -36,8 +49,8 @@ void CloseOthers(std::vector<int> kept) {
   CloseRange(next, UINT_MAX);
 }
 
-void SetCloseOnExec(int fd, bool on) {
-  if (fd >= 0) ::fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0);
+bool SetCloseOnExec(int fd, bool on) {
+  return fd >= 0 && ::fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) == 0;
 }
 
 absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted) {

@@ -26,17 +26,32 @@ class OwnedFd {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }  // -1 = none
+  /// From now on the caller closes it.
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
+};
+
+/// Wakes whoever polls its descriptor. Thread-safe.
+class WakeFd {
+ public:
+  WakeFd();
+  /// Readable after Wake(), until Clear(). -1: none could be had; then nobody is woken.
+  int get() const { return fd_.get(); }
+  void Wake() const;
+  void Clear() const;
+
+ private:
+  OwnedFd fd_;
 };
 
 /// Closes every descriptor of this process except 0, 1, 2 and the non-negative ones in `kept`. So
 /// descriptors that a library opened without close-on-exec are not inherited.
 void CloseOthers(std::vector<int> kept);
 
-/// Whether the descriptor is closed by an exec. One that is not open is passed over.
-void SetCloseOnExec(int fd, bool on);
+/// Whether the descriptor is closed by an exec. False, and nothing has happened: it is not open.
+bool SetCloseOnExec(int fd, bool on);
 
 /// True if a process of our own user is at the other end of this UNIX socket. Another user may have
 /// made a socket at a path that we use, or may reach one of ours.

@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/words/exit_codes.h"
@@ -150,8 +151,7 @@ int MasterCommand(const MasterCommandOptions& options) {
   if (!bugs.ok()) return ExitCodeOf(bugs.status());
   master.planted_bugs = *bugs;
   if (options.beat_fd >= 0) {
-    if (::fcntl(options.beat_fd, F_SETFD, FD_CLOEXEC) != 0)
-      return ExitCodeOf(NotPassed(options.beat_fd));
+    if (!SetCloseOnExec(options.beat_fd, true)) return ExitCodeOf(NotPassed(options.beat_fd));
     master.alive = [fd = options.beat_fd] {
       const uint64_t one = 1;
       [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof(one));
@@ -188,9 +188,7 @@ int ServerCommand(const ServerCommandOptions& options) {
 int ScalerCommand(const ScalerCommandOptions& options) {
   InitLogging("scaler", LogLevel::kInfo);
   for (int fd : {options.life_fd, options.held_fd, options.beat_fd, options.end_fd}) {
-    if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
-      return ExitCodeOf(NotPassed(fd));
-    }
+    if (fd >= 0 && !SetCloseOnExec(fd, true)) return ExitCodeOf(NotPassed(fd));
   }
   absl::StatusOr<LoadedJob> job =
       LoadJobIn(options.cluster_namespace, options.job_file, options.base_directory);

@@ -1,7 +1,6 @@
 #include "kubernetes/client/port_forward.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -46,11 +45,10 @@ absl::StatusOr<std::string> TargetOf(const PodPort& target) {
 /// slows its sender down.
 class Forwarding {
  public:
-  /// Takes `local`.
-  Forwarding(TlsStream* tls, int local) : tls_(tls), local_(tls->io()) {
+  Forwarding(TlsStream* tls, OwnedFd local) : tls_(tls), local_(tls->io()) {
     error_code error;
-    local_.assign(asio::ip::tcp::v4(), local, error);
-    if (error) ::close(local);
+    local_.assign(asio::ip::tcp::v4(), local.get(), error);
+    if (!error) local.Release();
   }
 
   absl::Status Open(const std::string& target, const std::string& token,
@@ -194,7 +192,7 @@ class Forwarding {
 }  // namespace
 
 absl::Status ForwardPort(CredentialSource* credentials, const Clock* clock, const PodPort& target,
-                         int local, const PortForwardOptions& options, std::stop_token stop) {
+                         OwnedFd local, const PortForwardOptions& options, std::stop_token stop) {
   TlsStream tls(credentials->access(), std::move(stop));
   const absl::StatusOr<std::string> path = TargetOf(target);
   const absl::StatusOr<Credentials> present =
@@ -202,11 +200,8 @@ absl::Status ForwardPort(CredentialSource* credentials, const Clock* clock, cons
   const absl::Status ready = present.ok() ? tls.Open(credentials->access(), *present,
                                                      clock->Now() + options.connect_deadline)
                                           : present.status();
-  if (!ready.ok()) {
-    ::close(local);
-    return ready;
-  }
-  Forwarding forwarding(&tls, local);
+  MUSTER_RETURN_IF_ERROR(ready);
+  Forwarding forwarding(&tls, std::move(local));
   const absl::Status opened = forwarding.Open(*path, present->token, options);
   if (KindOf(opened) == ApiErrorKind::kUnauthorized) credentials->Refused(*present);
   MUSTER_RETURN_IF_ERROR(opened);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "kubernetes/config/credentials.h"
 
 namespace muster::kubernetes {
@@ -25,13 +26,13 @@ struct PortForwardOptions {
   std::chrono::milliseconds silence_max{30'000};
 };
 
-/// Carries bytes between `local`, a connected TCP socket, which this closes, and a port of a pod,
-/// over a WebSocket of the API server. Blocks until one of both ends its side (OK: what had come
+/// Carries bytes between `local`, a connected TCP socket, and a port of a pod, over a WebSocket of
+/// the API server. Blocks until one of both ends its side (OK: what had come
 /// from the pod was delivered).
 ///
 /// Errors: those of HttpClient and of api_error.h; kUnavailable, with the words of Kubernetes, also
 /// if nothing listens at the port. Thread-safe.
 absl::Status ForwardPort(CredentialSource* credentials, const Clock* clock, const PodPort& target,
-                         int local, const PortForwardOptions& options, std::stop_token stop);
+                         OwnedFd local, const PortForwardOptions& options, std::stop_token stop);
 
 }  // namespace muster::kubernetes

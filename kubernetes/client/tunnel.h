@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/mutex.h"
 #include "kubernetes/client/port_forward.h"
 #include "kubernetes/config/credentials.h"
@@ -54,19 +55,19 @@ class Tunnel {
     bool has_ended = false;
   };
 
-  Tunnel(CredentialSource* credentials, const Clock* clock, TunnelOptions options, int listener,
-         int wake, uint16_t port);
+  Tunnel(CredentialSource* credentials, const Clock* clock, TunnelOptions options, OwnedFd listener,
+         WakeFd wake, uint16_t port);
   void Accept(const std::stop_token& stop);
-  void Carry(int local);
-  absl::Status CarryOne(int local, const std::stop_token& stop) const;
+  void Carry(OwnedFd local);
+  absl::Status CarryOne(OwnedFd local, const std::stop_token& stop) const;
   void Join();
 
   CredentialSource* const credentials_;
   const Clock* const clock_;
   const TunnelOptions options_;
-  const int listener_;
-  /// An eventfd that ends the wait for connections.
-  const int wake_;
+  const OwnedFd listener_;
+  /// Ends the wait for connections.
+  const WakeFd wake_;
   const uint16_t port_;
   mutable Mutex mutex_;
   std::list<Carried> carried_ MUSTER_GUARDED_BY(mutex_);

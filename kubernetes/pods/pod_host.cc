@@ -1,8 +1,6 @@
 #include "kubernetes/pods/pod_host.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -35,7 +33,6 @@ PodHost::PodHost(Client* client, const Clock* clock, PodHostOptions options)
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       book_(BookOptions(options_)),
       unreachable_(absl::UnavailableError("the API server has not answered yet")),
       counted_at_(clock->Now()),
@@ -69,9 +66,7 @@ void PodHost::Follow() {
   }
   for (const std::string& note : book_.TakeNotes()) Log(LogLevel::kWarning, "{}", note);
   changed_.SignalAll();
-  const uint64_t one = 1;
-  if (!book_.has_reports()) return;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+  if (book_.has_reports()) wake_.Wake();
 }
 
 void PodHost::OnChanges(const WatchCache::Changes& changes, const WatchCache::Objects&) {
@@ -239,8 +234,7 @@ bool PodHost::Has(const std::string& node) const {
 }
 
 std::vector<HostReport> PodHost::TakeReports() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof(count));
+  wake_.Clear();
   const MutexLock lock(&mutex_);
   const TimePoint now = clock_->Now();
   if (found_) book_.OnTime(now);

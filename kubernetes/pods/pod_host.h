@@ -96,7 +96,7 @@ class PodHost final : public NodeHost {
   const Clock* const clock_;
   const PodHostOptions options_;
   const std::string limits_remark_;
-  const OwnedFd wake_;
+  const WakeFd wake_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -1,27 +1,16 @@
 #include "scaler/service/call_queue.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace muster::scaler {
-
-CallQueue::CallQueue() : wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-CallQueue::~CallQueue() {
-  ::close(wake_fd_);
-}
 
 absl::Status CallQueue::Run(std::function<void()> body, std::chrono::milliseconds deadline) {
   const auto call = std::make_shared<Call>(Call{.body = std::move(body)});
   const auto until = std::chrono::steady_clock::now() + deadline;
   MutexLock lock(&mutex_);
   if (!closed_) calls_.push_back(call);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof(one));
+  wake_.Wake();
   while (call->state != State::kOver) {
     if (call->state == State::kWaiting && closed_) {
       return absl::UnavailableError("the scaler is ending, so it did nothing");
@@ -39,8 +28,7 @@ absl::Status CallQueue::Run(std::function<void()> body, std::chrono::millisecond
 }
 
 void CallQueue::RunWaiting() {
-  uint64_t ignored = 0;
-  [[maybe_unused]] const ssize_t got = ::read(wake_fd_, &ignored, sizeof(ignored));
+  wake_.Clear();
   while (true) {
     std::shared_ptr<Call> call;
     {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "base/descriptors.h"
 #include "base/mutex.h"
 
 namespace muster::scaler {
@@ -14,8 +15,7 @@ namespace muster::scaler {
 /// called by any thread but the owner; RunWaiting() belongs to the owner.
 class CallQueue {
  public:
-  CallQueue();
-  ~CallQueue();
+  CallQueue() = default;
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
@@ -24,7 +24,7 @@ class CallQueue {
   absl::Status Run(std::function<void()> call, std::chrono::milliseconds deadline);
 
   /// Readable while calls wait.
-  int wake_fd() const { return wake_fd_; }
+  int wake_fd() const { return wake_.get(); }
   /// Runs those that wait, in order.
   void RunWaiting();
   /// No call is run any more.
@@ -37,7 +37,7 @@ class CallQueue {
     State state = State::kWaiting;
   };
 
-  const int wake_fd_;
+  const WakeFd wake_;
   Mutex mutex_;
   CondVar changed_;
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -41,6 +42,33 @@ TEST(DescriptorsTest, AnOwnedOneClosesItself) {
   EXPECT_FALSE(IsOpen(fd));
 }
 
+TEST(DescriptorsTest, AReleasedOneStaysOpen) {
+  int fd = -1;
+  {
+    OwnedFd owned = Null();
+    fd = owned.Release();
+    EXPECT_EQ(owned.get(), -1);
+  }
+  EXPECT_TRUE(IsOpen(fd));
+  const OwnedFd again(fd);
+}
+
+TEST(DescriptorsTest, AWakeIsSeenUntilItIsCleared) {
+  const WakeFd wake;
+  const auto is_readable = [&wake] {
+    pollfd poll_fd = {wake.get(), POLLIN, 0};
+    return ::poll(&poll_fd, 1, 0) == 1;
+  };
+  EXPECT_FALSE(is_readable());
+  EXPECT_EQ(::fcntl(wake.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  wake.Clear();  // does not block
+  wake.Wake();
+  wake.Wake();
+  EXPECT_TRUE(is_readable());
+  wake.Clear();
+  EXPECT_FALSE(is_readable());
+}
+
 TEST(DescriptorsTest, OthersAreClosed) {
   const OwnedFd a = Null(), kept = Null(), c = Null();
   const pid_t child = ::fork();
@@ -58,11 +86,12 @@ TEST(DescriptorsTest, OthersAreClosed) {
 
 TEST(DescriptorsTest, CloseOnExecIsSwitched) {
   const OwnedFd fd = Null();
-  SetCloseOnExec(fd.get(), true);
+  EXPECT_TRUE(SetCloseOnExec(fd.get(), true));
   EXPECT_EQ(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   SetCloseOnExec(fd.get(), false);
   EXPECT_EQ(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
-  SetCloseOnExec(-1, true);
+  EXPECT_FALSE(SetCloseOnExec(-1, true));
+  EXPECT_FALSE(SetCloseOnExec(1'000'000, true));
 }
 
 TEST(DescriptorsTest, ASocketOfAnotherUserIsNotTheServers) {

@@ -67,8 +67,8 @@ struct ForwardToFake {
       : server(std::move(handler)), credentials(server.Access(), &clock) {}
 
   absl::Status Forward(int local, const std::string& pod = "ads-abc") {
-    return ForwardPort(&credentials, &clock, {.ns = "team", .pod = pod, .port = 7171}, local, {},
-                       stop.get_token());
+    return ForwardPort(&credentials, &clock, {.ns = "team", .pod = pod, .port = 7171},
+                       OwnedFd(local), {}, stop.get_token());
   }
 
   FakeApiServer server;

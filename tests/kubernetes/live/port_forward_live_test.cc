@@ -100,8 +100,9 @@ TEST_F(PortForwardLiveTest, APortAtWhichNothingListens) {
   WaitForPhase("quiet", "Running");
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const absl::Status status = ForwardPort(
-      credentials_.get(), &clock_, {.ns = ns_, .pod = "quiet", .port = 7171}, ends[1], {}, {});
+  const absl::Status status =
+      ForwardPort(credentials_.get(), &clock_, {.ns = ns_, .pod = "quiet", .port = 7171},
+                  OwnedFd(ends[1]), {}, {});
   EXPECT_THAT(status, testing::StatusIs(absl::StatusCode::kUnavailable, HasSubstr("7171")));
   ::close(ends[0]);
 }
@@ -109,8 +110,9 @@ TEST_F(PortForwardLiveTest, APortAtWhichNothingListens) {
 TEST_F(PortForwardLiveTest, NoSuchPod) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const absl::Status status = ForwardPort(
-      credentials_.get(), &clock_, {.ns = ns_, .pod = "absent", .port = 7171}, ends[1], {}, {});
+  const absl::Status status =
+      ForwardPort(credentials_.get(), &clock_, {.ns = ns_, .pod = "absent", .port = 7171},
+                  OwnedFd(ends[1]), {}, {});
   EXPECT_THAT(status, testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent")));
   ::close(ends[0]);
 }
