@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -151,6 +152,26 @@ absl::Status MakeDirectories(const std::string& path) {
   // only search is no error.
   const absl::Status synced = SyncPath(parent.string());
   return created ? synced : absl::OkStatus();
+}
+
+std::string TemporaryFolder() {
+  std::error_code error;
+  const std::string folder = std::filesystem::temp_directory_path(error).string();
+  return error || folder.empty() ? "/tmp" : folder;
+}
+
+absl::StatusOr<std::string> MakePrivateFolder(const std::string& parent, std::string_view name) {
+  std::string path = fmt::format("{}/{}-XXXXXX", parent, name);
+  if (::mkdtemp(path.data()) == nullptr) {
+    return ErrnoStatus(errno, fmt::format("cannot create the folder {}", path));
+  }
+  Observe([&](FileObserver* observer) { observer->MakeFolder(path); });
+  return path;
+}
+
+absl::Status MakePrivate(const std::string& folder) {
+  if (::chmod(folder.c_str(), S_IRWXU) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", folder));
 }
 
 absl::StatusOr<OutputFile> OutputFile::Open(const std::string& path) {

@@ -45,6 +45,15 @@ absl::StatusOr<bool> MakeDirectory(const std::string& path);
 /// mkdir -p; the entries of what it makes are durable.
 absl::Status MakeDirectories(const std::string& path);
 
+/// The folder for temporary files: that of the environment, else /tmp.
+std::string TemporaryFolder();
+
+/// Makes a new folder in `parent` that only its owner may use. Its name begins with `name`.
+absl::StatusOr<std::string> MakePrivateFolder(const std::string& parent, std::string_view name);
+
+/// Only the owner may use the folder from now on.
+absl::Status MakePrivate(const std::string& folder);
+
 /// A file being written at any position, made when it does not exist. SyncPath makes it durable.
 /// Errors name its path. Movable, not copyable.
 class OutputFile {

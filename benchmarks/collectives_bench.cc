@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "benchmarks/raw_sockets.h"
 #include "benchmarks/whole_number.h"
@@ -190,8 +191,7 @@ Times Measure(Member* member, const Case& one, int way) {
 }
 
 Times Run(const Case& one) {
-  std::string folder = (std::filesystem::temp_directory_path() / "muster-sum-XXXXXX").string();
-  MUSTER_CHECK(::mkdtemp(folder.data()) != nullptr);
+  const std::string folder = MakePrivateFolder(TemporaryFolder(), "muster-sum").value();
   // Before this process has threads.
   std::vector<Child> children = {InChild([&](int socket) { Drain(socket, one); })};
   for (uint32_t rank = 1; rank < one.members; ++rank) {

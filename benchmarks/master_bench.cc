@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/version.h"
 #include "benchmarks/master_job.h"
 #include "benchmarks/whole_number.h"
@@ -303,8 +304,7 @@ int Main(std::span<char*> arguments) {
     fmt::print(stderr, "{}", kUsage);
     return 2;
   }
-  std::string folder = (std::filesystem::temp_directory_path() / "muster-master-bench-XXXXXX");
-  MUSTER_CHECK_MSG(::mkdtemp(folder.data()) != nullptr, folder);
+  const std::string folder = MakePrivateFolder(TemporaryFolder(), "muster-master-bench").value();
   BenchCore(*sizes);
   BenchServer(*sizes, folder);
   BenchRestart(*sizes, folder);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "benchmarks/members_job.h"
 #include "benchmarks/whole_number.h"
 
@@ -191,8 +192,7 @@ int Main(std::span<char*> arguments) {
     fmt::print(stderr, "{}", kUsage);
     return 2;
   }
-  std::string folder = (std::filesystem::temp_directory_path() / "muster-master-members-XXXXXX");
-  MUSTER_CHECK_MSG(::mkdtemp(folder.data()) != nullptr, folder);
+  const std::string folder = MakePrivateFolder(TemporaryFolder(), "muster-master-members").value();
   const Figures figures = Measure(*settings, folder);
   std::filesystem::remove_all(folder);
   (settings->json ? PrintJson : PrintText)(settings->sizes, figures);

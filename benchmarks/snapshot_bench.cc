@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "benchmarks/thread_cpu.h"
 #include "ps/snapshot/snapshot.h"
@@ -29,7 +30,7 @@ struct Load {
   uint64_t rows = 4'000;    // of the default 256 partitions of a table of a million
   uint32_t floats = 128;    // 64 values and Adagrad's sums
   uint64_t snapshots = 50;  // of one run
-  std::string directory = std::filesystem::temp_directory_path() / "muster-snapshot-bench";
+  std::string directory = TemporaryFolder() + "/muster-snapshot-bench";
 
   double bytes() const { return static_cast<double>(rows) * floats * sizeof(float); }
 };

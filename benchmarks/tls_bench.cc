@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "benchmarks/thread_cpu.h"
 #include "net/tls_engine.h"
 #include "security/certificate_authority.h"
@@ -42,9 +43,7 @@ double Median(std::vector<double> values) {
 class Certificates {
  public:
   Certificates() {
-    std::string path = (std::filesystem::temp_directory_path() / "muster-tls-XXXXXX").string();
-    MUSTER_CHECK(::mkdtemp(path.data()) != nullptr);
-    directory_ = path;
+    directory_ = MakePrivateFolder(TemporaryFolder(), "muster-tls").value();
     MUSTER_CHECK(
         EnsureCertificates({.directory = directory_, .job_id = "bench"}, clock_.Wall()).ok());
     server_ = TlsContext::Make(

@@ -1,7 +1,6 @@
 #include "security/certificate_authority.h"
 
 #include <openssl/err.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,9 +29,7 @@ class Directory {
 
   absl::StatusOr<std::vector<std::string>> Ensure() {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(options_.directory));
-    if (::chmod(options_.directory.c_str(), S_IRWXU) != 0) {
-      return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", options_.directory));
-    }
+    MUSTER_RETURN_IF_ERROR(MakePrivate(options_.directory));
     MUSTER_RETURN_IF_ERROR(EnsureAuthority());
     for (const Role role : kRoles) MUSTER_RETURN_IF_ERROR(EnsureRole(role));
     return std::move(written_);

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/failpoint.h"
 #include "base/file.h"
@@ -14,10 +13,7 @@
 namespace muster {
 
 absl::StatusOr<LocalFile> LocalFile::Nameless() {
-  std::error_code error;
-  std::string path = std::filesystem::temp_directory_path(error).string();
-  if (error || path.empty()) path = "/tmp";
-  path += "/muster-XXXXXX";
+  std::string path = TemporaryFolder() + "/muster-XXXXXX";
   const int fd = ::mkostemp(path.data(), O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, fmt::format("cannot create the temporary file {}", path));
   ::unlink(path.c_str());

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/file.h"
 #include "base/status.h"
 
 namespace muster::cluster {
@@ -43,10 +44,7 @@ std::string BaseFolder() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivateFolder>> PrivateFolder::Make() {
-  std::string path = BaseFolder() + "/muster-link-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) {
-    return ErrnoStatus(errno, fmt::format("cannot create the folder {}", path));
-  }
+  MUSTER_ASSIGN_OR_RETURN(std::string path, MakePrivateFolder(BaseFolder(), "muster-link"));
   std::array<int, 2> life{};
   if (::pipe2(life.data(), O_CLOEXEC) != 0) {
     const int error = errno;

@@ -26,20 +26,17 @@ namespace {
 class SecretFolder {
  public:
   static absl::StatusOr<SecretFolder> Make() {
-    std::error_code error;
-    const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-    std::string path = (error ? std::string("/tmp") : parent.string()) + "/muster-secrets-XXXXXX";
     sigset_t ends;
     ::sigemptyset(&ends);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ends, signal);
     sigset_t before;
     ::pthread_sigmask(SIG_BLOCK, &ends, &before);
-    if (::mkdtemp(path.data()) == nullptr) {
-      const int cause = errno;
+    absl::StatusOr<std::string> path = MakePrivateFolder(TemporaryFolder(), "muster-secrets");
+    if (!path.ok()) {
       ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      return ErrnoStatus(cause, fmt::format("cannot make the folder {}", path));
+      return path.status();
     }
-    return SecretFolder(std::move(path), before);
+    return SecretFolder(*std::move(path), before);
   }
   SecretFolder(SecretFolder&& other) noexcept
       : path_(std::exchange(other.path_, "")), before_(other.before_) {}
@@ -79,9 +76,8 @@ std::vector<std::string> FileNames() {
 absl::Status Certify(const SecretFolder& folder, const std::string& job, const std::string& ns,
                      WallTime now, kubernetes::JobSecrets* secrets) {
   const std::string directory = folder.File("tls");
-  std::error_code error;
-  std::filesystem::create_directory(directory, error);
-  std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  MUSTER_RETURN_IF_ERROR(MakeDirectories(directory));
+  MUSTER_RETURN_IF_ERROR(MakePrivate(directory));
   for (const auto& [name, text] : secrets->files) {
     MUSTER_RETURN_IF_ERROR(
         WriteFileAtomically(directory + "/" + name, text, FileAccess::kOwnerOnly));

@@ -46,7 +46,7 @@ struct PodNode {
 
 std::string FolderOf(const PodNodeOptions& options) {
   if (!options.directory.empty()) return std::filesystem::absolute(options.directory).string();
-  return (std::filesystem::temp_directory_path() / "muster-node").string();
+  return TemporaryFolder() + "/muster-node";
 }
 
 absl::StatusOr<NodeCommand> MakeCommand(const PodNodeOptions& options, const PodNode& node) {

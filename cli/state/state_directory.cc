@@ -106,7 +106,7 @@ absl::Status StateDirectory::Create() const {
     const bool existed = ::access(folder.c_str(), F_OK) == 0;
     MUSTER_RETURN_IF_ERROR(MakeWritable(folder, "spec.stateDirectory"));
     // One of an earlier release, too. A folder that holds the user's own files stays as it is.
-    if (!existed || folder != path_ || HoldsNothingElse()) ::chmod(folder.c_str(), 0700);
+    if (!existed || folder != path_ || HoldsNothingElse()) MakePrivate(folder).IgnoreError();
   }
   return absl::OkStatus();
 }

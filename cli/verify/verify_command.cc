@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "cli/run/run_command.h"
 #include "cli/verify/evidence.h"
@@ -33,10 +34,7 @@ absl::StatusOr<std::string> TrainerOf(const VerifyOptions& options, const std::s
 }
 
 std::string DirectoryOf(const VerifyOptions& options) {
-  if (!options.directory.empty()) return options.directory;
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  return error ? "/tmp" : folder.string();
+  return options.directory.empty() ? TemporaryFolder() : options.directory;
 }
 
 /// Seeds that a person can write down.

@@ -127,10 +127,7 @@ absl::StatusOr<VerifyJob> VerifyJob::Create(const VerifyJobOptions& options) {
   std::error_code error;
   std::string folder = std::filesystem::canonical(options.directory, error).string();
   if (error) return ErrnoStatus(error.value(), options.directory);
-  folder += "/muster-verify-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) {
-    return ErrnoStatus(errno, fmt::format("cannot make a folder in {}", options.directory));
-  }
+  MUSTER_ASSIGN_OR_RETURN(folder, MakePrivateFolder(folder, "muster-verify"));
   VerifyJob job(std::move(folder), options);
   MUSTER_RETURN_IF_ERROR(job.WriteAll());
   return job;

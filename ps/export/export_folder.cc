@@ -61,9 +61,8 @@ absl::StatusOr<ExportSummary> WriteToStore(const std::string& place, Writer writ
                     store->place(), there.front()));
   }
   std::error_code error;
-  const fs::path folder =
-      fs::temp_directory_path(error) / fmt::format("muster-export-{}", ::getpid());
-  MUSTER_RETURN_IF_ERROR(MakeDirectories(folder.string()));
+  MUSTER_ASSIGN_OR_RETURN(const fs::path folder,
+                          MakePrivateFolder(TemporaryFolder(), "muster-export"));
   absl::Cleanup remove = [&folder] {
     std::error_code ignored;
     fs::remove_all(folder, ignored);

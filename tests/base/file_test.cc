@@ -1,5 +1,7 @@
 #include "base/file.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "tests/support/status_matchers.h"
@@ -12,6 +14,29 @@ using ::muster::testing::IsOk;
 using ::muster::testing::StatusIs;
 using ::muster::testing::TempDir;
 using ::testing::HasSubstr;
+
+TEST(FileTest, APrivateFolderIsNewAndTheOwnersAlone) {
+  const TempDir parent;
+  const mode_t former = ::umask(0);
+  const absl::StatusOr<std::string> first = MakePrivateFolder(parent.path(), "keys");
+  const absl::StatusOr<std::string> second = MakePrivateFolder(parent.path(), "keys");
+  ::umask(former);
+  ASSERT_THAT(first.status(), IsOk());
+  ASSERT_THAT(second.status(), IsOk());
+  EXPECT_NE(*first, *second);
+  EXPECT_TRUE(first->starts_with(parent.File("keys-"))) << *first;
+  struct stat info;
+  ASSERT_EQ(::stat(first->c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700u);
+  ASSERT_EQ(::chmod(first->c_str(), 0755), 0);
+  EXPECT_THAT(MakePrivate(*first), IsOk());
+  ASSERT_EQ(::stat(first->c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700u);
+  EXPECT_THAT(MakePrivateFolder(parent.File("absent"), "keys").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent/keys-")));
+  EXPECT_THAT(MakePrivate(parent.File("absent")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("absent")));
+}
 
 TEST(FileTest, AtomicWriteReplacesTheWholeFileAndLeavesNothingBeside) {
   TempDir dir;

@@ -1,16 +1,13 @@
 #include "tests/support/temp_dir.h"
 
-#include <cstdlib>
 #include <filesystem>
 
-#include "base/check.h"
+#include "base/file.h"
 
 namespace muster::testing {
 
 TempDir::TempDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-  MUSTER_CHECK_MSG(::mkdtemp(pattern.data()) != nullptr, pattern);
-  path_ = pattern;
+  path_ = MakePrivateFolder(TemporaryFolder(), "muster").value();
 }
 
 TempDir::~TempDir() {

@@ -123,16 +123,16 @@ TEST(ProcessWordsTest, AProcessHasTheWordsThatItWasStartedWith) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::dup2(life[0], STDIN_FILENO);
-    const char* arguments[] = {"cat", "", "-", nullptr};
+    const char* arguments[] = {"sh", "-c", "read line", "", nullptr};
     const char* environment[] = {"EMPTY=", "A=b c", nullptr};
-    ::execve("/bin/cat", const_cast<char**>(arguments), const_cast<char**>(environment));
+    ::execve("/bin/sh", const_cast<char**>(arguments), const_cast<char**>(environment));
     ::_exit(127);
   }
   ::close(life[0]);
   ::close(started[1]);
   char none = 0;
   EXPECT_EQ(::read(started[0], &none, 1), 0) << "it is the other program now";
-  EXPECT_THAT(CommandLineOf(pid), ElementsAre("cat", "", "-"));
+  EXPECT_THAT(CommandLineOf(pid), ElementsAre("sh", "-c", "read line", ""));
   EXPECT_THAT(EnvironmentOf(pid), ElementsAre("EMPTY=", "A=b c"));
   ::close(life[1]);
   ::close(started[0]);
