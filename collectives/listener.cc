@@ -3,38 +3,38 @@
 #include <utility>
 
 #include "base/status.h"
-#include "collectives/internal/hub.h"
+#include "collectives/internal/listener_state.h"
 
 namespace muster::collectives {
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(ListenerOptions options) {
-  auto hub = std::make_shared<internal::Hub>(std::move(options));
-  absl::StatusOr<std::vector<std::string>> addresses = hub->Start();
+  auto state = std::make_shared<internal::ListenerState>(std::move(options));
+  absl::StatusOr<std::vector<std::string>> addresses = state->Start();
   if (!addresses.ok()) {
-    hub->Stop();
+    state->Stop();
     return addresses.status();
   }
-  return std::unique_ptr<Listener>(new Listener(std::move(hub), *std::move(addresses)));
+  return std::unique_ptr<Listener>(new Listener(std::move(state), *std::move(addresses)));
 }
 
 Listener::~Listener() {
-  hub_->Stop();
+  state_->Stop();
 }
 
 uint64_t Listener::moved() const {
-  return hub_->moved();
+  return state_->moved();
 }
 
 boost::asio::io_context* Listener::loop() {
-  return hub_->io();
+  return state_->io();
 }
 
 void Listener::Post(std::function<void()> task) {
-  hub_->Post(std::move(task));
+  state_->Post(std::move(task));
 }
 
 void Listener::RunAndWait(std::function<void()> task) {
-  hub_->RunAndWait(std::move(task));
+  state_->RunAndWait(std::move(task));
 }
 
 }  // namespace muster::collectives

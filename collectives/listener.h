@@ -18,7 +18,7 @@
 namespace muster::collectives {
 
 namespace internal {
-class Hub;
+class ListenerState;
 }
 
 struct ListenerOptions {
@@ -79,9 +79,10 @@ class Listener {
  private:
   friend class Reducer;
   friend class StateClient;
-  explicit Listener(std::shared_ptr<internal::Hub> hub, std::vector<std::string> addresses)
-      : hub_(std::move(hub)), addresses_(std::move(addresses)) {}
-  std::shared_ptr<internal::Hub> hub_;
+  explicit Listener(std::shared_ptr<internal::ListenerState> state,
+                    std::vector<std::string> addresses)
+      : state_(std::move(state)), addresses_(std::move(addresses)) {}
+  std::shared_ptr<internal::ListenerState> state_;
   std::vector<std::string> addresses_;
 };
 

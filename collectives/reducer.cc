@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/words/limits.h"
 #include "collectives/internal/backend_thread.h"
-#include "collectives/internal/hub.h"
+#include "collectives/internal/listener_state.h"
 #include "collectives/internal/reducer_state.h"
 
 namespace muster::collectives {
@@ -45,7 +45,7 @@ absl::Status CheckArguments(uint32_t bucket, GroupDtype dtype, std::span<const s
 }  // namespace
 
 struct Reducer::State {
-  std::shared_ptr<internal::Hub> hub;
+  std::shared_ptr<internal::ListenerState> listener;
   std::shared_ptr<internal::ReducerState> inside;
   std::shared_ptr<Backend> backend;
   uint32_t buckets = 0;
@@ -60,29 +60,31 @@ struct Reducer::State {
          .buckets = buckets,
          // The ring tells the members the id of their communicator. Steps begin at 1.
          .exchange =
-             [hub = hub, inside = inside](std::span<const std::byte> in, std::span<std::byte> out,
-                                          std::function<void(absl::Status)> done) {
-               hub->Post([inside, in, out, done = std::move(done)] {
+             [listener = listener, inside = inside](std::span<const std::byte> in,
+                                                    std::span<std::byte> out,
+                                                    std::function<void(absl::Status)> done) {
+               listener->Post([inside, in, out, done = std::move(done)] {
                  inside->Add(StepNumber(0), 0, SumType::kInt64, in, out,
                              [done](const absl::Status& status, uint32_t) { done(status); });
                });
              },
-         .post = [hub = hub](std::function<void()> task) { hub->Post(std::move(task)); }});
+         .post = [listener =
+                      listener](std::function<void()> task) { listener->Post(std::move(task)); }});
   }
 };
 
 std::unique_ptr<Reducer> Reducer::Start(ReducerOptions options, OnFailed on_failed) {
-  const std::shared_ptr<internal::Hub> hub = options.listener->hub_;
+  const std::shared_ptr<internal::ListenerState> listener = options.listener->state_;
   const Backend::Place place{options.rank, static_cast<uint32_t>(options.members.size())};
   std::shared_ptr<Backend> backend = options.backend;
   const uint32_t buckets = options.buckets;
   const std::chrono::milliseconds patience = options.backend_patience;
   const bool alone = place.members == 1 && !options.on_device;
   auto inside =
-      std::make_shared<internal::ReducerState>(std::move(options), hub, std::move(on_failed));
-  hub->Post([inside] { inside->Start(); });
+      std::make_shared<internal::ReducerState>(std::move(options), listener, std::move(on_failed));
+  listener->Post([inside] { inside->Start(); });
   auto state =
-      std::make_shared<State>(hub, std::move(inside), std::move(backend), buckets, patience);
+      std::make_shared<State>(listener, std::move(inside), std::move(backend), buckets, patience);
   if (state->backend != nullptr && !alone) state->StartBackend(place);
   return std::unique_ptr<Reducer>(new Reducer(std::move(state)));
 }
@@ -90,7 +92,7 @@ std::unique_ptr<Reducer> Reducer::Start(ReducerOptions options, OnFailed on_fail
 Reducer::~Reducer() {
   if (!state_->ended) {
     if (state_->sums != nullptr) state_->sums->Abort();
-    state_->hub->RunAndWait([this] { state_->inside->Abort(); });
+    state_->listener->RunAndWait([this] { state_->inside->Abort(); });
   }
   const std::chrono::milliseconds patience{state_->ended ? 0 : state_->patience.count()};
   if (state_->sums == nullptr || state_->sums->Finish(patience)) return;
@@ -106,8 +108,8 @@ void Reducer::Sum(StepNumber step, uint32_t bucket, GroupDtype dtype, std::span<
   if (wrong.ok() && state_->sums != nullptr) {
     return state_->sums->Add(step, bucket, *SumTypeOf(dtype), in, out, std::move(done));
   }
-  state_->hub->Post([inside = state_->inside, step, bucket, dtype, in, out, wrong,
-                     done = std::move(done)]() mutable {
+  state_->listener->Post([inside = state_->inside, step, bucket, dtype, in, out, wrong,
+                          done = std::move(done)]() mutable {
     if (!wrong.ok()) return done(wrong, 0);
     inside->Add(step, bucket, *SumTypeOf(dtype), in, out, std::move(done));
   });
@@ -120,19 +122,19 @@ void Reducer::SumOnDevice(StepNumber step, uint32_t bucket, DeviceSum sum, Done 
 
 void Reducer::Abort() {
   if (state_->sums != nullptr) state_->sums->Abort();
-  state_->hub->Post([inside = state_->inside] { inside->Abort(); });
+  state_->listener->Post([inside = state_->inside] { inside->Abort(); });
 }
 
 void Reducer::End(std::function<void()> ended) {
   if (state_->sums != nullptr) state_->sums->Abort();
-  state_->hub->Post([state = state_, ended = std::move(ended)] {
+  state_->listener->Post([state = state_, ended = std::move(ended)] {
     state->inside->Abort();
     const auto over = std::make_shared<std::function<void()>>([state, ended] {
       state->ended = true;
       ended();
     });
     if (state->sums == nullptr) return (*over)();
-    const auto timer = std::make_shared<boost::asio::steady_timer>(*state->hub->io());
+    const auto timer = std::make_shared<boost::asio::steady_timer>(*state->listener->io());
     const auto once = [over, timer] {
       if (!*over) return;
       timer->cancel();
@@ -142,7 +144,7 @@ void Reducer::End(std::function<void()> ended) {
     timer->async_wait([once](const boost::system::error_code& error) {
       if (!error) once();
     });
-    state->sums->OnEnded([hub = state->hub, once] { hub->Post(once); });
+    state->sums->OnEnded([listener = state->listener, once] { listener->Post(once); });
   });
 }
 

@@ -19,12 +19,12 @@ absl::Status Aborted(AttemptNumber attempt) {
 
 }  // namespace
 
-ReducerState::ReducerState(ReducerOptions options, std::shared_ptr<Hub> hub,
+ReducerState::ReducerState(ReducerOptions options, std::shared_ptr<ListenerState> listener,
                            Reducer::OnFailed on_failed)
     : options_(std::move(options)),
-      hub_(std::move(hub)),
+      listener_(std::move(listener)),
       on_failed_(std::move(on_failed)),
-      connecting_(*hub_->io()) {
+      connecting_(*listener_->io()) {
   const auto members = static_cast<uint32_t>(options_.members.size());
   MUSTER_CHECK(options_.rank < members && members <= most::kMembers);
   for (const uint32_t rank : PeersOf(members, options_.rank)) {
@@ -38,15 +38,15 @@ void ReducerState::Start() {
   for (auto& [rank, peer] : peers_) {
     if (rank > options_.rank) Dial(&peer);
   }
-  hub_->Register(options_.attempt, this);
+  listener_->Register(options_.attempt, this);
 }
 
 void ReducerState::Dial(Peer* peer) {
   const GroupMember& own = options_.members[options_.rank];
   peer->dialer = internal::Dial(
-      hub_->io(),
+      listener_->io(),
       {.addresses = peer->member->addresses,
-       .hello = {.job_id = hub_->options().job_id,
+       .hello = {.job_id = listener_->options().job_id,
                  .worker = own.worker,
                  .incarnation = own.incarnation,
                  .to_worker = peer->member->worker,
@@ -57,8 +57,8 @@ void ReducerState::Dial(Peer* peer) {
                  .rank = options_.rank,
                  .to_rank = peer->rank},
        .timeout = options_.connect_timeout,
-       .tls = hub_->options().tls_client,
-       .sharing = hub_->sharing()},
+       .tls = listener_->options().tls_client,
+       .sharing = listener_->sharing()},
       [this, peer](absl::StatusOr<Dialed> dialed) { OnDialed(peer, std::move(dialed)); });
 }
 
@@ -111,14 +111,14 @@ std::string ReducerState::RefusalOf(const Hello& hello) const {
   return {};
 }
 
-void ReducerState::OnGuest(const std::shared_ptr<Guest>& guest) {
-  const Hello& hello = guest->hello();
+void ReducerState::OnConnection(const std::shared_ptr<PendingConnection>& connection) {
+  const Hello& hello = connection->hello();
   const std::string refused = RefusalOf(hello);
-  if (!refused.empty()) return guest->Refuse(refused, false);
+  if (!refused.empty()) return connection->Refuse(refused, false);
   Peer& peer = peers_.at(hello.rank);
   // The member has given up its earlier connection, which has not begun.
   if (peer.link != nullptr) peer.link->Close(false);
-  peer.link = guest->Accept(&peer);
+  peer.link = connection->Accept(&peer);
   peer.link->Start();
 }
 
@@ -186,7 +186,7 @@ absl::Status ReducerState::Peer::OnLent(const FrameHeader& header,
 }
 
 void ReducerState::Moved() {
-  hub_->CountMoved();
+  listener_->CountMoved();
   MUSTER_FAILPOINT("group.in-sum");
 }
 
@@ -258,7 +258,7 @@ void ReducerState::OnSent(Key key) {
 void ReducerState::Abort() {
   if (std::exchange(aborted_, true)) return;
   connecting_.cancel();
-  hub_->Unregister(options_.attempt);
+  listener_->Unregister(options_.attempt);
   for (auto& [unused, peer] : peers_) {
     if (peer.dialer != nullptr) peer.dialer->Cancel();
     if (peer.link == nullptr) continue;

@@ -9,18 +9,18 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "collectives/internal/dialer.h"
-#include "collectives/internal/hub.h"
 #include "collectives/internal/link.h"
+#include "collectives/internal/listener_state.h"
 
 namespace muster::collectives {
 
 using internal::Dialed;
-using internal::Hub;
 using internal::Link;
+using internal::ListenerState;
 
-/// Belongs to the hub's thread.
+/// Belongs to the listener's thread.
 struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
-  explicit State(Options given) : options(std::move(given)), hub(options.listener->hub_) {}
+  explicit State(Options given) : options(std::move(given)), listener(options.listener->state_) {}
 
   struct Fetch {
     FetchRequest request;
@@ -36,12 +36,12 @@ struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
   /// Closes the connection, and answers everything pending and later.
   void End(absl::Status why);
   absl::StatusOr<std::optional<std::span<std::byte>>> OnHeader(const FrameHeader& header) override;
-  void OnPart() override { hub->CountMoved(); }
+  void OnPart() override { listener->CountMoved(); }
   absl::Status OnPayload(const FrameHeader& header) override;
   void OnEnded(std::string_view why) override;
 
   const Options options;
-  const std::shared_ptr<Hub> hub;
+  const std::shared_ptr<ListenerState> listener;
   std::shared_ptr<net::Connector> dialer;
   std::shared_ptr<Link> link;
   std::string address;
@@ -52,8 +52,8 @@ struct StateClient::State : std::enable_shared_from_this<State>, Link::Handler {
 
 void StateClient::State::Start() {
   if (!ended.ok()) return;
-  const ListenerOptions& own = hub->options();
-  dialer = internal::Dial(hub->io(),
+  const ListenerOptions& own = listener->options();
+  dialer = internal::Dial(listener->io(),
                           {.addresses = options.holder.addresses,
                            .hello = {.job_id = own.job_id,
                                      .worker = own.worker,
@@ -62,7 +62,7 @@ void StateClient::State::Start() {
                                      .to_incarnation = options.holder.incarnation},
                            .timeout = options.connect_timeout,
                            .tls = own.tls_client,
-                           .sharing = hub->sharing()},
+                           .sharing = listener->sharing()},
                           [this](absl::StatusOr<Dialed> dialed) { OnDialed(std::move(dialed)); });
 }
 
@@ -107,7 +107,7 @@ absl::StatusOr<std::optional<std::span<std::byte>>> StateClient::State::OnHeader
 
 absl::Status StateClient::State::OnPayload(const FrameHeader& header) {
   if (header.kind == FrameKind::kFetched) {
-    hub->CountMoved();
+    listener->CountMoved();
     AnswerFirst(absl::OkStatus());
     return absl::OkStatus();
   }
@@ -140,16 +140,18 @@ void StateClient::State::End(absl::Status why) {
 
 std::unique_ptr<StateClient> StateClient::Start(Options options) {
   auto state = std::make_shared<State>(std::move(options));
-  state->hub->Post([state] { state->Start(); });
+  state->listener->Post([state] { state->Start(); });
   return std::unique_ptr<StateClient>(new StateClient(std::move(state)));
 }
 
 StateClient::~StateClient() {
-  state_->hub->RunAndWait([this] { state_->End(absl::AbortedError("the client was aborted")); });
+  state_->listener->RunAndWait(
+      [this] { state_->End(absl::AbortedError("the client was aborted")); });
 }
 
 void StateClient::Abort() {
-  state_->hub->Post([state = state_] { state->End(absl::AbortedError("the client was aborted")); });
+  state_->listener->Post(
+      [state = state_] { state->End(absl::AbortedError("the client was aborted")); });
 }
 
 void StateClient::FetchStripe(StateLabel label, uint32_t stripe, uint64_t offset,
@@ -158,7 +160,7 @@ void StateClient::FetchStripe(StateLabel label, uint32_t stripe, uint64_t offset
       {.kept_sum = false, .label = label, .number = stripe, .offset = offset, .bytes = out.size()},
       out,
       std::move(done)};
-  state_->hub->Post(
+  state_->listener->Post(
       [state = state_, fetch = std::move(fetch)]() mutable { state->Add(std::move(fetch)); });
 }
 
@@ -171,7 +173,7 @@ void StateClient::FetchSum(LineageNumber lineage, StepNumber step, uint32_t buck
                       .bytes = out.size()},
                      out,
                      std::move(done)};
-  state_->hub->Post(
+  state_->listener->Post(
       [state = state_, fetch = std::move(fetch)]() mutable { state->Add(std::move(fetch)); });
 }
 

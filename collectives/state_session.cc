@@ -12,7 +12,7 @@ namespace muster::collectives::internal {
 StateSession::StateSession(StateProvider* provider, Ended ended)
     : provider_(provider), ended_(std::move(ended)) {}
 
-void StateSession::Start(Guest* learner) {
+void StateSession::Start(PendingConnection* learner) {
   link_ = learner->Accept(this);
   link_->Start();
 }

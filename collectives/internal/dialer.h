@@ -31,8 +31,8 @@ struct DialOptions {
 };
 
 /// Connects to another member: its addresses again and again, until one accepts the hello or the
-/// time is over. `done` is called later, on the hub's thread, with kUnavailable after an error: the
-/// text has the address and what went wrong last.
+/// time is over. `done` is called later, on the listener's thread, with kUnavailable after an
+/// error: the text has the address and what went wrong last.
 std::shared_ptr<net::Connector> Dial(boost::asio::io_context* io, DialOptions options,
                                      std::function<void(absl::StatusOr<Dialed>)> done);
 

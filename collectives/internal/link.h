@@ -19,7 +19,7 @@
 namespace muster::collectives::internal {
 
 /// One connection after its hello: frames in both directions. Payloads are sent and received where
-/// they are, without a copy. Belongs to the hub's thread.
+/// they are, without a copy. Belongs to the listener's thread.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   /// Must outlive the link, or its Close.

@@ -9,24 +9,26 @@
 
 #include "collectives/internal/bucket_progress.h"
 #include "collectives/internal/dialer.h"
-#include "collectives/internal/hub.h"
 #include "collectives/internal/link.h"
+#include "collectives/internal/listener_state.h"
 #include "collectives/reducer.h"
 
 namespace muster::collectives::internal {
 
 /// The inside of a Reducer: its connections, and the sums that they carry. Of two members, the one
-/// of the lower rank connects. Belongs to the hub's thread.
-class ReducerState : public std::enable_shared_from_this<ReducerState>, public Hub::Host {
+/// of the lower rank connects. Belongs to the listener's thread.
+class ReducerState : public std::enable_shared_from_this<ReducerState>,
+                     public ListenerState::AttemptHandler {
  public:
-  ReducerState(ReducerOptions options, std::shared_ptr<Hub> hub, Reducer::OnFailed on_failed);
+  ReducerState(ReducerOptions options, std::shared_ptr<ListenerState> listener,
+               Reducer::OnFailed on_failed);
 
   void Start();
   /// Requires: the arguments are right.
   void Add(StepNumber step, uint32_t bucket, SumType type, std::span<const std::byte> in,
            std::span<std::byte> out, Reducer::Done done);
   void Abort();
-  void OnGuest(const std::shared_ptr<Guest>& guest) override;
+  void OnConnection(const std::shared_ptr<PendingConnection>& connection) override;
 
  private:
   using Key = std::pair<StepNumber, uint32_t>;  // step and bucket
@@ -76,7 +78,7 @@ class ReducerState : public std::enable_shared_from_this<ReducerState>, public H
   void Moved();
 
   const ReducerOptions options_;
-  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<ListenerState> listener_;
   const Reducer::OnFailed on_failed_;
   boost::asio::steady_timer connecting_;
   bool aborted_ = false;

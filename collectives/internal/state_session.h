@@ -4,21 +4,21 @@
 #include <memory>
 #include <string>
 
-#include "collectives/internal/guest.h"
 #include "collectives/internal/link.h"
+#include "collectives/internal/pending_connection.h"
 #include "collectives/state_provider.h"
 
 namespace muster::collectives::internal {
 
 /// A learner's connection, at the member that gives. One request at a time is read and answered, so
-/// a learner that does not read is not read, either. Belongs to the hub's thread.
+/// a learner that does not read is not read, either. Belongs to the listener's thread.
 class StateSession : public std::enable_shared_from_this<StateSession>, public Link::Handler {
  public:
   using Ended = std::function<void(const std::shared_ptr<StateSession>&)>;
 
   StateSession(StateProvider* provider, Ended ended);
   /// Accepts the learner.
-  void Start(Guest* learner);
+  void Start(PendingConnection* learner);
   void Close();
 
  private:

@@ -19,8 +19,8 @@ inline constexpr net::SocketSettings kSocketSettings{.limits_closed_window = fal
 /// Bytes that one step of a read or write moves at most.
 inline constexpr size_t kStepBytes = size_t{4} << 20;
 
-/// The memory that a process shares with members on its machine. Belongs to the hub's thread, and
-/// outlives its streams.
+/// The memory that a process shares with members on its machine. Belongs to the listener's thread,
+/// and outlives its streams.
 struct RingSharing {
   explicit RingSharing(size_t bytes_max) : budget(bytes_max) {}
   net::RingBudget budget;

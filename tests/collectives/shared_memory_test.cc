@@ -44,7 +44,7 @@ void WriteFrame(net::RingWriter* writer, FrameHeader header, std::span<const std
 }
 
 /// Rank 0 is the test, which has connected and wants shared memory; rank 1 is real.
-class SharingGuestTest : public testing::FakePeerTest {
+class SharingPendingConnectionTest : public testing::FakePeerTest {
  protected:
   HelloReply Greet(FakeMember* member, uint32_t ring_bytes_max) {
     hello_.ring_bytes_max = ring_bytes_max;
@@ -52,7 +52,7 @@ class SharingGuestTest : public testing::FakePeerTest {
   }
 };
 
-TEST_F(SharingGuestTest, AMemberThatAsksGetsRingsAndIsHeardThroughThem) {
+TEST_F(SharingPendingConnectionTest, AMemberThatAsksGetsRingsAndIsHeardThroughThem) {
   FakeMember member = Connect();
   const HelloReply reply = Greet(&member, kRing);
   EXPECT_THAT(reply.refused, IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(SharingGuestTest, AMemberThatAsksGetsRingsAndIsHeardThroughThem) {
   EXPECT_EQ(bucket.out, (std::vector<float>{11, 22}));
 }
 
-TEST_F(SharingGuestTest, AMemberGetsNoMoreThanItAsksForAndNothingIfItDoesNotAsk) {
+TEST_F(SharingPendingConnectionTest, AMemberGetsNoMoreThanItAsksForAndNothingIfItDoesNotAsk) {
   FakeMember without = Connect();
   EXPECT_EQ(Greet(&without, 0).ring_bytes, 0u);
   FakeMember little = Connect();
@@ -79,7 +79,7 @@ TEST_F(SharingGuestTest, AMemberGetsNoMoreThanItAsksForAndNothingIfItDoesNotAsk)
   EXPECT_LE(Greet(&much, 1u << 30).ring_bytes, net::RingBudget::kRingBytesMax);
 }
 
-TEST_F(SharingGuestTest, AnEndOfTheSocketIsTheEndOfTheMember) {
+TEST_F(SharingPendingConnectionTest, AnEndOfTheSocketIsTheEndOfTheMember) {
   {
     FakeMember member = Connect();
     ASSERT_EQ(Greet(&member, kRing).ring_bytes, kRing);
@@ -90,7 +90,7 @@ TEST_F(SharingGuestTest, AnEndOfTheSocketIsTheEndOfTheMember) {
   EXPECT_THAT(Suspicion(), HasSubstr("End of file"));
 }
 
-TEST_F(SharingGuestTest, AnImpossibleCountInTheMemoryIsTheEndOfTheMember) {
+TEST_F(SharingPendingConnectionTest, AnImpossibleCountInTheMemoryIsTheEndOfTheMember) {
   FakeMember member = Connect();
   ASSERT_EQ(Greet(&member, kRing).ring_bytes, kRing);
   const net::RingMemory memory = OpenRingsOf(member, kRing);
@@ -105,7 +105,7 @@ TEST_F(SharingGuestTest, AnImpossibleCountInTheMemoryIsTheEndOfTheMember) {
 }
 
 #if MUSTER_WITH_FAILPOINTS
-TEST_F(SharingGuestTest, WithoutMemoryTheSocketRemains) {
+TEST_F(SharingPendingConnectionTest, WithoutMemoryTheSocketRemains) {
   ASSERT_THAT(ArmFailpoints({.actions = "rings.before-make=full"}), IsOk());
   FakeMember member = Connect();
   const HelloReply reply = Greet(&member, kRing);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "collectives/internal/guest.h"
+#include "collectives/internal/pending_connection.h"
 #include "collectives/internal/streams.h"
 
 namespace muster::collectives::internal {
@@ -16,8 +16,8 @@ using boost::system::error_code;
 
 }  // namespace
 
-Guest::Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
-             Greeted greeted)
+PendingConnection::PendingConnection(net::Socket socket, std::shared_ptr<ssl_ctx_st> context,
+                                     RingSharing* sharing, Greeted greeted)
     : sharing_(sharing), greeted_(std::move(greeted)), deadline_(socket.get_executor()) {
   net::Prepare(&socket, kSocketSettings);
   if (context == nullptr) {
@@ -31,7 +31,7 @@ Guest::Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharin
 }
 
 template <typename Then>
-net::ByteStream::Handler Guest::Guarded(Then then) {
+net::ByteStream::Handler PendingConnection::Guarded(Then then) {
   return [self = shared_from_this(), then](const error_code& error, size_t /*bytes*/) {
     if (!self->greeted_) return;
     if (error) return self->Fail();
@@ -39,18 +39,18 @@ net::ByteStream::Handler Guest::Guarded(Then then) {
   };
 }
 
-void Guest::Start(std::chrono::milliseconds timeout) {
+void PendingConnection::Start(std::chrono::milliseconds timeout) {
   deadline_.expires_after(timeout);
   deadline_.async_wait([self = shared_from_this()](const error_code& error) {
     if (!error && self->greeted_) self->Fail();
   });
   if (tls_ == nullptr) return ReadHello();
-  tls_->Handshake(Guarded([](Guest* self) { self->ReadHello(); }));
+  tls_->Handshake(Guarded([](PendingConnection* self) { self->ReadHello(); }));
 }
 
-void Guest::ReadHello() {
+void PendingConnection::ReadHello() {
   stream_->ReadOne(
-      asio::buffer(header_bytes_), Guarded([](Guest* self) {
+      asio::buffer(header_bytes_), Guarded([](PendingConnection* self) {
         const auto header = DecodeFrameHeader(self->header_bytes_);
         if (!header.ok() || header->kind != FrameKind::kHello || header->payload_bytes == 0) {
           return self->Fail();
@@ -60,11 +60,12 @@ void Guest::ReadHello() {
       }));
 }
 
-void Guest::ReadMessage() {
-  stream_->ReadOne(asio::buffer(message_), Guarded([](Guest* self) { self->OnHello(); }));
+void PendingConnection::ReadMessage() {
+  stream_->ReadOne(asio::buffer(message_),
+                   Guarded([](PendingConnection* self) { self->OnHello(); }));
 }
 
-void Guest::OnHello() {
+void PendingConnection::OnHello() {
   absl::StatusOr<Hello> hello = DecodeMessage<Hello>(message_);
   if (!hello.ok()) return Fail();
   hello_ = *std::move(hello);
@@ -72,21 +73,21 @@ void Guest::OnHello() {
   std::exchange(greeted_, nullptr)(shared_from_this(), &hello_);
 }
 
-void Guest::Fail() {
+void PendingConnection::Fail() {
   const auto self = shared_from_this();
   const Greeted greeted = std::exchange(greeted_, nullptr);
   Close();
   greeted(self, nullptr);
 }
 
-void Guest::Refuse(std::string_view why, bool again) {
+void PendingConnection::Refuse(std::string_view why, bool again) {
   reply_ =
       EncodeFrame(FrameKind::kHelloReply, EncodeMessage(HelloReply{ValidUtf8(why, 1'000), again}));
   stream_->Write({asio::buffer(reply_)},
                  [self = shared_from_this()](const error_code&, size_t) { self->Close(); });
 }
 
-std::unique_ptr<net::ByteStream> Guest::ShareMemory() {
+std::unique_ptr<net::ByteStream> PendingConnection::ShareMemory() {
   if (plain_ == nullptr || hello_.ring_bytes_max == 0 || !net::IsUnix(plain_->socket())) {
     return nullptr;
   }
@@ -110,7 +111,7 @@ std::unique_ptr<net::ByteStream> Guest::ShareMemory() {
   return MadeRings(std::move(plain_->socket()), *std::move(memory), std::move(rings), *sharing_);
 }
 
-std::shared_ptr<Link> Guest::Accept(Link::Handler* handler) {
+std::shared_ptr<Link> PendingConnection::Accept(Link::Handler* handler) {
   if (auto rings = ShareMemory(); rings != nullptr) {
     return std::make_shared<Link>(std::move(rings), hello_.checked, handler);
   }
@@ -119,7 +120,7 @@ std::shared_ptr<Link> Guest::Accept(Link::Handler* handler) {
   return link;
 }
 
-void Guest::Close() {
+void PendingConnection::Close() {
   greeted_ = nullptr;
   deadline_.cancel();
   if (stream_ != nullptr) stream_->Close();

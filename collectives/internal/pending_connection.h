@@ -17,16 +17,18 @@
 namespace muster::collectives::internal {
 
 /// A connection that another process has made, until it is accepted or refused. Belongs to the
-/// hub's thread; handlers keep it alive.
-class Guest : public std::enable_shared_from_this<Guest> {
+/// listener's thread; handlers keep it alive.
+class PendingConnection : public std::enable_shared_from_this<PendingConnection> {
  public:
   /// Its hello has come; `hello` is null if it ended before that.
-  using Greeted = std::function<void(const std::shared_ptr<Guest>&, const Hello* hello)>;
+  using Greeted =
+      std::function<void(const std::shared_ptr<PendingConnection>&, const Hello* hello)>;
 
-  /// `context`: null for plain text. `sharing` outlives the guest, and the link that it becomes.
-  Guest(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
-        Greeted greeted);
-  /// Begins to read; the guest ends by itself if its hello takes longer than `timeout`.
+  /// `context`: null for plain text. `sharing` outlives the connection, and the link that it
+  /// becomes.
+  PendingConnection(net::Socket socket, std::shared_ptr<ssl_ctx_st> context, RingSharing* sharing,
+                    Greeted greeted);
+  /// Begins to read; the connection ends by itself if its hello takes longer than `timeout`.
   void Start(std::chrono::milliseconds timeout);
   /// Tells the peer why, and ends the connection.
   void Refuse(std::string_view why, bool again);

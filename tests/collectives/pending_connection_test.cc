@@ -1,4 +1,4 @@
-#include "collectives/internal/guest.h"
+#include "collectives/internal/pending_connection.h"
 
 #include <gmock/gmock.h>
 
@@ -8,9 +8,9 @@ namespace muster::collectives {
 namespace {
 
 using testing::FakeMember;
-using GuestTest = testing::FakePeerTest;
+using PendingConnectionTest = testing::FakePeerTest;
 
-TEST_F(GuestTest, StrangersAreDropped) {
+TEST_F(PendingConnectionTest, StrangersAreDropped) {
   FakeMember garbage = Connect(), other = Connect();
   garbage.SendBytes(std::string(200, 'x'));
   FrameHeader header;

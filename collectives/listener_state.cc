@@ -1,4 +1,4 @@
-#include "collectives/internal/hub.h"
+#include "collectives/internal/listener_state.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -24,10 +24,10 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 
 }  // namespace
 
-Hub::Hub(ListenerOptions options)
+ListenerState::ListenerState(ListenerOptions options)
     : options_(std::move(options)), sharing_(options_.ring_bytes_max) {}
 
-absl::StatusOr<std::vector<std::string>> Hub::Start() {
+absl::StatusOr<std::vector<std::string>> ListenerState::Start() {
   std::vector<std::string> addresses;
   if (!options_.unix_path.empty() && options_.unix_path.size() <= net::kUnixPathMax) {
     unix_bound_ = true;
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> Hub::Start() {
   return addresses;
 }
 
-void Hub::Stop() {
+void ListenerState::Stop() {
   if (thread_.joinable()) {
     Post([this] { CloseAll(); });
     thread_.join();
@@ -58,16 +58,16 @@ void Hub::Stop() {
   if (std::exchange(unix_bound_, false)) ::unlink(options_.unix_path.c_str());
 }
 
-void Hub::CloseAll() {
+void ListenerState::CloseAll() {
   closed_ = true;
   error_code ignored;
   unix_acceptor_.close(ignored);
   tcp_acceptor_.close(ignored);
   unix_pause_.cancel();
   tcp_pause_.cancel();
-  MUSTER_CHECK_MSG(hosts_.empty(), "a reducer outlived its listener");
-  for (const auto& guest : std::exchange(greeting_, {})) guest->Close();
-  for (const auto& [unused, guest] : std::exchange(waiting_, {})) guest->Close();
+  MUSTER_CHECK_MSG(handlers_.empty(), "a reducer outlived its listener");
+  for (const auto& connection : std::exchange(greeting_, {})) connection->Close();
+  for (const auto& [unused, connection] : std::exchange(waiting_, {})) connection->Close();
   for (const auto& session : std::exchange(sessions_, {})) session->Close();
   {
     // What was posted before still runs, because run() returns only when nothing is left.
@@ -77,12 +77,12 @@ void Hub::CloseAll() {
   work_.reset();
 }
 
-void Hub::Post(std::function<void()> task) {
+void ListenerState::Post(std::function<void()> task) {
   MutexLock lock(&posting_);
   if (takes_posts_ || is_own_thread()) asio::post(io_, std::move(task));
 }
 
-void Hub::RunAndWait(std::function<void()> task) {
+void ListenerState::RunAndWait(std::function<void()> task) {
   MUSTER_CHECK_MSG(!is_own_thread(), "called by a callback, which would wait for itself");
   // The task owns the promise, too, because it may still use it when this thread has its answer.
   auto done = std::make_shared<std::promise<void>>();
@@ -95,7 +95,7 @@ void Hub::RunAndWait(std::function<void()> task) {
 }
 
 template <typename Acceptor>
-void Hub::Accept(Acceptor* acceptor, asio::steady_timer* pause, bool encrypted) {
+void ListenerState::Accept(Acceptor* acceptor, asio::steady_timer* pause, bool encrypted) {
   acceptor->async_accept([this, acceptor, pause, encrypted](const error_code& error, auto socket) {
     if (closed_) return;
     if (!error) {
@@ -109,77 +109,81 @@ void Hub::Accept(Acceptor* acceptor, asio::steady_timer* pause, bool encrypted) 
   });
 }
 
-void Hub::Admit(net::Socket socket, bool encrypted) {
+void ListenerState::Admit(net::Socket socket, bool encrypted) {
   // A connection above the limit is dropped. Its owner tries again.
   if (greeting_.size() + waiting_.size() + sessions_.size() >= options_.strangers_max) return;
-  auto guest = std::make_shared<Guest>(
+  auto connection = std::make_shared<PendingConnection>(
       std::move(socket), encrypted ? options_.tls_server() : nullptr, &sharing_,
-      [this](const std::shared_ptr<Guest>& greeted, const Hello* hello) {
+      [this](const std::shared_ptr<PendingConnection>& greeted, const Hello* hello) {
         greeting_.erase(greeted);
         if (hello != nullptr && !closed_) OnHello(greeted, *hello);
       });
-  greeting_.insert(guest);
-  guest->Start(options_.hello_timeout);
+  greeting_.insert(connection);
+  connection->Start(options_.hello_timeout);
 }
 
-void Hub::OnHello(const std::shared_ptr<Guest>& guest, const Hello& hello) {
+void ListenerState::OnHello(const std::shared_ptr<PendingConnection>& connection,
+                            const Hello& hello) {
   const absl::Status job =
       CheckJobIdentity({.we = options_.worker, .they = hello.worker}, {.id = options_.job_id},
                        {.id = hello.job_id}, UnnamedJob::kRefuse);
-  if (!job.ok()) return guest->Refuse(Message(job), true);
+  if (!job.ok()) return connection->Refuse(Message(job), true);
   if (hello.to_worker != options_.worker || hello.to_incarnation != options_.incarnation) {
-    return guest->Refuse(
+    return connection->Refuse(
         fmt::format("this is {} of incarnation {}, not {} of incarnation {}", options_.worker,
                     options_.incarnation, hello.to_worker, hello.to_incarnation),
         hello.to_worker != options_.worker);
   }
-  return hello.attempt == AttemptNumber() ? OnLearner(guest) : OnMember(guest, hello.attempt);
+  return hello.attempt == AttemptNumber() ? OnLearner(connection)
+                                          : OnMember(connection, hello.attempt);
 }
 
-void Hub::OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt) {
-  if (const auto host = hosts_.find(attempt); host != hosts_.end()) {
-    return host->second->OnGuest(guest);
+void ListenerState::OnMember(const std::shared_ptr<PendingConnection>& connection,
+                             AttemptNumber attempt) {
+  if (const auto handler = handlers_.find(attempt); handler != handlers_.end()) {
+    return handler->second->OnConnection(connection);
   }
   if (attempt > newest_) {
     // An earlier connection of the same process has given up.
     std::erase_if(waiting_, [&](const auto& one) {
       const bool older =
-          one.first == attempt && one.second->hello().worker == guest->hello().worker;
+          one.first == attempt && one.second->hello().worker == connection->hello().worker;
       if (older) one.second->Close();
       return older;
     });
-    waiting_.emplace(attempt, guest);
+    waiting_.emplace(attempt, connection);
     return;
   }
-  guest->Refuse(fmt::format("{} has left attempt {}; its newest one is {}", options_.worker,
-                            attempt.value(), newest_.value()),
-                false);
+  connection->Refuse(fmt::format("{} has left attempt {}; its newest one is {}", options_.worker,
+                                 attempt.value(), newest_.value()),
+                     false);
 }
 
-void Hub::OnLearner(const std::shared_ptr<Guest>& guest) {
+void ListenerState::OnLearner(const std::shared_ptr<PendingConnection>& connection) {
   if (options_.provider == nullptr) {
-    return guest->Refuse(fmt::format("{} gives no state to learners", options_.worker), false);
+    return connection->Refuse(fmt::format("{} gives no state to learners", options_.worker), false);
   }
   auto session = std::make_shared<StateSession>(
       options_.provider,
       [this](const std::shared_ptr<StateSession>& ended) { sessions_.erase(ended); });
   sessions_.insert(session);
-  session->Start(guest.get());
+  session->Start(connection.get());
 }
 
-void Hub::Register(AttemptNumber attempt, Host* host) {
+void ListenerState::Register(AttemptNumber attempt, AttemptHandler* handler) {
   MUSTER_CHECK_MSG(attempt > newest_, "attempts only grow");
   newest_ = attempt;
-  hosts_.emplace(attempt, host);
-  // Guests of skipped attempts are refused, and guests of later ones still wait.
-  std::vector<std::shared_ptr<Guest>> come;
+  handlers_.emplace(attempt, handler);
+  // Connections of skipped attempts are refused, and those of later ones still wait.
+  std::vector<std::shared_ptr<PendingConnection>> come;
   const auto end = waiting_.upper_bound(attempt);
   for (auto it = waiting_.begin(); it != end; it = waiting_.erase(it)) come.push_back(it->second);
-  for (const std::shared_ptr<Guest>& guest : come) OnMember(guest, guest->hello().attempt);
+  for (const std::shared_ptr<PendingConnection>& connection : come)
+    OnMember(connection, connection->hello().attempt);
 }
 
-void Hub::Unregister(AttemptNumber attempt) {
-  hosts_.erase(attempt);
+void ListenerState::Unregister(AttemptNumber attempt) {
+  handlers_.erase(attempt);
 }
 
 }  // namespace muster::collectives::internal

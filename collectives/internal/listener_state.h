@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "collectives/internal/guest.h"
+#include "collectives/internal/pending_connection.h"
 #include "collectives/internal/state_session.h"
 #include "collectives/internal/streams.h"
 #include "collectives/listener.h"
@@ -26,30 +26,31 @@
 namespace muster::collectives::internal {
 
 /// The inside of a Listener: its thread, its sockets, and who has connected. Post and RunAndWait
-/// may be called by any thread; everything else runs on the hub's own.
-class Hub {
+/// may be called by any thread; everything else runs on its thread.
+class ListenerState {
  public:
   /// Who takes the connections of one attempt.
-  class Host {
+  class AttemptHandler {
    public:
-    virtual ~Host() = default;
-    /// Takes or refuses a guest whose hello has this attempt.
-    virtual void OnGuest(const std::shared_ptr<Guest>& guest) = 0;
+    virtual ~AttemptHandler() = default;
+    /// Takes or refuses a connection whose hello has this attempt.
+    virtual void OnConnection(const std::shared_ptr<PendingConnection>& connection) = 0;
   };
 
-  explicit Hub(ListenerOptions options);
+  explicit ListenerState(ListenerOptions options);
   /// Binds the sockets, and starts the thread.
   absl::StatusOr<std::vector<std::string>> Start();
   void Stop();
 
-  /// After the end of the hub, tasks of other threads are dropped: nobody would run them, and a
-  /// task that holds the hub would keep both for ever.
+  /// After the end of the listener, tasks of other threads are dropped: nobody would run them, and
+  /// a task that holds this state would keep both for ever.
   void Post(std::function<void()> task);
-  /// Requires: not on the hub's thread, and before the end of the hub.
+  /// Requires: not on the listener's thread, and before its end.
   void RunAndWait(std::function<void()> task);
 
-  /// From now on, guests of this attempt go to `host`, and those of earlier ones are refused.
-  void Register(AttemptNumber attempt, Host* host);
+  /// From now on, connections of this attempt go to `handler`, and those of earlier ones are
+  /// refused.
+  void Register(AttemptNumber attempt, AttemptHandler* handler);
   void Unregister(AttemptNumber attempt);
   boost::asio::io_context* io() { return &io_; }
   RingSharing* sharing() { return &sharing_; }
@@ -63,9 +64,9 @@ class Hub {
   template <typename Acceptor>
   void Accept(Acceptor* acceptor, boost::asio::steady_timer* pause, bool encrypted);
   void Admit(net::Socket socket, bool encrypted);
-  void OnHello(const std::shared_ptr<Guest>& guest, const Hello& hello);
-  void OnMember(const std::shared_ptr<Guest>& guest, AttemptNumber attempt);
-  void OnLearner(const std::shared_ptr<Guest>& guest);
+  void OnHello(const std::shared_ptr<PendingConnection>& connection, const Hello& hello);
+  void OnMember(const std::shared_ptr<PendingConnection>& connection, AttemptNumber attempt);
+  void OnLearner(const std::shared_ptr<PendingConnection>& connection);
   void CloseAll();
 
   const ListenerOptions options_;
@@ -84,9 +85,10 @@ class Hub {
   Mutex posting_;
   bool takes_posts_ MUSTER_GUARDED_BY(posting_) = true;
   AttemptNumber newest_;  // of all that were registered
-  std::map<AttemptNumber, Host*> hosts_;
-  std::set<std::shared_ptr<Guest>> greeting_;
-  std::multimap<AttemptNumber, std::shared_ptr<Guest>> waiting_;  // for an attempt to begin
+  std::map<AttemptNumber, AttemptHandler*> handlers_;
+  std::set<std::shared_ptr<PendingConnection>> greeting_;
+  /// For an attempt to begin.
+  std::multimap<AttemptNumber, std::shared_ptr<PendingConnection>> waiting_;
   std::set<std::shared_ptr<StateSession>> sessions_;
   std::atomic<uint64_t> moved_{0};
   std::thread thread_;

@@ -1,4 +1,4 @@
-#include "collectives/internal/hub.h"
+#include "collectives/internal/listener_state.h"
 
 #include <gmock/gmock.h>
 
@@ -11,9 +11,9 @@ using ::muster::testing::IsOk;
 using testing::FakeMember;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using HubTest = testing::FakePeerTest;
+using ListenerStateTest = testing::FakePeerTest;
 
-TEST_F(HubTest, AGuestOfALaterAttemptWaitsForIt) {
+TEST_F(ListenerStateTest, AGuestOfALaterAttemptWaitsForIt) {
   hello_.attempt = AttemptNumber(6);
   FakeMember member = Connect();
   member.Send({.kind = FrameKind::kHello}, EncodeMessage(hello_));
@@ -25,7 +25,7 @@ TEST_F(HubTest, AGuestOfALaterAttemptWaitsForIt) {
   EXPECT_THAT(DecodeMessage<HelloReply>(payload)->refused, IsEmpty());
 }
 
-TEST_F(HubTest, ANewerGuestOfAProcessReplacesTheOlder) {
+TEST_F(ListenerStateTest, ANewerGuestOfAProcessReplacesTheOlder) {
   hello_.attempt = AttemptNumber(6);
   FakeMember older = Connect();
   older.Send({.kind = FrameKind::kHello}, EncodeMessage(hello_));
@@ -38,7 +38,7 @@ TEST_F(HubTest, ANewerGuestOfAProcessReplacesTheOlder) {
   EXPECT_TRUE(newer.Receive(&header, &payload));
 }
 
-TEST_F(HubTest, AGuestOfASkippedAttemptIsRefused) {
+TEST_F(ListenerStateTest, AGuestOfASkippedAttemptIsRefused) {
   hello_.attempt = AttemptNumber(6);
   FakeMember member = Connect();
   member.Send({.kind = FrameKind::kHello}, EncodeMessage(hello_));
@@ -81,15 +81,15 @@ TEST(HubStrangersTest, LearnersThatAreServedCountToo) {
 }
 
 // A thread that a hung backend keeps may call long after the listener.
-TEST(HubEndTest, ATaskAfterTheEndIsDropped) {
-  const auto hub = std::make_shared<internal::Hub>(ListenerOptions{.host = ""});
-  ASSERT_THAT(hub->Start(), IsOk());
+TEST(ListenerStateEndTest, ATaskAfterTheEndIsDropped) {
+  const auto state = std::make_shared<internal::ListenerState>(ListenerOptions{.host = ""});
+  ASSERT_THAT(state->Start(), IsOk());
   const auto held = std::make_shared<bool>();
-  hub->Post([held] { *held = true; });
-  hub->Stop();
+  state->Post([held] { *held = true; });
+  state->Stop();
   EXPECT_TRUE(*held) << "what was posted before the end has run";
-  hub->Post([hub, held] { *held = false; });
-  EXPECT_EQ(held.use_count(), 1) << "the hub and its task would hold each other";
+  state->Post([state, held] { *held = false; });
+  EXPECT_EQ(held.use_count(), 1) << "the state and its task would hold each other";
 }
 
 }  // namespace
