@@ -4,8 +4,8 @@
 #include "base/words/number_bits.h"
 
 /// The loops over gradients and sums that run on a GPU, an element at a time. They give the bits of
-/// worker_sdk/groups/gradient_kernels.h. `gpu_kernels.py` compiles this file with Clang to the text
-/// for CUDA's driver in gpu_kernels.cc. Tests run the loops on the processor. Pure.
+/// worker_sdk/member_core/gradient_kernels.h. `gpu_kernels.py` compiles this file with Clang to the
+/// text for CUDA's driver in gpu_kernels.cc. Tests run the loops on the processor. Pure.
 #ifdef __NVPTX__
 #define MUSTER_GPU_GLOBAL __attribute__((address_space(1)))
 #else

@@ -10,8 +10,8 @@
 
 #include "collectives/listener.h"
 #include "collectives/reducer.h"
-#include "worker_sdk/groups/given_buckets.h"
 #include "worker_sdk/member/member_desk.h"
+#include "worker_sdk/member_core/given_buckets.h"
 
 namespace muster::internal {
 

@@ -16,14 +16,14 @@
 #include "base/mutex.h"
 #include "collectives/listener.h"
 #include "muster/group.h"
-#include "worker_sdk/groups/group_tensors.h"
-#include "worker_sdk/groups/own_gradients.h"
 #include "worker_sdk/member/attempt_sums.h"
 #include "worker_sdk/member/master_exchanges.h"
 #include "worker_sdk/member/member_copies.h"
 #include "worker_sdk/member/member_desk.h"
 #include "worker_sdk/member/step_reader.h"
 #include "worker_sdk/member/step_totals.h"
+#include "worker_sdk/member_core/group_tensors.h"
+#include "worker_sdk/member_core/own_gradients.h"
 #include "worker_sdk/session/session_impl.h"
 
 namespace muster::internal {

@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "base/interval_set.h"
 #include "base/mutex.h"
-#include "worker_sdk/groups/call_times.h"
-#include "worker_sdk/groups/member_core.h"
-#include "worker_sdk/groups/own_gradients.h"
 #include "worker_sdk/member/kept_totals.h"
 #include "worker_sdk/member/step_totals.h"
+#include "worker_sdk/member_core/call_times.h"
+#include "worker_sdk/member_core/member_core.h"
+#include "worker_sdk/member_core/own_gradients.h"
 
 namespace muster::internal {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "muster/local_sgd.h"
-#include "worker_sdk/groups/outer_loop.h"
 #include "worker_sdk/member/group_impl.h"
 #include "worker_sdk/member/group_step.h"
+#include "worker_sdk/member_core/outer_loop.h"
 
 namespace muster::internal {
 

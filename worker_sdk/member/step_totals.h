@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/backends/gpu.h"
 #include "proto/messages/group_control.h"
-#include "worker_sdk/groups/own_gradients.h"
+#include "worker_sdk/member_core/own_gradients.h"
 
 namespace muster::internal {
 

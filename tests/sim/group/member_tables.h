@@ -8,7 +8,7 @@
 #include "proto/messages/group_control.h"
 #include "tests/sim/env.h"
 #include "tests/sim/worker_link.h"
-#include "worker_sdk/groups/computed_share.h"
+#include "worker_sdk/member_core/computed_share.h"
 
 namespace muster::sim {
 

@@ -14,7 +14,7 @@
 #include "tests/sim/group/group_model.h"
 #include "tests/sim/group/member_tables.h"
 #include "tests/sim/worker_process.h"
-#include "worker_sdk/groups/member_core.h"
+#include "worker_sdk/member_core/member_core.h"
 
 namespace muster::sim {
 
