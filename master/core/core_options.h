@@ -11,7 +11,7 @@
 #include "base/failpoint_config.h"
 #include "base/words/limits.h"
 #include "job/job_spec.h"
-#include "master/groups/group_options.h"
+#include "master/group_core/group_options.h"
 #include "proto/status/metric_trend.h"
 #include "sharding/stream/stream_cutter.h"
 

@@ -14,7 +14,7 @@
 #include "base/words/types.h"
 #include "master/core/done_record.h"
 #include "master/core/kept_record.h"
-#include "master/groups/group_records.h"
+#include "master/group_core/group_records.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"

@@ -51,7 +51,7 @@ INNER = {
     "http": ("url", ""),
     "job": ("", "file"),
     "kubernetes": ("model", "config", "client", "manifests", "pods"),
-    "master": ("groups", "core", "journal", "sources", "service"),
+    "master": ("group_core", "core", "journal", "sources", "service"),
     "proto": ("", "fields", "rpc", "wire", "messages", "status", "exported"),
     "ps": ("engine", "snapshot", "export", "core", "net", "service"),
     "scaler": ("model", "nodes", "policy", "decision", "sensor", "history", "simulate", "rest", "dashboard", "service"),
@@ -69,7 +69,7 @@ BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}
 # Folders, and files without their ending, in which deciding and doing are kept apart: no library that reads the world.
-PURE_FOLDERS = ("cli/export/export_messages", "cli/manifests/manifest_text", "cli/metrics/comparison", "cli/metrics/event_file", "cli/metrics/points", "cli/run/run_supervisor", "cli/show/epochs", "cli/show/fit", "cli/show/json_output", "cli/show/log_lines", "cli/show/text_output", "collectives/frames", "collectives/internal/bucket_progress", "collectives/add_elements", "collectives/chunk_plan", "collectives/bucket_progress", "host", "job", "kubernetes/manifests/export_pod", "kubernetes/manifests/kustomize", "kubernetes/manifests/merge", "kubernetes/manifests/objects", "kubernetes/manifests/pod_template", "kubernetes/manifests/secrets", "kubernetes/model", "kubernetes/pods/former_pods", "kubernetes/pods/node_pods", "kubernetes/pods/pod_body", "kubernetes/pods/pod_book", "kubernetes/pods/pod_book_answers", "kubernetes/pods/pod_calls", "kubernetes/pods/pod_facts", "kubernetes/pods/pod_log", "kubernetes/pods/quantity", "master/core", "master/groups", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "store/names", "verify", "worker_sdk/core", "worker_sdk/member_core")
+PURE_FOLDERS = ("cli/export/export_messages", "cli/manifests/manifest_text", "cli/metrics/comparison", "cli/metrics/event_file", "cli/metrics/points", "cli/run/run_supervisor", "cli/show/epochs", "cli/show/fit", "cli/show/json_output", "cli/show/log_lines", "cli/show/text_output", "collectives/frames", "collectives/internal/bucket_progress", "collectives/add_elements", "collectives/chunk_plan", "collectives/bucket_progress", "host", "job", "kubernetes/manifests/export_pod", "kubernetes/manifests/kustomize", "kubernetes/manifests/merge", "kubernetes/manifests/objects", "kubernetes/manifests/pod_template", "kubernetes/manifests/secrets", "kubernetes/model", "kubernetes/pods/former_pods", "kubernetes/pods/node_pods", "kubernetes/pods/pod_body", "kubernetes/pods/pod_book", "kubernetes/pods/pod_book_answers", "kubernetes/pods/pod_calls", "kubernetes/pods/pod_facts", "kubernetes/pods/pod_log", "kubernetes/pods/quantity", "master/core", "master/group_core", "proto/messages", "proto/status", "ps/core", "ps/engine", "scaler/decision", "scaler/model", "scaler/nodes", "scaler/policy", "scaler/rest", "scaler/sensor", "sharding", "store/names", "verify", "worker_sdk/core", "worker_sdk/member_core")
 # Of those, the ones whose subfolders are shells.
 PURE_WITH_SHELLS_BELOW = ("host", "job", "scaler/decision", "scaler/rest")
 SHELL_HEADERS = re.compile(

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "master/core/groups/group_shards.h"
 #include "master/core/groups/group_stores.h"
-#include "master/groups/group_core.h"
+#include "master/group_core/group_core.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include "master/core/workers/dones.h"
 #include "master/core/workers/failures.h"
 #include "master/core/workers/leasing.h"
-#include "master/groups/group_data.h"
+#include "master/group_core/group_data.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include "master/core/job_life.h"
 #include "master/core/servers/restore_trouble.h"
 #include "master/core/servers/snapshot_trouble.h"
-#include "master/groups/stored_states.h"
+#include "master/group_core/stored_states.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 
 #include "master/service/admin_answers.h"
 #include "tests/master/core/core_fixture.h"
-#include "tests/master/groups/model_member.h"
+#include "tests/master/group_core/model_member.h"
 
 namespace muster {
 namespace {

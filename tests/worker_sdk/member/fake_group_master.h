@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "master/groups/group_core.h"
+#include "master/group_core/group_core.h"
 #include "proto/control.grpc.pb.h"
-#include "tests/master/groups/fake_data.h"
+#include "tests/master/group_core/fake_data.h"
 
 namespace muster::sdk {
 

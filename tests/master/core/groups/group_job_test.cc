@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tests/master/core/core_fixture.h"
-#include "tests/master/groups/model_member.h"
+#include "tests/master/group_core/model_member.h"
 #include "tests/support/status_matchers.h"
 
 namespace muster {
