@@ -15,7 +15,7 @@
 #include "master/core/core_options.h"
 #include "master/core/durable_state.h"
 #include "master/core/epoch_ends.h"
-#include "master/core/groups/group_job.h"
+#include "master/core/group_job/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "master/core/books.h"
-#include "master/core/groups/group_job.h"
+#include "master/core/group_job/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/workers/leasing.h"
 

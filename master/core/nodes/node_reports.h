@@ -1,7 +1,7 @@
 #pragma once
 
 #include "master/core/books.h"
-#include "master/core/groups/group_job.h"
+#include "master/core/group_job/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"

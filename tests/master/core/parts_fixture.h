@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "master/core/groups/group_job.h"
+#include "master/core/group_job/group_job.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_reports.h"

@@ -1,4 +1,4 @@
-#include "master/core/groups/group_stores.h"
+#include "master/core/group_job/group_stores.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "master/core/groups/group_shards.h"
+#include "master/core/group_job/group_shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "master/core/groups/group_job.h"
+#include "master/core/group_job/group_job.h"
 
 #include <fmt/format.h>
 

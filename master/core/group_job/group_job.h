@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "master/core/groups/group_shards.h"
-#include "master/core/groups/group_stores.h"
+#include "master/core/group_job/group_shards.h"
+#include "master/core/group_job/group_stores.h"
 #include "master/group_core/group_core.h"
 
 namespace muster {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "master/core/groups/group_shards.h"
+#include "master/core/group_job/group_shards.h"
 #include "tests/master/core/parts_fixture.h"
 #include "tests/support/seeds.h"
 
