@@ -19,11 +19,6 @@ WRAPPER = ["sh", "-c", "umask 000; trap '' HUP; ((cd / && exec sleep 600) & echo
 options = None
 
 
-def parent_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-        return int(file.read().rpartition(")")[2].split()[1])
-
-
 class HostingTest(unittest.TestCase):
     def begin(self, job):
         job.silence = "60s"
@@ -45,7 +40,7 @@ class HostingTest(unittest.TestCase):
             self.assertEqual(self.open_to_others(job.path("state")), [])
             run.send_signal(signal.SIGHUP)
             worker = processes.nodes(run.pid, os.path.basename(job.trainer))["worker"][0]
-            self.assertTrue(processes.send(parent_of(worker), signal.SIGKILL))
+            self.assertTrue(processes.send(processes.parent(worker), signal.SIGKILL))
             job.wait_progress(run, 0.05)
             self.finish(job, run)
 
