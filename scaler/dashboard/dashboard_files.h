@@ -6,8 +6,9 @@
 
 namespace muster::scaler::dashboard {
 
-/// The dashboard: what HttpServerOptions::files takes. "/" is the page, "/dashboard/NAME" what it
-/// loads. The bytes are part of the program and outlive everything. Thread-safe.
+/// Returns the files of the dashboard, for HttpServerOptions::files. The page has the path "/", and
+/// the files that it loads have paths "/dashboard/NAME". Their bytes are part of the program, so
+/// they outlive everything. Thread-safe.
 std::vector<rest::StaticFile> DashboardFiles();
 
 }  // namespace muster::scaler::dashboard

@@ -10,7 +10,8 @@ struct EmbeddedFile {
   std::string_view bytes;
 };
 
-/// What cmake/MusterEmbed.cmake took from the files that CMakeLists.txt names, in that order.
+/// The files that scaler/dashboard/CMakeLists.txt names, in that order. cmake/MusterEmbed.cmake
+/// puts them into the program.
 const std::vector<EmbeddedFile>& EmbeddedFiles();
 
 }  // namespace muster::scaler::dashboard

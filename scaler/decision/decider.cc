@@ -20,14 +20,16 @@ bool IsDeed(const rest::Event& event) {
          OutcomeWatch::IsMeasured(event);
 }
 
-/// The policy misjudged the job. worker-count measures each number of workers itself, and takes a
-/// worse one back.
+/// True if this outcome says that the policy misjudged the job. Changes of the number of workers
+/// are an exception: worker-count measures each number of workers itself, and takes a worse one
+/// back.
 bool HoldsBack(const rest::Event& event) {
   return event.kind == "outcome" && event.verdict == "worse" && !event.policy.empty() &&
          event.action != ScaleWorkers::kAbout.name;
 }
 
-/// A draining job ends anyway, and lets workers go. Only servers still have something to save.
+/// A draining job ends anyway and lets its workers go, so it is too late to help them. Only servers
+/// still have something to save.
 bool IsMoot(const JobView& view, const Proposal& proposal) {
   if (view.activity != Activity::kDraining) return false;
   const NodeView* node = FindNode(view, proposal.target);
@@ -39,7 +41,7 @@ uint32_t WorkersIn(const std::map<std::string, double>& figures) {
   return found == figures.end() ? 0 : static_cast<uint32_t>(std::max(found->second, 0.0));
 }
 
-/// An action of policies, as views have it; none for others.
+/// The action of an event, as views show it. None if policies have no such action.
 std::optional<ActionTaken> TakenOf(const rest::Event& event, const std::string& action_name,
                                    const std::string& target, TimePoint at) {
   const std::optional<Action> action = ActionOf(action_name);
@@ -248,7 +250,7 @@ std::vector<rest::Policy> Decider::policies() const {
 void Decider::TellExits(const JobView& view) {
   for (const NodeEnd& end : view.ends) {
     Exit& known = exits_[end.node];
-    // Reported twice, for example by a restarted scaler.
+    // A restarted scaler, for example, reports an end twice.
     if (known.event_id > 0 && end.start <= known.start) continue;
     rest::Event event = ExitEvent(end);
     event.cause_id = CauseOfExit(end);
@@ -320,7 +322,8 @@ Order Decider::OrderOf(const Proposal& proposal, const JobView& view) const {
   const Resources* limits = std::get_if<Resources>(&proposal.after);
   switch (proposal.action) {
     case Action::kRestart: {
-      // Counts programs that end by themselves, but not killed ones.
+      // The policy crash-loop answers programs that end by themselves. These ends stay counted, but
+      // kills do not.
       RestartNode restart{.node = proposal.target,
                           .why = proposal.because,
                           .charged = proposal.policy == "crash-loop",

@@ -21,7 +21,7 @@ namespace muster::scaler {
 /// Makes an event durable, and gives it back with its id and time (EventLog::Append).
 using EventSink = std::function<rest::Event(rest::Event)>;
 
-/// Steps the policies through views of the job, lets the arbiter decide, records every end,
+/// Steps the policies through views of the job and lets the arbiter decide. It records every end,
 /// decision and outcome as an event, and returns the orders. An event is recorded before its order
 /// is given. So every action can be explained, whichever process dies in between.
 ///
@@ -36,43 +36,45 @@ class Decider {
     PolicyOptions policies;
     Arbiter::Options arbiter;
     OutcomeWatch::Options outcomes;
-    /// By name; at the beginning, those of the plan.
+    /// The names of paused policies. At the beginning, they are those of the plan.
     std::set<std::string> paused;
-    /// Decisions of an earlier scaler that are older get no other outcome than unknown.
+    /// If a decision of an earlier scaler is older than this, its outcome is unknown.
     std::chrono::seconds adopt_max{600};
   };
   Decider(const Options& options, EventSink sink);
 
-  /// The events of the scalers before this one, oldest first: what was not measured is, or is
-  /// closed as unknown; cooldowns and the budget of interventions go on. Those before `run_began`
-  /// are of earlier runs. `wall` and `now` are the same moment.
+  /// Takes over the events of the scalers before this one, oldest first. Decisions without an
+  /// outcome are measured now, or closed as unknown. Cooldowns and the budget of interventions
+  /// continue. Events before `run_began` belong to earlier runs. `wall` and `now` are the same
+  /// moment.
   void Adopt(const std::vector<rest::Event>& events, WallTime run_began, WallTime wall,
              TimePoint now);
 
-  /// About once a second, and at once when a node has ended. Orders are to be carried out in order.
+  /// Call it about once a second, and at once when a node has ended. The caller carries out the
+  /// orders in their order.
   std::vector<Ordered> Step(const JobView& view);
 
   struct Taken {
     rest::Event event;
     std::vector<Ordered> orders;
   };
-  /// An order of a person that Judge() has granted. `view` as it was granted by. A number of
-  /// workers holds, and a worker that is sent away is not replaced: the policy that would do so is
-  /// paused, which is an event of its own, until a user resumes it or the job ends.
+  /// Takes an order of a person that Judge() has granted for this `view`. If the order sets the
+  /// number of workers or sends a worker away, it pauses the policy that would undo it. The policy
+  /// stays paused until a user resumes it or the job ends. The pause is an event of its own.
   Taken Take(const Granted& granted, const JobView& view);
-  /// A worker left for good without an order here: another program has asked the master itself. The
-  /// same orders as after a person's.
+  /// Another program has asked the master itself to send this worker away for good. Returns the
+  /// same orders as after such an order of a person.
   std::vector<Ordered> SentAway(const std::string& worker, const JobView& view);
 
-  /// What the keeper of nodes did by itself to a node, or to the "job", as a decision of
-  /// "supervision"; nothing when it is known already.
+  /// Records what the keeper of nodes did by itself to a node, or to the "job", as a decision of
+  /// "supervision". Does nothing if it is known already.
   void Tell(Action action, const std::string& target, const std::string& because,
             const JobView& view);
   /// The order of this event could not be carried out.
   void Fail(uint64_t event_id, const std::string& why);
 
-  /// The newest change of the number of workers that an earlier scaler of this run made, of those
-  /// that Adopt() was given; none: it made none.
+  /// The newest change of the number of workers among the events that Adopt() was given, if an
+  /// earlier scaler of this run made one.
   const std::optional<ActionTaken>& adopted_scale() const { return adopted_scale_; }
 
   const std::set<std::string>& paused() const { return arbiter_.paused(); }
@@ -88,7 +90,7 @@ class Decider {
     uint32_t start = 0;
     uint64_t event_id = 0;
   };
-  /// Why nodes end that were told to end, by target.
+  /// Why the nodes of a target end, if they were told to.
   struct Asked {
     uint64_t event_id = 0;
     uint32_t nodes = 0;  // that have yet to end
@@ -99,10 +101,10 @@ class Decider {
   void TellExits(const JobView& view);
   uint64_t CauseOfExit(const NodeEnd& end);
   void CountDecision(const rest::Event& event);
-  /// The decision of an earlier run that gave this node the same limits before its first start. To
-  /// repeat it changes nothing. nullptr: there is none.
+  /// If an earlier run gave this node the same limits before its first start, the event of that
+  /// decision; else nullptr. Such a decision changes nothing when it is repeated.
   const rest::Event* GivenBefore(const rest::Event& event, const JobView& view) const;
-  /// Decisions that wait for their outcome, and for the ends that they cause.
+  /// Remembers a decision until its outcome is known, and until the ends that it causes have come.
   void Follow(const rest::Event& event, TimePoint at);
   void NoteAsked(const rest::Event& event);
   /// Adds the evidence against which its outcome will be measured.

@@ -49,7 +49,7 @@ class HumanJudge {
   absl::Status KnowsPolicy(const std::string& policy) const;
   absl::Status IsTraining() const;
   absl::Status IsNotOver() const;
-  /// So many workers leave a synchronous group enough members.
+  /// OK if a synchronous group has enough members with so many workers.
   absl::Status KeepsGroup(uint32_t workers) const;
   absl::Status MayHaveMemory(const NodeView& node, uint64_t bytes) const;
   absl::Status MayHaveCpus(const NodeView& node, double cpus) const;
@@ -130,7 +130,7 @@ absl::StatusOr<Granted> HumanJudge::operator()(const EndNode& order) const {
 
 absl::Status HumanJudge::KeepsGroup(uint32_t workers) const {
   const uint32_t least = view_.members_min;
-  // Where there were fewer before, others join from other machines.
+  // If the plan already wants fewer workers, the other members come from other machines.
   if (workers >= least || facts_.workers < least) return absl::OkStatus();
   return absl::FailedPreconditionError(
       fmt::format("with {}, the group would make no step: it needs {} (spec.group.minMembers)",

@@ -8,11 +8,11 @@
 
 namespace muster::scaler {
 
-/// An order for the keeper of nodes, and the event, already durable, that says why.
+/// An order for the keeper of nodes. The event with this id is already durable and says why.
 struct Ordered {
   uint64_t event_id = 0;
   Order order;
-  /// For JobView::taken, after it was carried out; none if it is not relevant there.
+  /// Goes into JobView::taken when the order was carried out. None if views do not show the order.
   std::optional<ActionTaken> taken;
 };
 

@@ -35,7 +35,7 @@ bool IsAt(const Resources& limits, const Resources& wanted) {
   return std::abs(limits.cpus - wanted.cpus) <= kCpuRounding && std::abs(bytes) <= kMemoryRounding;
 }
 
-/// It runs, and its work has begun.
+/// The node runs, and its work has begun.
 bool IsBack(const NodeView& node, TimePoint now) {
   if (node.state != NodeState::kRunning) return false;
   if (node.role != NodeRole::kWorker) return true;
@@ -57,7 +57,8 @@ bool AreWorkersAt(const JobView& view, double wanted) {
   return workers == wanted && running == wanted;
 }
 
-/// The newest end of a life that the decision should improve.
+/// The newest end of a life that the decision should have improved. A restart should improve the
+/// lives after it, any other action also the present one.
 const NodeEnd* EndOf(const JobView& view, const rest::Event& event, uint32_t start) {
   const uint32_t first = IsRestart(event) ? start + 1 : start;
   const NodeEnd* found = nullptr;

@@ -8,8 +8,8 @@
 
 namespace muster::scaler {
 
-/// Every policy as people see it: what it does, its thresholds by name (job/thresholds.h), its
-/// cooldown. What happened in a run is the Decider's to add.
+/// Describes every policy for people: what it does, its thresholds by name (job/thresholds.h), and
+/// its cooldown. The Decider adds what the policy did in a run.
 std::vector<rest::Policy> DescribePolicies(const PolicyOptions& options,
                                            const Arbiter::Options& arbiter);
 

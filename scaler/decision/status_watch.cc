@@ -24,7 +24,8 @@ bool HasEnded(const EpochStatus& epoch) {
          epoch.shards.committed + epoch.shards.failed == epoch.shards.total;
 }
 
-/// The newest epoch, from 1, up to which all have ended. Epochs that the status leaves out have.
+/// The newest epoch, from 1, up to which all epochs have ended. Epochs that the status leaves out
+/// have ended.
 uint32_t EndedUpTo(const DatasetStatus& dataset) {
   uint32_t ended = dataset.epochs.empty() ? 0 : dataset.epochs.front().epoch;
   for (const EpochStatus& epoch : dataset.epochs) {
@@ -131,7 +132,7 @@ void StatusWatch::TellEpochs(const DatasetStatus& dataset, bool over, TimePoint 
   const uint32_t ended = EndedUpTo(dataset);
   const auto [place, is_new] = epochs_.try_emplace(dataset.name, Epochs{.ended = ended});
   Epochs& told = place->second;
-  // What ended before anybody looked is of an earlier run.
+  // An epoch that ended before the first answer ended in an earlier run.
   if (is_new || ended <= told.ended) return;
   const bool early = told.told_at.has_value() && now - *told.told_at < options_.epochs_apart;
   if (early && !over) return;

@@ -15,31 +15,31 @@ namespace muster::scaler {
 /// The figure that says which epoch ended, from 1.
 inline constexpr const char* kEpochFigure = "epoch";
 
-/// Tells as events what shows only in the master's answers: that the master or the scaler ended and
-/// `muster run` started it again, that the master is silent, and that an epoch ended.
+/// Records as events what only the master's answers show: that `muster run` had to start the master
+/// or the scaler again, that the master is silent, and that an epoch ended.
 ///
-/// One end is one event, whichever scaler tells it. If epochs are short, one event stands for
-/// several. Deterministic but for the sink; a value with one owner; not thread-safe.
+/// Each end is recorded once, whichever scaler records it. If epochs are short, one event stands
+/// for several. Deterministic except for the sink; a value with one owner; not thread-safe.
 class StatusWatch {
  public:
   struct Options {
-    /// A master is called silent when it has not answered for so long.
+    /// If the master has not answered for this long, it is called silent.
     std::chrono::milliseconds silent_after{2'000};
-    /// Between two events about epochs of the same dataset.
+    /// The shortest time between two events about epochs of the same dataset.
     std::chrono::seconds epochs_apart{60};
   };
   StatusWatch(const Options& options, EventSink sink) : options_(options), sink_(std::move(sink)) {}
 
-  /// The events of the scalers before this one. Those before `run_began` are of earlier runs.
+  /// Takes over the events of earlier scalers. Events before `run_began` belong to earlier runs.
   void Adopt(const std::vector<rest::Event>& events, WallTime run_began);
   /// An answer of the master.
   void OnStatus(const JobStatus& status, TimePoint now);
-  /// About once a second, also while no answer comes.
+  /// Call it about once a second, also while no answer comes.
   void OnTime(TimePoint now);
 
  private:
   struct Epochs {
-    uint32_t ended = 0;  // from 1; those up to it are told
+    uint32_t ended = 0;  // epochs up to this one, from 1, are recorded
     std::optional<TimePoint> told_at;
   };
   void TellEnd(const NodeStatus& node);
@@ -48,7 +48,7 @@ class StatusWatch {
   Options options_;
   EventSink sink_;
   std::map<std::string, uint64_t>
-      ends_;  // of master and scaler: the newest start whose end is told
+      ends_;  // of master and scaler: the newest start whose end is recorded
   std::map<std::string, Epochs> epochs_;  // by dataset
   std::optional<TimePoint> answered_at_;
   bool silent_ = false;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "history-";
 constexpr std::string_view kSuffix = ".jsonl";
 
-/// 0: not one of ours.
+/// 0 if the name is not that of a history file.
 uint64_t NumberOf(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return 0;
   name.remove_prefix(kPrefix.size());

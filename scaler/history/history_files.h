@@ -12,7 +12,7 @@ struct HistoryFile {
   uint64_t bytes = 0;
 };
 
-/// The files of a history, oldest first; none when there is no such folder.
+/// The files of a history, oldest first. The list is empty if there is no such folder.
 std::vector<HistoryFile> ListHistory(const std::string& folder);
 std::string HistoryPath(const std::string& folder, uint64_t number);
 

@@ -19,7 +19,7 @@ constexpr int kVersion = 1;
 constexpr size_t kNameMax = 256;
 constexpr size_t kNodesMax = 10'000;
 
-/// What a scaler's clock shows, as wall time in milliseconds.
+/// Converts times of a scaler's clock to wall time in milliseconds.
 class WallClock {
  public:
   WallClock(WallTime wall, TimePoint now)
@@ -34,7 +34,7 @@ class WallClock {
   TimePoint now_;
 };
 
-/// A time, or how long something took, of which sums and nanoseconds can still be made.
+/// A time or a duration that is small enough to be added to others, and to be held in nanoseconds.
 template <typename Duration>
 Duration Bounded(const Json& json) {
   const Duration duration(WholeNumber<int64_t>(json));
@@ -246,7 +246,8 @@ HistoryMoment ToMoment(const Json& json) {
   return moment;
 }
 
-/// Names and exits come from Muster or the kernel. A line can be written whatever they contain.
+/// Names and exits come from Muster or the kernel and may contain anything. The line is written all
+/// the same.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

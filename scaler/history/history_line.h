@@ -12,8 +12,8 @@
 #include "scaler/model/job_view.h"
 #include "scaler/sensor/job_sensor.h"
 
-/// The form of a job's history on disk: a line of JSON each. The first line of a file is a head;
-/// each of the others stands for itself, so that a lost one takes nothing else with it.
+/// The form of a job's history on disk: each line is JSON. The first line of a file is its head.
+/// Each other line can be read without the others, so a lost line costs only itself.
 namespace muster::scaler {
 
 /// What does not change within a file.
@@ -31,10 +31,10 @@ struct HistoryNode {
   NodeState state = NodeState::kPlanned;
   TimePoint started_at;
   Resources limits;
-  std::optional<NodeSample> sample;  // nothing: none since the line before
+  std::optional<NodeSample> sample;  // none: there was none since the line before
 };
 
-/// Why a node of a moment has no place in the cluster. Nodes that have one have none of these.
+/// Why a node has no place in the cluster at this moment. Nodes with a place have none of these.
 struct HistoryWait {
   std::string node;
   NodeWait wait = NodeWait::kNone;
@@ -42,8 +42,8 @@ struct HistoryWait {
   std::optional<Resources> placed_limits;
 };
 
-/// A view without what is in the lines before it. Times are wall time since the Unix epoch as
-/// TimePoints: those of a scaler's clock mean nothing to who reads the file.
+/// One view, without what the lines before it contain. Times are TimePoints that hold wall time
+/// since the Unix epoch, because times of a scaler's clock mean nothing to a reader of the file.
 struct HistoryMoment {
   TimePoint at;
   Activity activity = Activity::kStarting;
@@ -58,14 +58,15 @@ struct HistoryMoment {
   std::vector<ActionTaken> taken;
 };
 
-/// Of a line, its end included; what is longer is not ours.
+/// The most bytes of a line with its line break. We write no longer line.
 inline constexpr size_t kHistoryLineMax = 4 << 20;
 
 std::string HistoryLine(const HistoryHead& head);
-/// `wall` is now, `sampled_before` when the line before was made: older samples are in it.
+/// `wall` is now. `sampled_before` is when the line before was made: that line has all older
+/// samples.
 std::string HistoryLine(const JobView& view, WallTime wall, TimePoint sampled_before);
 
-/// kDataLoss says what is wrong with it.
+/// Errors: kDataLoss says what is wrong with the line.
 absl::StatusOr<std::variant<HistoryHead, HistoryMoment>> ParseHistoryLine(std::string_view line);
 
 }  // namespace muster::scaler

@@ -14,7 +14,7 @@ namespace muster::scaler {
 namespace {
 
 constexpr uint64_t kFileBytesMax = 64 << 20;
-/// As a sensor keeps them.
+/// A sensor keeps as many.
 constexpr size_t kSamplesMax = 660;
 constexpr size_t kSamplesSlack = 60;
 
@@ -93,7 +93,7 @@ void HistoryReader::Take(HistoryHead head) {
 void HistoryReader::Take(HistoryMoment moment) {
   begins_run_ = std::exchange(new_run_, false);
   if (begins_run_) shift_ = TimePoint::duration(0);
-  // A wall clock that was set back between two scalers: time continues all the same.
+  // If the wall clock was set back between two scalers, the view's time goes forward all the same.
   if (!begins_run_ && moment.at + shift_ < view_.now) {
     shift_ = view_.now + std::chrono::seconds(1) - moment.at;
   }

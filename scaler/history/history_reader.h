@@ -13,21 +13,23 @@
 namespace muster::scaler {
 
 /// Reads what HistoryWriter wrote, as the views that policies saw. Times are wall time since the
-/// Unix epoch and never go back within a run. Lines that cannot be read (torn by a crash,
-/// damaged) are skipped and counted. A value with one owner; not thread-safe.
+/// Unix epoch and never go back within a run. Lines that cannot be read, for example because a
+/// crash cut them off, are skipped and counted. A value with one owner; not thread-safe.
 class HistoryReader {
  public:
   /// Errors: kNotFound when `folder` has no history.
   static absl::StatusOr<HistoryReader> Open(const std::string& folder);
 
-  /// The view of the next moment; nullptr at the end. Valid until the next call. `taken` is what
-  /// was done in truth; who steps other policies may put in what they would have done.
+  /// The view of the next moment; nullptr at the end. Valid until the next call. Its `taken` are
+  /// the actions that were really taken. If you step other policies through the view, you can
+  /// replace them with what those would have done.
   JobView* Next();
-  /// The newest view is the first of a run: whatever was learned before is of another one.
+  /// True if the newest view is the first of a run. What policies learned before belongs to another
+  /// run.
   bool begins_run() const { return begins_run_; }
 
   uint64_t lines_skipped() const { return lines_skipped_; }
-  /// The first line that was skipped, and why: "FILE:LINE: ..."; empty: none.
+  /// The first line that was skipped, and why: "FILE:LINE: ...". Empty if none was.
   const std::string& first_skipped() const { return first_skipped_; }
   /// Files that could not be read at all.
   const std::vector<std::string>& unread() const { return unread_; }

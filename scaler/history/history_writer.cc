@@ -40,7 +40,7 @@ absl::Status HistoryWriter::Write(const std::string& line) {
   if (!file_.has_value()) {
     MUSTER_RETURN_IF_ERROR(BeginFile());
   }
-  // The rest of a failed attempt is overwritten, or remains as an unreadable line.
+  // This overwrites what a failed attempt has left, or leaves it as a line that readers skip.
   MUSTER_RETURN_IF_ERROR(file_->WriteAt(offset_, line));
   offset_ += line.size();
   return absl::OkStatus();
@@ -60,7 +60,7 @@ absl::Status HistoryWriter::BeginFile() {
   const std::string path = HistoryPath(folder_, number);
   MUSTER_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path));
   if (const absl::Status written = file.WriteAt(0, head_); !written.ok()) {
-    // A disk that is full for a day must not fill with empty files.
+    // Otherwise a disk that is full for a day would get many empty files.
     RemoveFile(path);
     return written;
   }

@@ -10,12 +10,12 @@
 
 namespace muster::scaler {
 
-/// Writes a job's history into a folder: numbered files, `history-00000001.jsonl` and so on, the
-/// oldest removed when there is too much. Each scaler begins a new file.
+/// Writes a job's history into numbered files of a folder: `history-00000001.jsonl` and so on. If
+/// they become too large together, the oldest file is removed. Each scaler begins a new file.
 ///
-/// Lines that cannot be written (a full disk) are only missing from the history; the log says once
-/// when that begins, and once when it is over. Nothing is synced. A value with one owner; not
-/// thread-safe.
+/// If a line cannot be written, for example because the disk is full, only the history lacks it.
+/// The log says once when that begins, and once when it is over. Nothing is synced. A value with
+/// one owner; not thread-safe.
 class HistoryWriter {
  public:
   struct Options {
@@ -26,9 +26,9 @@ class HistoryWriter {
       : HistoryWriter(std::move(folder), std::move(head), Options{}) {}
   HistoryWriter(std::string folder, HistoryHead head, const Options& options);
 
-  /// Once a second; more often only what ended or was done is written.
+  /// Call it once a second. A call that comes earlier writes only ends and actions.
   void Append(const JobView& view, WallTime wall);
-  /// Since the writer was made.
+  /// How many lines this writer could not write.
   uint64_t lines_lost() const { return lines_lost_; }
 
  private:

@@ -71,7 +71,7 @@ std::vector<RunSummary> SummariesOrNone(const std::string& folder) {
   return {};
 }
 
-/// The summary of this run, if an earlier scaler left one, out of `runs`.
+/// Removes the summary of this run from `runs` and returns it, if an earlier scaler left one.
 RunSummary TakeRun(const std::string& run_id, std::vector<RunSummary>* runs) {
   RunSummary taken{.run_id = run_id};
   const auto found =

@@ -11,26 +11,26 @@
 
 namespace muster::scaler {
 
-/// The summaries in `folder`, oldest first; none when there is no file of them. Errors: kDataLoss
-/// when it cannot be understood.
+/// The summaries in `folder`, oldest first. The list is empty if there is no file of them. Errors:
+/// kDataLoss if the file cannot be understood.
 absl::StatusOr<std::vector<RunSummary>> ReadSummaries(const std::string& folder);
 
 /// Everything that a scaler leaves for later runs of its job: the history, second by second, and
-/// `runs.json`, a summary of each of the newest 20 runs. Failures cost what could not be written,
-/// and are logged. A value with one owner; not thread-safe.
+/// `runs.json`, a summary of each of the newest 20 runs. If a write fails, that data is lost and
+/// the log says so. A value with one owner; not thread-safe.
 class JobHistory {
  public:
   /// Continues the summary of earlier scalers of the same run. Creates `folder` when it is needed.
   JobHistory(std::string folder, HistoryHead head);
 
-  /// What the runs before `run_id` needed: JobShape::history. Empty when there were none, or what
-  /// they left cannot be read (which is logged).
+  /// What the runs before `run_id` needed, for JobShape::history. Empty if there were no such runs.
+  /// Also empty if their summaries cannot be read; the log then says so.
   static std::map<NodeRole, RoleHistory> Earlier(const std::string& folder,
                                                  const std::string& run_id);
 
-  /// After each JobSensor::View. Writes the summary once a minute.
+  /// Call it after each JobSensor::View. It writes the summary once a minute.
   void Append(const JobView& view, WallTime wall);
-  /// At the end of the run; `well`: the job succeeded.
+  /// Call it at the end of the run. `well` says that the job succeeded.
   void Finish(bool well);
 
  private:

@@ -10,9 +10,9 @@
 
 namespace muster::scaler {
 
-/// The number in `json`, which must be whole and one that a T can be; what nlohmann's own get()
-/// makes of a fraction or a negative number is undefined or wrong. Throws
-/// nlohmann::json::type_error otherwise, as that does for other types.
+/// Returns the number in `json`, which must be whole and within the range of T. Otherwise it throws
+/// nlohmann::json::type_error, as nlohmann's own get() does for other types. For a fraction or a
+/// negative number, get() itself returns a wrong number or is undefined.
 template <std::integral T>
 T WholeNumber(const nlohmann::json& json) {
   if (json.is_number_unsigned()) {

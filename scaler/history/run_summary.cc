@@ -9,7 +9,7 @@
 namespace muster::scaler {
 namespace {
 
-/// Older ones are of data and programs that may have changed since.
+/// Data and programs may have changed since older runs.
 constexpr size_t kRunsLearntFrom = 5;
 constexpr double kCoresMax = 1'024;
 
@@ -55,7 +55,8 @@ void RunSummarizer::AddSamples(const JobView& view) {
     if (newest.at <= sampled) continue;
     sampled = newest.at;
     if (view.activity != Activity::kTraining) continue;
-    // Of the last second or two: a percentile over means of longer hides what is needed at once.
+    // Looks at one or two seconds only: means over a longer time hide short peaks from the
+    // percentile.
     const std::optional<Span> span = SpanSince(node, newest.at - std::chrono::milliseconds(2'500),
                                                std::chrono::milliseconds(500));
     if (!span.has_value()) continue;

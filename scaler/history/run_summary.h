@@ -12,16 +12,17 @@
 /// What a run of a job needed, for the next run of the same job. Pure.
 namespace muster::scaler {
 
-/// Of the nodes of one role.
+/// What the nodes of one role needed.
 struct RoleNeeds {
-  /// The most that any of them used, page cache aside; of one that was killed for its memory, its
-  /// limit: it needed that at least.
+  /// The most memory that any of them used, without page cache. A node that was killed for its
+  /// memory counts with its limit, because it needed at least that.
   uint64_t memory_peak_bytes = 0;
-  /// Seconds of training by cores in use, in steps of kCpuStep of a core: step -> seconds.
+  /// Seconds of training by the number of cores in use, in steps of kCpuStep of a core: step ->
+  /// seconds.
   std::map<uint32_t, uint64_t> cpu_seconds;
 
   static constexpr double kCpuStep = 0.05;
-  /// Cores, 95th percentile over the seconds of all nodes; 0: none were seen.
+  /// Cores in use: the 95th percentile over the seconds of all nodes. 0 if there are no data.
   double CpusP95() const;
 };
 
@@ -33,18 +34,18 @@ struct RunSummary {
   bool ended_well = false;
   std::map<NodeRole, RoleNeeds> roles;
 
-  /// It is worth learning from: it trained a minute, or to its end. The policy initial-resources
-  /// says so, too.
+  /// True if the run is worth learning from: it trained for a minute, or to its end. The policy
+  /// initial-resources tells users the same rule.
   bool counts() const { return ended_well || training_seconds >= 60; }
 };
 
 /// Sums up a run, view by view. A value with one owner; not thread-safe.
 class RunSummarizer {
  public:
-  /// `former`: what an earlier scaler of the same run had summed up.
+  /// `former` is the summary that an earlier scaler of the same run has made.
   explicit RunSummarizer(RunSummary former) : summary_(std::move(former)) {}
 
-  /// After each JobSensor::View; of the samples, the newest is looked at.
+  /// Call it after each JobSensor::View. It looks only at the newest sample of each node.
   void Step(const JobView& view, WallTime wall);
   void SetEndedWell() { summary_.ended_well = true; }
   const RunSummary& summary() const { return summary_; }
@@ -58,7 +59,7 @@ class RunSummarizer {
   std::optional<TimePoint> trained_at_;       // the last step, if it was one of training
 };
 
-/// What the newest runs that count needed, by role: the most of any of them.
+/// For each role, the most that any of the newest runs with counts() needed.
 std::map<NodeRole, RoleHistory> LearnFrom(const std::vector<RunSummary>& oldest_first);
 
 }  // namespace muster::scaler

@@ -13,16 +13,16 @@
 #include "proto/messages/node_role.h"
 #include "proto/messages/node_state.h"
 
-/// What policies see of a job: plain values that sensors and the core fill in, and that a recorded
-/// history can fill in as well. No policy sees anything else.
+/// What policies see of a job. These are plain values. Sensors and the core fill them in, and a
+/// recorded history can, too. A policy sees nothing else.
 namespace muster::scaler {
 
-/// What a synchronous group awaits from a worker.
+/// What a synchronous group waits for from a worker.
 enum class GroupPart : uint8_t {
   kNone,   // nothing, or there is no group
   kStep,   // its part of a step
-  kLearn,  // that it gets the state, which others offer it
-  kJoin,   // its first call: it runs, and has not joined the group
+  kLearn,  // that it takes the state, which other members offer
+  kJoin,   // its first call: its process runs, but it has not joined the group
 };
 
 /// Running totals of one life of a worker's process.
@@ -34,11 +34,12 @@ struct WorkerTotals {
   std::chrono::microseconds waiting_pulls{0};
   std::chrono::microseconds waiting_pushes{0};
   uint32_t shards_held = 0;  // now: leases; 0 = it has no work
-  /// Now: the step that its group awaits from it, or that it is to learn next; 0 = none.
+  /// The step of the group that waits for this worker, or that the worker must get the state of; 0
+  /// = none.
   uint64_t awaited_step = 0;
-  uint32_t peers_waiting = 0;               // members that have done their part of it
+  uint32_t peers_waiting = 0;               // members that have done their part of that step
   GroupPart group_part = GroupPart::kNone;  // now
-  uint64_t group_moved = 0;                 // what it has got from other members
+  uint64_t group_moved = 0;                 // what other members have sent it
 };
 
 /// Running totals of one life of a server's process.
@@ -48,7 +49,7 @@ struct ServerTotals {
   uint64_t parts = 0;                    // applied or skipped
   uint64_t moved_bytes = 0;              // of pulls, pushes and their answers; 0: not known
   std::chrono::microseconds serving{0};  // wall time, of all lanes
-  /// As its workers see it: requests answered, and the sum of their round trips.
+  /// Requests answered, and the sum of their round trips, as its workers measured them.
   uint64_t peer_requests = 0;
   std::chrono::microseconds peer_round_trip{0};
   uint32_t partitions_serving = 0;  // now: those that it has restored
@@ -59,7 +60,8 @@ struct NodeSample {
   TimePoint at;
   std::chrono::microseconds cpu{0};        // running total
   std::chrono::microseconds throttled{0};  // running total: held back by its CPU quota
-  /// What the kernel cannot take back at once: the page cache of files not in use is no need.
+  /// Memory that the kernel cannot take back at once. The page cache of files that are not in use
+  /// is left out, because the node does not need it.
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;      // as the kernel enforces it; 0 = none
@@ -75,7 +77,7 @@ struct NodeView {
   NodeRole role = NodeRole::kWorker;
   uint32_t start = 0;  // the number of its newest start, from 1; 0: never started
   NodeState state = NodeState::kPlanned;  // never kFinished
-  /// A server: its partitions were snapshotted on request; it still serves.
+  /// Its partitions were snapshotted on request, and it still serves. Only servers have this.
   bool drained = false;
   TimePoint started_at;
   Resources limits;                 // in force now, or of the next start
@@ -83,17 +85,17 @@ struct NodeView {
   Resources min;                    // bounds of `limits`
   Resources max;                    // 0 = bounded by budget and machine only
   std::vector<NodeSample> samples;  // of this life, oldest first
-  /// kWaiting: why, since when, and in the words of the cluster.
+  /// Only for kWaiting: why it waits, since when, and the cluster's own words about it.
   NodeWait wait = NodeWait::kNone;
   TimePoint waits_since;
   std::string wait_reason;
-  /// The limits within which it last had a process; none: it never had one.
+  /// The limits that its newest process ran with. None if it never had a process.
   std::optional<Resources> placed_limits;
 };
 
 enum class EndCause : uint8_t {
   kKernelOutOfMemory,  // the kernel, and the group's counter says so
-  kOwnOutOfMemory,     // we did, where no group can be made: polling found it above its limit
+  kOwnOutOfMemory,     // ourselves: without a group, polling found it above its limit
   kProgram,            // the program's own failure
   kPlatform,           // killed from outside: the machine's owner, a preemption
   kAsked,              // we asked it to end, or the user did
@@ -111,31 +113,32 @@ struct NodeEnd {
   TimePoint at;
   EndCause cause = EndCause::kProgram;
   std::string exit;  // "SIGKILL", "exit 1"
-  /// The master saw it run, and the job made progress meanwhile.
+  /// True if the master saw it run and the job made progress meanwhile.
   bool progressed = false;
-  /// Ends in a row without progress before this one, as its keeper counted them.
+  /// How many ends without progress its keeper had counted in a row before this one.
   uint32_t exits = 0;
   uint64_t memory_peak_bytes = 0;
   uint64_t memory_limit_bytes = 0;            // 0 = none: the whole machine was short
   Disruption disruption = Disruption::kNone;  // kDisrupted: how
-  // For people alone; histories do not have them.
+  // These are for people only. Histories do not have them.
   uint64_t pid = 0;             // 0: it never ran, or it is not known
-  std::string meaning;          // of such an exit, usually
-  std::string last_words;       // of its log
+  std::string meaning;          // what such an exit usually means
+  std::string last_words;       // the last lines of its log
   std::string disruption_text;  // the words of the cluster
 };
 
-/// What the job does now. Rates can be compared within kTraining only.
+/// What the job does now. Only rates from kTraining can be compared.
 enum class Activity : uint8_t {
   kStarting,
   kTraining,
-  kEvaluating,  // some shards in the hands of workers are of an evaluation
+  kEvaluating,  // workers hold shards of an evaluation
   kReplaying,   // a server restores, or minibatches that its snapshots lack run again
   kDraining,
   kOver,
 };
 
-/// Those of AllActions() (scaler/model/orders.h) that policies propose: the first, in its order.
+/// The actions that policies propose. They are the first of AllActions() (scaler/model/orders.h),
+/// in the same order.
 enum class Action : uint8_t {
   kRestart,
   kResize,
@@ -152,7 +155,7 @@ struct ActionTaken {
   std::string target;
   Action action = Action::kRestart;
   TimePoint at;
-  /// kScale: the numbers of workers; equal: not known.
+  /// For kScale: the numbers of workers. If both are equal, they are not known.
   uint32_t workers_before = 0;
   uint32_t workers_after = 0;
 };
@@ -167,30 +170,29 @@ struct RoleHistory {
 struct JobView {
   TimePoint now;
   Activity activity = Activity::kStarting;
-  /// False: the master is away, and what it knows of the nodes is not seen.
+  /// If false, the master is away, so the view lacks what it knows of the nodes.
   bool master_heard = true;
-  /// A topic of the job cannot be reached, so workers wait through no fault of their own.
+  /// True if a topic of the job cannot be reached. Workers that wait then are not to blame.
   bool sources_away = false;
   std::vector<NodeView> nodes;
-  /// Since the last step, oldest first.
+  /// Ends and actions since the last step, oldest first.
   std::vector<NodeEnd> ends;
   std::vector<ActionTaken> taken;
-  /// For all nodes together. Memory limits must fit into both; CPU limits into the budget only: a
-  /// machine shares its cores out by itself.
+  /// What all nodes together may use. Memory limits must fit into budget and machine. CPU limits
+  /// must fit into the budget only, because a machine shares its cores out by itself.
   Resources budget;
   Resources machine;
-  /// Cores of the machine that were idle over the newest seconds, be it this job or another
-  /// program. Nothing: not known.
+  /// Cores of the machine that no program used over the newest seconds. None if this is not known.
   std::optional<double> idle_cpus;
-  /// How many workers there may be; both equal = fixed.
+  /// The smallest and largest number of workers. If both are equal, the number is fixed.
   uint32_t workers_min = 0;
   uint32_t workers_max = 0;
-  /// Of a synchronous group: with fewer members, it makes no step. 0: the job has no group.
+  /// With fewer members, a synchronous group makes no step. 0 if the job has no group.
   uint32_t members_min = 0;
   uint64_t records_trained = 0;
-  uint64_t records_left = 0;  // 0 = unknown; of a topic only those that are known already
-  /// It learns from a topic to which more will come: the records that wait to be trained, there and
-  /// in other data. Nothing: it does not, or they are not known.
+  uint64_t records_left = 0;  // 0 = unknown; of a topic, only known records count
+  /// If the job learns from a topic that gets more records: how many records wait to be trained, in
+  /// the topic and in other data. None if there is no such topic, or if the number is not known.
   std::optional<uint64_t> backlog_records;
   std::map<NodeRole, RoleHistory> history;
 };

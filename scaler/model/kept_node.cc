@@ -40,8 +40,8 @@ NodeState NodeStateOf(const KeptNode& kept, const std::optional<MasterSays>& mas
       break;
   }
   if (kept.no_process) {
-    // Who is told to end waits for no place. On its way, it is only starting for people, but no
-    // policy may judge how long that takes.
+    // A node that was told to end does not wait for a place any more. People see that it is on its
+    // way, as starting. Policies see it as draining, so that none judges how long that takes.
     if (kept.told_to_end) return people ? NodeState::kStarting : NodeState::kDraining;
     const bool starting = people && kept.wait == NodeWait::kNone;
     return starting ? NodeState::kStarting : NodeState::kWaiting;

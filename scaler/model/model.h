@@ -12,17 +12,17 @@
 #include "proto/status/shard_status.h"
 #include "scaler/model/event_model.h"
 
-/// What the REST interface shows, as plain values: what the master says (proto/status), and what
-/// only the scaler knows. The list of a struct's fields (proto/fields) says what each means;
-/// documents and their schemas are written from it, so that they cannot differ. Units are in the
-/// names; numbers that are not defined (NaN, infinity) become null. Texts must be valid UTF-8
-/// (base/text.h).
+/// What the REST interface shows, as plain values: what the master reports (proto/status), and what
+/// only the scaler knows. The list of a struct's fields (proto/fields) says what each field means.
+/// Documents and their schemas are both written from that list, so they cannot differ. Names
+/// contain the units. Numbers that are not defined (NaN, infinity) become null. Texts must be valid
+/// UTF-8 (base/text.h).
 namespace muster::scaler::rest {
 
 struct Job : JobSummary {
   static constexpr const char* kName = "Job";
   std::string id;
-  /// Progress is shown as of then.
+  /// The time that the shown progress is from.
   uint64_t seen_wall_us = 0;
   bool master_reachable = false;
   uint64_t last_event_id = 0;
@@ -34,7 +34,7 @@ struct Job : JobSummary {
   std::string limits_remark;
   double snapshot_interval_s = 0;
   static void Fields(auto& f, auto& j) {
-    JobSummary::Fields(f, j);  // in the same document
+    JobSummary::Fields(f, j);  // they are members of the same document
     JobSummary::LaterFields(f, j);
     f(0, "id", j.id, {"Drawn at random when the job began"});
     f(0, "seen_wall_us", j.seen_wall_us,
@@ -60,7 +60,7 @@ struct Usage : NodeUsage {
   double cpus = 0;
   double throttled_ratio = 0;
   static void Fields(auto& f, auto& u) {
-    NodeUsage::Fields(f, u);  // in the same document
+    NodeUsage::Fields(f, u);  // they are members of the same document
     f(0, "cpus", u.cpus, {.says = "Processors in use, over the newest seconds", .gauge = true});
     f(0, "throttled_ratio", u.throttled_ratio,
       {.says = "Of the time, held up by its CPU limit: 0 to 1", .gauge = true});
@@ -74,7 +74,7 @@ struct Node : NodeStatus {
   std::optional<Usage> usage;
   std::optional<double> records_per_second;
   static void Fields(auto& f, auto& n) {
-    NodeStatus::Fields(f, n);  // in the same document
+    NodeStatus::Fields(f, n);  // they are members of the same document
     f(0, "requested", n.requested, {"By the job file"});
     f(0, "limits", n.limits, {"Now"});
     f(0, "usage", n.usage, {"null: not measured"});
@@ -108,13 +108,13 @@ struct LogChunk {
 
 struct Partition : PartitionStatus {
   static constexpr const char* kName = "Partition";
-  /// Absent: not known yet, or another process owns it now.
+  /// Absent if it is not known yet, or if another process owns the partition now.
   std::optional<double> pulls_per_second;
   std::optional<double> pushes_per_second;
   std::optional<double> bytes_per_second;
   std::optional<double> service_ratio;
   static void Fields(auto& f, auto& p) {
-    PartitionStatus::Fields(f, p);  // in the same document
+    PartitionStatus::Fields(f, p);  // they are members of the same document
     f(0, "pulls_per_second", p.pulls_per_second, {"Over the newest seconds; null: not known"});
     f(0, "pushes_per_second", p.pushes_per_second);
     f(0, "bytes_per_second", p.bytes_per_second, {"Both directions"});
@@ -133,7 +133,7 @@ struct PartitionPage {
   }
 };
 
-/// What the stream's topic "status" carries.
+/// The documents of the stream's topic "status".
 struct Status {
   static constexpr const char* kName = "Status";
   Job job;

@@ -8,11 +8,11 @@
 
 namespace muster::scaler::rest {
 
-/// {"Job": {...}, ...}: JSON Schema (2020-12) of every document of model.h and of what they consist
-/// of, as `components/schemas` of OpenAPI 3.1 has them.
+/// JSON Schema (2020-12) of every document of model.h and of its parts: {"Job": {...}, ...}.
+/// `components/schemas` of OpenAPI 3.1 has this form.
 nlohmann::json ModelSchemas();
 
-/// One line; text that is no valid UTF-8 is repaired instead of refused.
+/// Returns JSON in one line. Text that is not valid UTF-8 is repaired.
 std::string Dump(const nlohmann::json& json);
 
 }  // namespace muster::scaler::rest

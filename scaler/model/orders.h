@@ -11,53 +11,57 @@
 
 #include "host/resources.h"
 
-/// The orders of people and policies, from the REST interface to the code that carries them out.
-/// Plain values. `kAbout` of each has its other properties: its name in events, and how its outcome
-/// is measured.
+/// The orders of people and policies, as plain values. They go from the REST interface to the code
+/// that carries them out. `kAbout` of each order has its other properties, such as its name in
+/// events and how its outcome is measured.
 ///
-/// NodeKeeper: an order that no longer fits (no such node, another life, a worker that leaves)
-/// changes nothing. A job that drains takes only what helps it to its snapshots: limits, and a
-/// server that is down started again. A job that is over takes none.
+/// NodeKeeper ignores an order that no longer fits, for example because the node does not exist, is
+/// in another life, or is a worker that leaves. While a job drains, it takes only orders that help
+/// the job to take its snapshots: new limits, and a restart of a server that is down. When the job
+/// is over, it takes no order.
 namespace muster::scaler {
 
-/// How it shows that an order has been carried out.
+/// How one can see that an order has been carried out.
 enum class Effect : uint8_t {
-  kNone,      // in no figure; it takes effect at once
-  kByMaster,  // in no figure; the master is called after the event is recorded
+  kNone,      // no figure shows it; it takes effect at once
+  kByMaster,  // no figure shows it; the master is called after the event is recorded
   kBack,      // its node works again
   kLimits,    // its node has other limits
   kWorkers,   // there is another number of workers
   kLeft,      // its node has left, or the job drains
   kEnded,     // the job has ended
 };
-/// One action, as events have it (docs/rest.md).
+/// One action, under its name in events (docs/rest.md).
 struct ActionAbout {
   std::string_view name;
   Effect effect = Effect::kNone;
-  /// Its event notes what was before: the start of its node, the rate of the job.
+  /// Its event records the state before it: the start number of the node, the rate of the job.
   bool notes_before = false;
-  /// Its target, a node or the whole job, ends by it.
+  /// It ends its target, a node or the whole job.
   bool ends = false;
 };
 
-/// A node that runs gets SIGTERM, after the job's drain timeout SIGKILL, and is started again; the
-/// exit is no crash. One that has ended already is only excused: its exit counts toward no crash
-/// loop (unless `charged`), and it waits no longer than it must.
+/// Sends SIGTERM to a node that runs, and SIGKILL after the job's drain timeout. Then the node is
+/// started again, and its exit is no crash. If the node has ended already, the order only excuses
+/// its exit: the exit counts toward no crash loop (unless `charged`), and the node waits no longer
+/// than it must.
 struct RestartNode {
   static constexpr ActionAbout kAbout{
       .name = "restart", .effect = Effect::kBack, .notes_before = true, .ends = true};
   std::string node;
   std::string why;
-  /// The limits of the next start; none: unchanged.
+  /// The limits of the next start. None if they stay the same.
   std::optional<Resources> limits;
-  /// Only for this life, running or just ended, so a repetition is harmless.
+  /// The order is only for this life, whether it runs or has just ended. So a repetition does no
+  /// harm.
   std::optional<uint64_t> only_start;
   bool charged = false;
-  /// It will probably not react to SIGTERM, so it does not get the time of a drain.
+  /// The node will probably not react to SIGTERM, so it does not get the time for a drain.
   bool hangs = false;
 };
 
-/// Limits in place, where it runs, and of its later starts. Absent: as it is; 0: none.
+/// Changes the limits of the running process and of later starts. An absent limit stays as it is; 0
+/// removes it.
 struct ResizeNode {
   static constexpr ActionAbout kAbout{
       .name = "resize", .effect = Effect::kLimits, .notes_before = true};
@@ -74,24 +78,25 @@ struct ResizeNode {
   }
 };
 
-/// The number of workers that should live. If it grows, new workers get the lowest free numbers,
-/// also of finished workers, but not of one that still leaves. If it falls, workers that wait
-/// for a place leave first, then the highest numbers, as by EndNode.
+/// The number of workers that should live. If it grows, new workers get the lowest free numbers.
+/// The number of a finished worker is free, but not that of a worker that is still leaving. If it
+/// falls, workers that wait for a place leave first, then those with the highest numbers. They
+/// leave as by EndNode.
 struct ScaleWorkers {
   static constexpr ActionAbout kAbout{
       .name = "scale", .effect = Effect::kWorkers, .notes_before = true};
-  uint32_t workers = 0;  // at most kWorkersMax; more counts as that
+  uint32_t workers = 0;  // more than kWorkersMax counts as kWorkersMax
 };
 
-/// A worker hands over what it has and is not started again; a server has its partitions
-/// snapshotted and stays.
+/// A worker hands over what it has and is not started again. A server takes snapshots of its
+/// partitions and stays.
 struct EndNode {
   static constexpr ActionAbout kAbout{
       .name = "drain", .effect = Effect::kLeft, .notes_before = true, .ends = true};
   std::string node;
 };
 
-/// The stacks of all threads of a node's process are to be written into its log.
+/// Writes the stacks of all threads of a node's process into its log.
 struct DumpStacks {
   static constexpr ActionAbout kAbout{.name = "dump-stacks"};
   std::string node;
@@ -103,7 +108,7 @@ struct FailJob {
   std::string reason;
 };
 
-/// A policy decides nothing, or decides again; for successors, too.
+/// A policy stops deciding, or decides again. This also holds under later scalers.
 struct SetPaused {
   static constexpr ActionAbout kAbout{.name = "pause-policy"};
   static constexpr ActionAbout kUndo{.name = "resume-policy"};
@@ -111,7 +116,7 @@ struct SetPaused {
   bool paused = true;
 };
 
-// The master carries these out; the receiver of the order calls it.
+// The master carries out the following orders. The code that receives the order calls it.
 struct DrainJob {
   static constexpr ActionAbout kAbout = EndNode::kAbout;
 };
@@ -120,7 +125,7 @@ struct CancelJob {
 };
 struct RetryShards {
   static constexpr ActionAbout kAbout{.name = "retry-shards", .effect = Effect::kByMaster};
-  /// Of FAILED shards; a person who names none means all of them.
+  /// The ids of FAILED shards. If a person names none, all FAILED shards are meant.
   std::vector<std::string> ids;
 };
 template <typename T>
@@ -130,21 +135,21 @@ concept MastersOrder =
 using Order = std::variant<RestartNode, ResizeNode, ScaleWorkers, FailJob, EndNode, DumpStacks,
                            CancelJob, RetryShards, SetPaused, DrainJob>;
 
-/// Every action by its name, in the order of Order's alternatives.
+/// Every action, in the order of Order's alternatives.
 const std::vector<ActionAbout>& AllActions();
-/// Their names, and what an empty one means: "restart, resize, ...; empty: none".
+/// The names of all actions and the meaning of an empty name: "restart, resize, ...; empty: none".
 std::string_view ActionsText();
-/// The name of an action as it is today: version 0.1 said relaunch, set-limits and set-workers in
-/// the events that it kept. Any other name stays as it is.
+/// The present name of an action. Events that version 0.1 kept have relaunch, set-limits and
+/// set-workers instead. Any other name stays the same.
 std::string_view NameToday(std::string_view action);
-/// An action without a name and effect, for unknown names.
+/// For an unknown name, an action without a name and an effect.
 ActionAbout AboutAction(std::string_view name);
 std::string ActionName(const Order& order);
 /// A node, a policy, "workers" or "job".
 std::string TargetOf(const Order& order);
 bool IsMasters(const Order& order);
 
-/// What a person wants, and why; the reason may be "".
+/// An order that a person wants, and the reason, which may be "".
 struct Wish {
   Order order;
   std::string reason;

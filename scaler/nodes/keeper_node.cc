@@ -80,7 +80,7 @@ NodePlan KeeperNode::plan() const {
 KeptNode KeeperNode::Shown(uint64_t now) const {
   const Running* const present = life();
   const Ending ending = present != nullptr ? present->ending : Ending::kNone;
-  // A successor has not reported it, and is responsible for it.
+  // A scaler that took the node over has not told it to end, but the plan says that it must.
   const bool told = present != nullptr &&
                     (present->stop_due.has_value() || leaving() || ending == Ending::kRestart);
   KeptNode kept{.name = name,

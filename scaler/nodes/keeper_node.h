@@ -14,10 +14,10 @@
 
 namespace muster::scaler {
 
-/// A node in the hands of its keeper (node_keeper.h). What it does is one of four states, and each
-/// has what is known then and no longer; the rest is kept over all its lives. A value.
+/// A node that a keeper (node_keeper.h) keeps alive. It is in one of four states. Each state has
+/// what is known only during it; the other members live as long as the node. A value.
 struct KeeperNode {
-  /// It is started when it is time.
+  /// The node is started when it is time.
   struct Waiting {
     TimePoint start_at;
     bool excused =
@@ -25,9 +25,10 @@ struct KeeperNode {
   };
   /// From the order to start it to its exit.
   struct Running {
-    bool found = false;  // found by a successor, and not heard since: no action on it begins
-    bool begun = false;  // the host has told of its process; found: not known yet
-    Resources limits;    // within which it was started, or runs
+    bool found =
+        false;  // a later scaler found it and has heard nothing yet: it takes no action on it
+    bool begun = false;  // the host has reported its process; if found, this is not known yet
+    Resources limits;    // that it was started with, or runs with
     NodeWait wait = NodeWait::kNone;  // why it has no process yet
     std::string wait_reason;
     TimePoint waits_since;
@@ -35,32 +36,32 @@ struct KeeperNode {
     bool seen = false;    // by the master
     bool worked = false;  // a worker: it has finished a minibatch
     NodePlan::Ending ending = NodePlan::Ending::kNone;
-    bool hangs = false;                 // as the order to restart it says
-    std::optional<TimePoint> stop_due;  // it was told to end; the time of SIGKILL
+    bool hangs = false;                 // the order to restart it says so
+    std::optional<TimePoint> stop_due;  // the time of SIGKILL, if it was told to end
     struct Lost {
       TimePoint since;
       std::optional<TimePoint> dumped_at;
     };
-    std::optional<Lost> lost;  // as the master says
+    std::optional<Lost> lost;  // the master says that it lost the node
     struct Drain {
       std::optional<TimePoint> began;
-      std::optional<TimePoint> asked;  // the last time
-      bool shown = false;              // by the master
+      std::optional<TimePoint> asked;  // when the master was last asked
+      bool shown = false;              // the master's status shows the drain
     };
     Drain drain;
 
-    /// It has no place in the cluster, so there is no process that could do anything.
+    /// It has no place in the cluster, so there is no process that could act.
     bool waits() const { return !begun && wait != NodeWait::kNone; }
   };
-  /// It is gone, and the master is being told.
+  /// The process is gone, and the keeper is telling the master.
   struct Reporting {
     Running life;  // as it was
     NodeExited exit;
     bool progressed = false;
     bool excused = false;               // an order arrived meanwhile, so the exit does not count
-    std::optional<TimePoint> heard_at;  // by the master
+    std::optional<TimePoint> heard_at;  // when the master heard of the exit
   };
-  /// It is not started any more, unless more workers are wanted.
+  /// The node is not started any more, unless more workers are wanted.
   struct Finished {};
   using State = std::variant<Waiting, Running, Reporting, Finished>;
 
@@ -70,16 +71,16 @@ struct KeeperNode {
   bool is() const {
     return std::holds_alternative<In>(state);
   }
-  /// The life that runs, or whose exit is being told; else nullptr.
+  /// The life that runs, or whose exit the master is being told. Otherwise nullptr.
   const Running* life() const;
   Running* life() { return const_cast<Running*>(std::as_const(*this).life()); }
-  /// A worker that is not started again after this life.
+  /// True for a worker that is not started again after this life.
   bool leaving() const;
-  /// True if the job made progress while the node took part in it. `now` is the job's progress.
+  /// True if the job made progress while the master saw this life run. `now` is the job's progress.
   bool progressed(uint64_t now) const;
-  /// What a successor needs to know.
+  /// What a later scaler needs to know of the node.
   NodePlan plan() const;
-  /// For decisions and displays. `now` as above.
+  /// The node for decisions and displays. `now` is the job's progress.
   KeptNode Shown(uint64_t now) const;
 
   std::string name;
@@ -91,9 +92,10 @@ struct KeeperNode {
   std::optional<Resources> placed_limits;  // NodePlan::placed_limits
   TimePoint started_at;
   RestartPolicy policy;
-  RestartPolicy leaves;       // of a worker that leaves by itself, by its own work
-  RestartPolicy shortages;    // starts in a row that the machine was too short for
-  RestartPolicy disruptions;  // lives in a row that the cluster ended before they brought progress
+  RestartPolicy leaves;  // lives of a worker that ended by itself without work of its own
+  RestartPolicy
+      shortages;  // starts in a row that failed because the machine was short of something
+  RestartPolicy disruptions;  // lives in a row that the cluster ended before the job made progress
   State state;
 };
 

@@ -11,7 +11,7 @@
 namespace muster::scaler {
 namespace {
 
-/// Of limits; nothing is larger than none.
+/// The larger of both, for each resource. No limit is larger than any limit.
 Resources Largest(const Resources& a, const Resources& b) {
   const bool any_cpus = a.cpus == 0 || b.cpus == 0;
   const bool any_memory = a.memory_bytes == 0 || b.memory_bytes == 0;
@@ -19,7 +19,8 @@ Resources Largest(const Resources& a, const Resources& b) {
           .memory_bytes = any_memory ? 0 : std::max(a.memory_bytes, b.memory_bytes)};
 }
 
-/// Of the living: one that waits for a place first, then the highest number.
+/// The living worker that leaves next: one that waits for a place, else the one with the highest
+/// number.
 std::map<uint32_t, std::string>::iterator NextToLeave(std::map<uint32_t, std::string>* living,
                                                       const KeeperNodes& nodes) {
   for (auto worker = living->end(); worker != living->begin();) {
@@ -72,7 +73,7 @@ std::map<uint32_t, std::string> KeptWorkers::Living(const KeeperNodes& nodes) {
 Resources KeptWorkers::LimitsOfNew(const KeeperNodes& nodes) const {
   std::optional<Resources> limits;
   for (const auto& [number, name] : Living(nodes)) {
-    // It will need as much as its peers needed.
+    // It will probably need as much as its peers.
     const Resources& peer = nodes.at(name).limits;
     limits = limits.has_value() ? Largest(*limits, peer) : peer;
   }
@@ -88,7 +89,7 @@ void KeptWorkers::Add(uint32_t count, KeeperNodes* nodes) {
     KeeperNode& node = entry->second;
     if (!fresh) {
       if (!node.is<KeeperNode::Finished>()) continue;
-      // It keeps its number of starts, and what it needed.
+      // It keeps its number of starts, and the limits that it needed.
       node.limits = Largest(limits, node.limits);
       node.policy = RestartPolicy(options_.restarts);
       node.leaves = RestartPolicy(RestartPolicy::Endless(options_.restarts));

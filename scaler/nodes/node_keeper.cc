@@ -11,7 +11,7 @@ namespace muster::scaler {
 namespace {
 
 constexpr std::chrono::milliseconds kAskAgain{1'000};
-/// Steps come about every 100 ms. If there was none for this long, the process stood still.
+/// Steps come about every 100 ms. If no step came for this long, this process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 Note LeaveNote(const std::string& worker) {
@@ -27,7 +27,7 @@ NodeKeeper::NodeKeeper(const KeeperOptions& options, const Plan& plan)
       workers_({.restarts = options.restarts, .limits = options.worker_limits}, plan.workers),
       paused_(plan.paused),
       failure_(plan.failure) {
-  // The scaler before us may have died before the master heard of it.
+  // The scaler before us may have died before it could tell the master.
   if (failure_.has_value()) stage_ = Stage::kFailing;
   for (const auto& [name, node] : plan.nodes) {
     nodes_.emplace(name, KeeperNode(name, options_.restarts, node));
@@ -54,7 +54,7 @@ std::vector<KeeperEffect> NodeKeeper::Step(const KeeperEvent& event, TimePoint n
 }
 
 void NodeKeeper::ForgiveOwnPause(TimePoint now) {
-  // The minimum counts, so silence is also found if every step is late.
+  // Only what exceeds the minimum counts, so a silent node is also found if every step is late.
   const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
@@ -187,7 +187,7 @@ void NodeKeeper::AdvanceFinishing() {
     Running* const life = std::get_if<Running>(&node.state);
     if (life != nullptr && life->waits()) Stop(node, life, std::chrono::milliseconds{0});
   }
-  // A worker may still need them.
+  // Servers stay as long as a worker may need them.
   if (!AnyRunning(NodeRole::kWorker)) StopRole(NodeRole::kServer);
 }
 
@@ -195,13 +195,14 @@ void NodeKeeper::AdvanceFinishing() {
 
 void NodeKeeper::Obey(const ResizeNode& order) {
   KeeperNode* const node = NodeOf(order.node);
-  // Also while the job drains, because a server that is killed for its memory takes no snapshots.
+  // This also works while the job drains, because a server that is killed for its memory takes no
+  // snapshots.
   if (node == nullptr || stage_ > Stage::kDraining) return;
   const Resources limits = order.After(node->limits);
   const Resources former = std::exchange(node->limits, limits);
   Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr) return;
-  // What has no process yet is made again within them.
+  // If there is no process yet, it is made again with these limits.
   if (life->waits()) {
     if (limits != former && life->ending == NodePlan::Ending::kNone) {
       life->ending = NodePlan::Ending::kRestart;
@@ -209,7 +210,7 @@ void NodeKeeper::Obey(const ResizeNode& order) {
     return;
   }
   life->limits = limits;
-  // Limits that were not set before this scaler took over were never in force.
+  // If they were not set before this scaler took over, they were never in force.
   if (!life->found || !node->former_limits.has_value()) node->former_limits = former;
   Emit(SetLimits{order.node, limits});
 }
@@ -234,7 +235,7 @@ void NodeKeeper::Obey(const RestartNode& order) {
     gone->excused |= !order.charged;
   } else {
     Waiting& waiting = std::get<Waiting>(node->state);
-    // It was counted when the master had heard of its end.
+    // Its exit was counted when the master had heard of it.
     if (!order.charged && !std::exchange(waiting.excused, true)) node->policy.Excuse();
     waiting.start_at = std::min(
         waiting.start_at, std::max(now_, node->started_at + options_.restarts.backoff_initial));

@@ -17,72 +17,74 @@
 #include "scaler/nodes/kept_workers.h"
 #include "scaler/nodes/plan.h"
 
-/// What the scaler decides of workers and servers, as a deterministic step: which is started,
-/// killed or given up when. No process, socket or clock here.
+/// The scaler's decisions about workers and servers, as a deterministic step: which node is
+/// started, killed or given up, and when. There is no process, socket or clock here.
 namespace muster::scaler {
 
 struct KeeperOptions {
   RestartPolicy::Options restarts;
-  /// A worker that the master calls lost is killed only after so long: it may be paused and come
-  /// back.
+  /// A worker that the master calls lost is killed only after this time. It may only be paused, and
+  /// come back.
   std::chrono::milliseconds worker_lost_max{60'000};
   /// How long workers may take to end by themselves after the job's end.
   std::chrono::milliseconds finish_wait{15'000};
-  /// How long the stacks of a lost node may take before it is killed.
+  /// How long a lost node may take to write its stacks before it is killed.
   std::chrono::milliseconds dump_wait{3'000};
-  /// From SIGTERM to SIGKILL at the job's end, and of one that hangs. Who is restarted has the
-  /// drain_timeout when that is longer.
+  /// From SIGTERM to SIGKILL, for nodes that end at the job's end and nodes that hang. A node that
+  /// is restarted gets the drain_timeout if that is longer.
   std::chrono::milliseconds stop_timeout{10'000};
-  /// How long the last exits wait for the master to hear of them.
+  /// How long the last exits wait until the master hears of them.
   std::chrono::milliseconds report_wait{3'000};
-  /// The job file's: a worker that was asked to hand over and is still there after it is stopped.
+  /// The job file's drain timeout. A worker that has not handed over by then is stopped.
   std::chrono::milliseconds drain_timeout{30'000};
-  /// What added workers start with, unless their peers have more.
+  /// The limits that added workers start with, unless their peers have more.
   Resources worker_limits;
 };
 
-// Event and effect of its own.
+// The following events and effects are the keeper's own. The others are in host/messages.h.
 /// The master has heard of the node's exit.
 struct ExitHeard {
   std::string node;
 };
-/// SetLimits was refused, and the node continues within its former limits. Report it at once,
-/// before any other event.
+/// SetLimits was refused, and the node continues with its former limits. Report it at once, before
+/// any other event.
 struct LimitRefused {
   std::string node;
   Resources limits;
 };
-/// The run must not go on, because nobody would continue it after this process.
+/// The run must not continue, because no other scaler would continue it after this process.
 struct RunAbandoned {
   std::string why;
 };
 using KeeperEvent =
     std::variant<NodeStarted, NodeExited, NodeHeld, NodeResized, ExitHeard, LimitRefused,
                  RunAbandoned, MasterAnswered, StopWanted, Tick, Order>;
-/// The node's exit is recorded everywhere, so its supervising process may end.
+/// The node's exit is recorded everywhere, so the process that supervised it may end.
 struct ReleaseNode {
   std::string node;
 };
-/// Of a node that runs, in place. Repeated when a successor takes the node over.
+/// Changes the limits of a running node in place. It is repeated when a later scaler takes the node
+/// over.
 struct SetLimits {
   std::string node;
   Resources limits;
 };
-/// The stacks of all its threads, into its log; it continues however that ends.
+/// Writes the stacks of all threads of a node into its log. The node continues, whether or not that
+/// works.
 struct DumpNode {
   std::string node;
 };
-/// Asks the master to drain the node. Repeated until its status shows it.
+/// Asks the master to drain the node. It is repeated until the master's status shows the drain.
 struct AskDrainNode {
   std::string node;
   std::chrono::milliseconds timeout{0};
 };
-/// Asks the master to drain the job. Repeated until its status shows it.
+/// Asks the master to drain the job. It is repeated until the master's status shows the drain.
 struct AskDrainJob {
   std::string why;
 };
-/// What the keeper does by itself to a node, for people: it ended repeatedly without an order or a
-/// crash, so it waits before its next start; or it needs another place.
+/// Tells people that the next start of a node is delayed. It ended repeatedly without an order or a
+/// crash, or it needs another place.
 struct RestartDelayed {
   std::string node;
   std::string why;
@@ -99,31 +101,32 @@ struct KeeperOutcome {
   enum class State : uint8_t {
     kJobOver,
     kStopped,   // told to end
-    kBadInput,  // a server refused its input at its first start; starting it again is no use
+    kBadInput,  // a server refused its input at its first start; another start would not help
   };
   State state = State::kJobOver;
   std::string reason;
 };
 
-/// Keeps the nodes of one run alive while the job trains, ends them when it is over.
+/// Keeps the nodes of one run alive while the job trains, and ends them when it is over.
 ///
-/// An exit is told to the master first; when the master has heard, the decision about it is made,
-/// durable in plan(), and only then is the exit released and the node started again. So a successor
-/// always finds either the exit itself or a plan that contains it. Therefore, write plan() before
-/// you carry out the effects of a step. The wait for the master costs nothing, because a node
-/// cannot work without it.
+/// The keeper tells the master of an exit first. When the master has heard, the keeper decides what
+/// follows and puts the decision into plan(), which becomes durable. Only then is the exit released
+/// and the node started again. So a later scaler always finds either the exit itself or a plan that
+/// contains it. Therefore, write plan() before you carry out the effects of a step. The wait for
+/// the master costs nothing, because a node cannot work without the master.
 ///
 /// A value with one owner; not thread-safe.
 class NodeKeeper {
  public:
-  /// Nodes that are kRunning in `plan` run: their NodeStarted or NodeExited comes, first or again.
+  /// Nodes that are kRunning in `plan` run already. Their NodeStarted or NodeExited comes, for the
+  /// first time or again.
   NodeKeeper(const KeeperOptions& options, const Plan& plan);
 
   std::vector<KeeperEffect> Step(const KeeperEvent& event, TimePoint now);
 
-  /// What a successor needs to know.
+  /// What a later scaler needs to know.
   Plan plan() const;
-  /// In the order of their names.
+  /// All nodes, in the order of their names.
   std::vector<KeptNode> nodes() const;
   /// Set once every node is gone and nothing will be started any more.
   const std::optional<KeeperOutcome>& outcome() const { return outcome_; }
@@ -146,9 +149,9 @@ class NodeKeeper {
 
   void On(const NodeStarted& event);
   void On(const NodeExited& event);
-  /// It has no deadline: it waits as long as the cluster has no place for it.
+  /// The node waits without a deadline, for as long as the cluster has no place for it.
   void On(const NodeHeld& event);
-  /// More memory that its machine can never give is given to a successor elsewhere.
+  /// If the node needs more memory than its machine can ever give, it is started again elsewhere.
   void On(const NodeResized& event);
   void On(const ExitHeard& event);
   void On(const RunAbandoned& event);
@@ -169,14 +172,15 @@ class NodeKeeper {
   template <MastersOrder T>
   void Obey(const T&) {}
 
-  /// The due actions for a node in one state, at the end of a step.
+  /// At the end of a step, takes the actions that are due for a node in this state.
   void Advance(KeeperNode* node, Waiting* waiting);
   void Advance(KeeperNode* node, Running* life);
   void Advance(KeeperNode* node, Reporting* gone);
-  /// Of every node that is in that state now, servers first as their names come first.
+  /// Calls Advance() for every node that is in this state now. Servers come first, as their names
+  /// do.
   template <typename State>
   void AdvanceAll();
-  /// The due actions for the job.
+  /// Takes the actions that are due for the job.
   void AdvanceStage();
   void AdvanceFinishing();
 
@@ -187,41 +191,42 @@ class NodeKeeper {
   bool AnyRunning(NodeRole role) const;
   bool TakesOrders() const { return stage_ == Stage::kWaiting || stage_ == Stage::kTraining; }
 
-  // Of the job.
+  // These are about the job.
   void EnterPhase(const MasterView& view);
-  /// This process stood still, so the silence is no fault of the others.
+  /// If this process stood still, the silence of the others is not their fault.
   void ForgiveOwnPause(TimePoint now);
-  /// The job cannot continue: asks the master to end it as failed.
+  /// The job cannot continue, so the keeper asks the master to end it as failed.
   void GiveUp(std::string reason);
   void StopRole(NodeRole role);
   void EnterStopping(KeeperOutcome outcome);
 
-  // Of a life that runs.
+  // These are about a life that runs.
   void WatchNode(const MasterView::Node& seen, TimePoint asked_at);
   void EndLost(const KeeperNode& node, Running* life);
   void AdvanceDrain(const KeeperNode& node, Running* life);
-  /// Of a found life the host has told for the first time.
+  /// Called when the host reports a found life for the first time.
   void Greet(KeeperNode* node, Running* life);
   void TellHold(const KeeperNode& node, const Running& life);
   void Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout);
 
-  // Of an exit that the master has heard of.
+  // These are about an exit that the master has heard of.
   bool KeptAlive(const KeeperNode& node) const;
-  /// The nodes end though the job may not be over.
+  /// True if the nodes must end though the job may not be over.
   bool ToldToStop() const;
-  /// True if a worker ended in the way of one that saw the job's end, or was told to leave.
+  /// True if a worker ended as it does when it sees the job's end or is told to leave.
   static bool EndedWell(const KeeperNode& node, const Reporting& gone);
-  /// True if a worker with EndedWell() was really told so, as the master knows. None: its next
-  /// answer will show it.
+  /// Whether a worker with EndedWell() was really told to leave, as the master knows. None if only
+  /// the master's next answer can show it.
   std::optional<bool> WasAskedToLeave(const KeeperNode& node, const Reporting& gone) const;
-  /// The master's data about its present life; nullptr: none.
+  /// What the master reports about the node's present life; nullptr if nothing.
   const MasterView::Node* SeenOf(const KeeperNode& node) const;
   KeeperNode::State AfterExit(KeeperNode* node, const Reporting& gone);
   /// The extra delay of a worker that left by itself, beyond the delay for crashes.
   std::chrono::milliseconds DelayOfLeave(KeeperNode* node, const Reporting& gone);
   Waiting WaitForMachine(KeeperNode* node, const Reporting& gone);
-  /// The cluster took its place away: that counts for nothing, but what is taken away again and
-  /// again before it brings progress comes back later each time.
+  /// The cluster took the node's place away. This counts neither as a crash nor as a shortage. But
+  /// if it happens again and again before the job makes progress, the node comes back later each
+  /// time.
   Waiting ComeBack(KeeperNode* node, const Reporting& gone);
 
   void Emit(KeeperEffect effect) { effects_.push_back(std::move(effect)); }
@@ -235,15 +240,15 @@ class NodeKeeper {
   Stage stage_ = Stage::kWaiting;
   KeeperOutcome pending_;
   std::optional<KeeperOutcome> outcome_;
-  std::optional<std::string> failure_;    // ours, such as a crash loop
+  std::optional<std::string> failure_;    // found by us, such as a crash loop
   std::optional<std::string> abandoned_;  // why the job is to be drained
   uint64_t progress_ = 0;                 // grows with every step that the job is seen to make
   std::optional<MasterView> view_;
   TimePoint view_asked_at_;
-  TimePoint asked_last_;               // a cancel, or a drain of the job
-  std::optional<TimePoint> deadline_;  // of workers after the job's end
-  std::optional<TimePoint> gone_at_;   // every process
-  // The effects of the present step.
+  TimePoint asked_last_;               // when the master was last asked to cancel or drain the job
+  std::optional<TimePoint> deadline_;  // for workers to end after the job's end
+  std::optional<TimePoint> gone_at_;   // when every process was gone
+  // The time and the effects of the present step.
   TimePoint now_;
   std::vector<KeeperEffect> effects_;
 };

@@ -1,4 +1,4 @@
-// The lives of nodes, for NodeKeeper: each process from its start to its exit.
+// The part of NodeKeeper that follows each process from its start to its exit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kDrainAskAgain{1'000};
 
 }  // namespace
 
-// It waits.
+// State Waiting.
 
 void NodeKeeper::Advance(KeeperNode* node, Waiting* waiting) {
   const bool allowed =
@@ -28,20 +28,21 @@ void NodeKeeper::Advance(KeeperNode* node, Waiting* waiting) {
   node->started_at = now_;
   node->pid = 0;
   ++node->starts;
-  MUSTER_CHECK_MSG(node->starts > former, node->name);  // no number comes twice
+  MUSTER_CHECK_MSG(node->starts > former, node->name);  // no start number is used twice
   node->former_limits.reset();
   Emit(StartNode{node->name, node->role, node->starts, node->limits});
 }
 
-// It runs.
+// State Running.
 
 void NodeKeeper::On(const NodeStarted& event) {
   KeeperNode& node = nodes_.at(event.node);
   Running* const life = std::get_if<Running>(&node.state);
-  MUSTER_CHECK_MSG(life != nullptr, event.node);  // its exit comes after it
+  MUSTER_CHECK_MSG(life != nullptr,
+                   event.node);  // the exit of a process is reported after its start
   node.pid = event.pid;
   node.shortages.OnProgress();
-  // It may have waited for its place.
+  // The node may have waited for its place until now.
   if (!std::exchange(life->begun, true)) node.started_at = now_;
   life->wait = NodeWait::kNone;
   life->wait_reason.clear();
@@ -53,7 +54,7 @@ void NodeKeeper::On(const NodeStarted& event) {
 void NodeKeeper::Greet(KeeperNode* node, Running* life) {
   if (!std::exchange(life->found, false)) return;
   node->started_at = now_;
-  // The former scaler may have died before it carried out the order.
+  // The former scaler may have died before it set these limits.
   if (node->limits != Resources{}) Emit(SetLimits{node->name, node->limits});
 }
 
@@ -79,7 +80,7 @@ void NodeKeeper::TellHold(const KeeperNode& node, const Running& life) {
 void NodeKeeper::On(const NodeResized& event) {
   KeeperNode* const node = NodeOf(event.node);
   Running* const life = node == nullptr ? nullptr : std::get_if<Running>(&node->state);
-  // Limits that were replaced by others meanwhile matter no more.
+  // If other limits have replaced these meanwhile, they do not matter any more.
   if (life == nullptr || !life->begun || node->limits != event.limits) return;
   Emit(TellMaster{.node = node->name,
                   .role = node->role,
@@ -92,7 +93,7 @@ void NodeKeeper::On(const NodeResized& event) {
     node->former_limits.reset();
     return;
   }
-  // Less than it wants of anything else is no reason to end a process.
+  // Only a lack of memory is a reason to end a process.
   const bool more_memory = had.memory_bytes > 0 && (event.limits.memory_bytes == 0 ||
                                                     event.limits.memory_bytes > had.memory_bytes);
   if (!more_memory || !TakesOrders()) {
@@ -141,11 +142,11 @@ void NodeKeeper::WatchNode(const MasterView::Node& seen, TimePoint asked_at) {
   if (node == nullptr) return;
   Running* const life = std::get_if<Running>(&node->state);
   if (life == nullptr || life->found) return;
-  // A master that was started again has forgotten it.
+  // A restarted master has forgotten why the node waits.
   if (!life->begun && asked_at >= life->waits_since && seen.wait != life->wait) {
     TellHold(*node, *life);
   }
-  // The master's data are about the newest life that it knows.
+  // The master reports about the newest life that it knows. It may be an earlier one.
   if (asked_at < node->started_at || seen.start != StartNumber(node->starts)) return;
   if (seen.state == NodeState::kRunning) {
     life->seen = true;
@@ -222,18 +223,19 @@ void NodeKeeper::AdvanceDrain(const KeeperNode& node, Running* life) {
 
 void NodeKeeper::Stop(const KeeperNode& node, Running* life, std::chrono::milliseconds timeout) {
   const TimePoint due = now_ + timeout;
-  // Sent again if it has less time left, for example if the job ends during a restart.
+  // SIGTERM is sent again if the node has less time left, for example because the job ends during a
+  // restart.
   if (life->stop_due.has_value() && *life->stop_due <= due) return;
   life->stop_due = due;
   Emit(StopNode{node.name, timeout});
 }
 
-// It is gone, and the master has heard of it.
+// State Reporting.
 
 void NodeKeeper::Advance(KeeperNode* node, Reporting* gone) {
   if (!gone->heard_at.has_value()) return;
   if (!KeptAlive(*node)) {
-    // The job may go on after a stop. A successor with this plan then starts the node again.
+    // The job may continue after a stop. Then a later scaler with this plan starts the node again.
     const bool comes_back = ToldToStop() && !node->leaving();
     if (comes_back) {
       node->state = Waiting{};
@@ -281,11 +283,11 @@ const MasterView::Node* NodeKeeper::SeenOf(const KeeperNode& node) const {
 std::optional<bool> NodeKeeper::WasAskedToLeave(const KeeperNode& node,
                                                 const Reporting& gone) const {
   if (!EndedWell(node, gone) || gone.life.ending == NodePlan::Ending::kRestart) return false;
-  // It handed over because its place was taken away, and it is wanted as before.
+  // The worker handed over because its place was taken away, and it is still wanted.
   if (gone.exit.disruption != Disruption::kNone) return false;
   if (!view_.has_value() || view_asked_at_ < *gone.heard_at) return std::nullopt;
-  // That the job continues is known: the stage says so. People can ask the master itself for a
-  // drain.
+  // The stage shows that the job continues. So only a drain of this worker explains its end, and
+  // people can ask the master itself for one.
   const MasterView::Node* const seen = SeenOf(node);
   return seen != nullptr && seen->drain != DrainState::kNone;
 }
@@ -301,11 +303,11 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
   if (event.disruption != Disruption::kNone) return ComeBack(node, gone);
   if (event.not_started) return WaitForMachine(node, gone);
   const bool wanted = gone.life.ending == NodePlan::Ending::kRestart;
-  // A drain has its own deadline. Nodes that are ended meanwhile must not fail the job.
+  // A drain has its own deadline, so nodes that we end during it must not fail the job.
   const bool ended_by_us = stage_ == Stage::kDraining && gone.life.stop_due.has_value();
   if (wanted || ended_by_us || gone.excused) {
-    // Not at once if it has hardly lived, so that something that ends every start does not keep
-    // this process busy.
+    // A life that was very short is not followed at once by the next one. Otherwise something that
+    // ends every start would keep this process busy.
     const TimePoint start_at = std::max(now_, node->started_at + options_.restarts.backoff_initial);
     Emit(Note{RestartNote(event, std::chrono::ceil<std::chrono::milliseconds>(start_at - now_))});
     return Waiting{.start_at = start_at, .excused = true};
@@ -324,10 +326,10 @@ KeeperNode::State NodeKeeper::AfterExit(KeeperNode* node, const Reporting& gone)
 }
 
 std::chrono::milliseconds NodeKeeper::DelayOfLeave(KeeperNode* node, const Reporting& gone) {
-  // Reports while it ran may lack its last minibatches, but the master has them by now.
+  // Its reports while it ran may lack its last minibatches, but by now the master has counted them.
   const MasterView::Node* const seen = SeenOf(*node);
   const bool worked = gone.life.worked || (seen != nullptr && seen->minibatches > 0);
-  // Judged by its own work: progress of others does not make it less idle.
+  // A worker is judged by its own work, because progress of other nodes does not make it less idle.
   const RestartPolicy::Decision decision =
       node->leaves.OnExit(worked ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
   if (decision.delay.count() > 0) {

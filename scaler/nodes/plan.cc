@@ -12,7 +12,7 @@ namespace {
 
 using State = NodePlan::State;
 
-/// The exit of this start has been told, or another start has followed it.
+/// True if the exit of this start was reported, or if another start has followed it.
 bool IsStale(const NodePlan& node, uint32_t start) {
   return start < node.starts || (start == node.starts && node.state != State::kRunning);
 }
@@ -53,7 +53,7 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
   }
   for (auto& [name, node] : plan.nodes) {
     if (const auto newest = alive.find(name); newest != alive.end()) {
-      // Beyond the plan when the plan could not be written.
+      // A start number above the plan's is possible if the plan could not be written.
       if (newest->second != node.starts) {
         node.pid = 0;
         node.former_limits.reset();
@@ -64,11 +64,11 @@ Adoption Adopt(Plan plan, const std::vector<FoundNode>& found) {
     } else if (node.state == State::kRunning && node.pid != 0) {
       adoption.died.push_back(name);
     } else if (node.state == State::kRunning) {
-      // A worker that was to leave before it was heard of has left.
+      // A worker that was told to leave before its process was heard of has left.
       const bool left = node.role == NodeRole::kWorker && node.ending == NodePlan::Ending::kDrain;
       node.state = left ? State::kFinished : State::kIdle;
       node.ending = NodePlan::Ending::kNone;
-      // Without a socket, it was not begun, and its number is free.
+      // Without a socket, the process was never begun, so its number is free.
       if (!refused.contains({name, node.starts})) --node.starts;
     }
   }
@@ -88,7 +88,7 @@ Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found) {
   for (const FoundNode& node : found) {
     const auto entry = plan.nodes.find(node.node);
     if (entry == plan.nodes.end() || node.start < entry->second.starts) continue;
-    // The number of a dead node counts as used, too.
+    // The start number of a dead node counts as used, too.
     entry->second.starts = node.start;
     const bool added = WorkerNumber(node.node).value_or(0) >= plan.workers;
     entry->second.state = node.alive ? State::kRunning : added ? State::kFinished : State::kIdle;

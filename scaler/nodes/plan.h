@@ -13,7 +13,8 @@
 #include "host/resources.h"
 #include "proto/messages/node_role.h"
 
-/// What a scaler must know of its predecessor; written before the orders are carried out. Pure.
+/// What a scaler must know of the scaler before it. It is written before the orders are carried
+/// out. Pure.
 namespace muster::scaler {
 
 /// One worker or server.
@@ -23,72 +24,75 @@ struct NodePlan {
     kRunning,   // start number `starts` was ordered, and the master does not know of its exit
     kFinished,  // not to be started any more, unless more workers are wanted
   };
-  /// What is wanted of the life that runs.
+  /// What is planned for the life that runs.
   enum class Ending : uint8_t {
     kNone,
     kRestart,  // told to end, to be started again
-    kDrain,    // to hand over what it has; a worker then ends and is finished
+    kDrain,    // to hand over; a worker then ends and is finished
   };
   NodeRole role = NodeRole::kWorker;
   State state = State::kIdle;
-  /// In this run; the number of the newest one.
+  /// The number of its newest start in this run.
   uint32_t starts = 0;
-  /// In a row without progress.
+  /// Its ends in a row without progress.
   uint32_t exits = 0;
-  /// Lives in a row that a worker ended by itself without any work.
+  /// Lives in a row that the worker ended by itself, without having done any work.
   uint32_t leaves = 0;
-  /// Of the newest start; 0: not heard of yet.
+  /// The process of its newest start; 0 if it is not known yet.
   uint64_t pid = 0;
-  /// Of the newest start and later ones.
+  /// The limits of its newest start and later ones.
   Resources limits;
-  /// The limits of a running life before the newest change, which may still be refused.
+  /// The limits of a running life before the newest change. That change may still be refused.
   std::optional<Resources> former_limits;
-  /// The limits within which its newest process ran, so it had a place with them. None: it never
-  /// had a process.
+  /// The limits that its newest process ran with. The cluster had a place for a node with them.
+  /// None if it never had a process.
   std::optional<Resources> placed_limits;
   Ending ending = Ending::kNone;
   friend bool operator==(const NodePlan&, const NodePlan&) = default;
 };
 
 struct Plan {
-  /// The run that it is of: `muster run` draws a new one, and its nodes start again.
+  /// The run that this plan belongs to. `muster run` draws a new id for a new run, and the nodes of
+  /// that run start again.
   std::string run_id;
-  /// When its first scaler began with it, for people; 0: not known.
+  /// When the first scaler of the run began, for people; 0 if it is not known.
   uint64_t began_wall_us = 0;
   /// How many workers are wanted.
   uint32_t workers = 0;
   std::map<std::string, NodePlan> nodes;
-  /// Policies that a person has paused.
+  /// The policies that a person has paused.
   std::set<std::string> paused;
-  /// Why the job cannot continue; the master may not know of it.
+  /// Why the job cannot continue. The master may not have heard of it yet.
   std::optional<std::string> failure;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// What nodes start with.
+/// The limits that nodes start with.
 struct InitialLimits {
   Resources server;
   Resources worker;
 };
 
-/// The plan of a run that begins: `ps-0`, ... and `worker-0`, ..., none started.
+/// The plan of a run that begins. It has `ps-0`, ... and `worker-0`, ..., and none of them is
+/// started.
 Plan NewPlan(const std::string& run_id, uint32_t servers, uint32_t workers,
              const InitialLimits& limits = {});
 
-/// How a new scaler continues with the nodes that it finds.
+/// How a new scaler continues with the nodes that it found.
 struct Adoption {
-  /// kRunning: it is there, or it is in `died`.
+  /// Every node that it calls kRunning is there or is in `died`.
   Plan plan;
-  /// Killed together with their supervising process while no scaler ran: SIGKILL is their exit, and
-  /// the master has yet to hear of it.
+  /// These nodes were killed together with the process that supervised them, while no scaler ran.
+  /// SIGKILL is their exit, and the master has yet to hear of it.
   std::vector<std::string> died;
-  /// Already reported, or replaced: they must end.
+  /// The exits of these processes were already reported, or other processes replaced them. They
+  /// must end.
   std::vector<FoundNode> stale;
 };
-/// `plan` is the one that was written last, of the same run.
+/// `plan` is the plan that was written last, in the same run.
 Adoption Adopt(Plan plan, const std::vector<FoundNode>& found);
-/// When that plan cannot be read: `plan` is a new one. Workers that live and are not in it were
-/// added later, and stay; no start number is used twice. A worker that had left is started again if
+/// For a plan that cannot be read; `plan` is a new one. Living workers that are not in it were
+/// added later, and stay. No start number is used twice. A worker that had left is started again if
 /// the job began with it.
 Adoption AdoptWithoutPlan(Plan plan, const std::vector<FoundNode>& found);
 

@@ -37,7 +37,7 @@ bool IsDone(const JobView& view, const Proposal& proposal, uint32_t start) {
     case Action::kDrain:
       return node->state == NodeState::kExited;
     default:
-      return true;  // done when said
+      return true;  // it takes effect at once
   }
 }
 
@@ -51,7 +51,7 @@ std::vector<Decision> Arbiter::Decide(std::vector<Proposal> proposals, const Job
   std::vector<Decision> decisions;
   for (Proposal& proposal : proposals) {
     const auto open = open_.find(proposal.target);
-    // A policy repeats itself until it sees the effect.
+    // A policy repeats its proposal until it sees the effect.
     if (open != open_.end() && KeyOf(open->second.proposal) == KeyOf(proposal) &&
         proposal.kind == Proposal::Kind::kIntervention) {
       continue;
@@ -186,8 +186,7 @@ void Arbiter::Grant(const JobView& view, const Proposal& proposal) {
   if (const Resources* after = std::get_if<Resources>(&proposal.after)) {
     pending_[proposal.target] = *after;
   }
-  // Of a dry run nothing is in progress; that a target was the subject of one shows in the
-  // cooldown.
+  // A dry run leaves no action in progress. Its cooldown is noted above.
   if (options_.dry_run) return;
   if (proposal.action == Action::kStopJob) stopping_ = true;
   const NodeView* node = FindNode(view, proposal.target);

@@ -19,60 +19,63 @@ namespace muster::scaler {
 struct Decision {
   enum class Verdict : uint8_t { kAct, kDryRun, kRefused };
   Verdict verdict = Verdict::kAct;
-  /// `after` is the order: the proposal, reduced to the room in the budget and the machine.
+  /// `after` is what the order says: the proposed value, cut to what budget and machine have room
+  /// for.
   Proposal proposal;
   TimePoint at;
-  /// Why nothing is done, or why less than proposed; empty otherwise. One sentence.
+  /// One sentence that says why nothing is done, or why less than proposed. Otherwise empty.
   std::string remark;
 };
 
-/// Decides which proposals of policies are carried out. It keeps to one open action per node, a
-/// pause after each, a budget of interventions, the limits of job and machine, paused policies, and
-/// dry runs.
+/// Decides which proposals of policies are carried out. It enforces one open action per node, a
+/// pause after each action, a budget of interventions, the limits of job and machine, paused
+/// policies, and dry runs.
 ///
-/// Only a paused policy or a dry run stops repairs (a restart of a node that is down, or the end of
-/// a job that cannot continue); the node's keeper then restarts the node unchanged. A refusal is
-/// reported once, and again if its reason changes or after `refusal_repeat`. A proposal that
-/// repeats the action in progress is skipped.
+/// Repairs are the restart of a node that is down, and the end of a job that cannot continue. Only
+/// a pause of the policy or a dry run stops them. The node's keeper then restarts the node
+/// unchanged. A refusal is reported once, and again if its reason changes or after
+/// `refusal_repeat`. A proposal that repeats the action in progress is skipped.
 ///
-/// A value with one owner; not thread-safe. Pauses, cooldowns and what was granted outlive the
-/// process only if the owner keeps them; open actions start again, as the policies' windows do.
+/// A value with one owner; not thread-safe. Pauses, cooldowns and granted actions outlive the
+/// process only if the owner keeps them. Open actions start again, as the policies' windows do.
 class Arbiter {
  public:
   struct Options {
-    /// From one action of a policy on a target to the next of the same kind: its effect must be
-    /// measurable before more is done.
+    /// The shortest time between two actions of the same kind that a policy takes on a target. The
+    /// effect of the first must be measurable before more is done.
     std::chrono::seconds cooldown{60};
-    /// Of single policies. Raising a memory limit in place costs nothing, and growth may be steep.
+    /// Other cooldowns of single policies. A memory limit may be raised more often, because that
+    /// costs nothing in place and growth may be steep.
     std::map<std::string, std::chrono::seconds> cooldowns = {
         {"predicted-out-of-memory", std::chrono::seconds(10)}};
-    /// An action on a node that has not come to its end after so long no longer keeps others away.
+    /// After this time, an action on a node no longer prevents others, even if it has not ended.
     std::chrono::seconds open_max{120};
-    /// For the whole job, without repairs. A scaler that wants to do more has misunderstood
+    /// For the whole job, without repairs. If a scaler wants to do more, it has misunderstood
     /// something.
     uint32_t interventions_per_hour = 12;
     std::chrono::seconds refusal_repeat{600};
-    /// How long a policy whose action made things worse does no more: it has misjudged the job.
+    /// How long interventions of a policy are refused after one of them made things worse. The
+    /// policy has misjudged the job.
     std::chrono::seconds worse_hold{3600};
-    /// Dry run: decides and records, but does nothing.
+    /// If true, the arbiter decides and records, but grants no orders.
     bool dry_run = false;
   };
   Arbiter() : Arbiter(Options{}) {}
   explicit Arbiter(const Options& options) : options_(options) {}
 
-  /// Decisions on `proposals`, the weightiest first (stop, repairs, then interventions in the order
-  /// given). `view` is the one that the policies saw.
+  /// Decides on `proposals`, the most important first: a stop, then repairs, then interventions in
+  /// the order given. `view` is the one that the policies saw.
   std::vector<Decision> Decide(std::vector<Proposal> proposals, const JobView& view);
 
-  /// What an arbiter before this one granted at `at`, oldest first: cooldowns and the budget of
-  /// interventions go on. Of the proposal, policy, target, action and kind count.
+  /// Takes over what an earlier arbiter granted at `at`, oldest first, so that cooldowns and the
+  /// budget of interventions continue. Only policy, target, action and kind of the proposal matter.
   void Adopt(const Proposal& proposal, TimePoint at);
 
-  /// What `policy` did was measured at `at`, and made things worse: its interventions are refused
-  /// for `worse_hold`.
+  /// An action of `policy` was measured at `at` and made things worse. Its interventions are
+  /// refused for `worse_hold`.
   void HoldBack(const std::string& policy, TimePoint at);
 
-  /// By name. A paused policy still watches; what it proposes is refused.
+  /// Pauses the policy of this name. It still watches, but its proposals are refused.
   void Pause(const std::string& policy) { paused_.insert(policy); }
   void Resume(const std::string& policy) { paused_.erase(policy); }
   const std::set<std::string>& paused() const { return paused_; }
@@ -80,11 +83,11 @@ class Arbiter {
  private:
   struct Open {
     Proposal proposal;
-    uint32_t start = 0;  // of the node, when it was decided
+    uint32_t start = 0;  // of the node at the time of the decision
     TimePoint at;
   };
-  /// None if it may be carried out; otherwise the reason. May reduce `proposal->after`, and then
-  /// says so in `remark`.
+  /// None if the proposal may be carried out, otherwise the reason. It may reduce
+  /// `proposal->after`; then `remark` says so.
   std::optional<std::string> Refusal(const JobView& view, Proposal* proposal, std::string* remark);
   std::optional<std::string> OverRate(const JobView& view, const Proposal& proposal) const;
   std::optional<std::string> FitLimits(const JobView& view, Proposal* proposal,

@@ -10,10 +10,11 @@
 
 namespace muster::scaler {
 
-/// A node that its own program ends is started again as it was; one that does nothing else ends the
-/// job with the reason. Its keeper counts its ends (RestartPolicy): here that count is asked what
-/// follows. Kills for memory below a limit are OutOfMemoryPolicy's, which gives more each time and
-/// knows when to stop; kills by the platform count as no failure.
+/// Restarts a node unchanged when its own program ended it. If the node does nothing else but end,
+/// the policy ends the job with the reason. The node's keeper counts the ends (RestartPolicy), and
+/// this policy asks what follows from the count. OutOfMemoryPolicy answers kills for memory below a
+/// limit: it gives more memory each time and knows when to stop. Kills by the platform do not count
+/// as failures.
 class CrashLoopPolicy final : public Policy {
  public:
   using Options = CrashLoopOptions;
@@ -24,11 +25,11 @@ class CrashLoopPolicy final : public Policy {
 
  private:
   Options options_;
-  std::map<std::string, uint32_t> answered_;  // by node: the newest start whose end was
+  std::map<std::string, uint32_t> answered_;  // by node: the newest start whose end was answered
 };
 
-/// A node killed by its platform is restarted at the same size; no retry is charged, and no other
-/// policy takes it for its own reason.
+/// Restarts a node that its platform killed, with the same limits. The kill counts as no failure,
+/// and no other policy answers it.
 class PlatformKillPolicy final : public Policy {
  public:
   std::string name() const override { return "platform-kill"; }

@@ -21,13 +21,13 @@ double Seconds(nanoseconds duration) {
 }
 
 constexpr std::chrono::seconds kCpuWindow{60};
-/// Of memory; less comes and goes by itself.
+/// The least growth of memory that counts. Smaller changes come and go by themselves.
 constexpr uint64_t kGrowth = uint64_t{1} << 20;
-/// A start may take 64 times as long in the end.
+/// Repeated doubling ends here: a start may then take 64 times as long.
 constexpr uint32_t kDoublingsMax = 6;
-/// Named in the evidence.
+/// The most starved workers that the evidence names.
 constexpr size_t kStarvedNamed = 5;
-/// A thread that does not answer for so long is named.
+/// A thread that does not answer for this long is named.
 
 bool ServersServe(const JobView& view) {
   return std::all_of(view.nodes.begin(), view.nodes.end(), [](const NodeView& node) {
@@ -36,11 +36,11 @@ bool ServersServe(const JobView& view) {
   });
 }
 
-/// Something other than the node itself may prevent its progress.
+/// True if something other than the node itself may prevent its progress.
 bool OthersToBlame(const JobView& view, const NodeView& node) {
   if (!view.master_heard || view.activity == Activity::kOver) return true;
   if (node.role == NodeRole::kWorker && view.sources_away) return true;
-  // No other node delays the restore of a server, but workers wait for all servers.
+  // A server can restore without other nodes, but a worker needs all servers.
   if (node.role == NodeRole::kWorker && !ServersServe(view)) return true;
   return view.activity == Activity::kReplaying && node.state != NodeState::kStarting;
 }
@@ -53,13 +53,13 @@ GroupPart PartOf(const NodeView& node) {
   return node.role == NodeRole::kWorker ? Newest(node).group_part : GroupPart::kNone;
 }
 
-/// A member of a group is there only when it has joined.
+/// True while the node starts. A member of a group starts until it has joined.
 bool Starts(const NodeView& node) {
   return node.state == NodeState::kStarting ||
          (node.state == NodeState::kRunning && PartOf(node) == GroupPart::kJoin);
 }
 
-/// Over the last minute, or as much of it as there is.
+/// Cores in use over the last minute, or over a shorter time if there are no older samples.
 double CpusNow(const JobView& view, const NodeView& node) {
   const std::optional<Span> span = SpanSince(node, view.now - kCpuWindow, std::chrono::seconds(5));
   return span.has_value() ? span->cpus() : 0;
@@ -81,7 +81,7 @@ std::vector<Proposal> HangPolicy::Step(const JobView& view) {
     } else if (&node == suspect) {
       proposal = JudgeServer(view, node, starved);
     } else if (node.role == NodeRole::kWorker && node.state == NodeState::kRunning) {
-      // A worker that waits for a hanging server is not to blame.
+      // A worker that only waits for a hanging server is not to blame.
       if (!servers_accused || !OnlyWaits(view, node)) proposal = JudgeWorker(view, node);
     }
     if (!proposal.has_value()) continue;
@@ -126,7 +126,7 @@ void HangPolicy::Watch(const JobView& view, const NodeView& node, Node* state) {
   if (phase != Phase::kStarting && node.state == NodeState::kRunning) state->slow_starts = 0;
   const bool progresses = Progresses(node, state);
   if (progresses && !new_life) state->progress_at = view.now;
-  // What a learner gets says nothing of minibatches.
+  // The progress of a worker that is taking the group's state says nothing about its minibatches.
   const bool trains = worker && !Starts(node) && totals.group_part != GroupPart::kLearn;
   if (progresses && !new_life && trains) {
     state->longest = std::max(state->longest, state->silence + passed);
@@ -158,7 +158,8 @@ bool HangPolicy::Progresses(const NodeView& node, Node* state) const {
   }
   const WorkerTotals& totals = newest.worker;
   const bool finished = std::exchange(state->progress, totals.minibatches) != totals.minibatches;
-  // A member may have no minibatch in a step. That the group awaits it no more is no progress yet.
+  // A member may have no minibatch in a step, so another awaited step is progress, too. But that
+  // the group stops waiting for it is no progress yet.
   const uint64_t moved = std::exchange(state->moved, totals.group_moved);
   if (totals.awaited_step == 0) return finished;
   if (totals.group_part == GroupPart::kLearn && moved != totals.group_moved) return true;
@@ -186,7 +187,7 @@ bool HangPolicy::ServersAccused(const JobView& view) const {
     if (node.role != NodeRole::kServer) return false;
     const Node& state = nodes_.at(node.name);
     const bool silent = node.state == NodeState::kRunning && state.silence >= options_.silence_min;
-    // An action gets this much time to show that it helped.
+    // A restarted server gets this much time to show whether the restart helped.
     return WasTried(state) ? !silent : silent;
   });
 }
@@ -202,7 +203,7 @@ const NodeView* HangPolicy::Suspect(const JobView& view) const {
   for (const NodeView& node : view.nodes) {
     if (node.role != NodeRole::kServer) continue;
     const Node& state = nodes_.at(node.name);
-    // While any of them answers, or has just come back, the job may make progress.
+    // If any server answers, or has just come back, the job may make progress.
     if (node.state != NodeState::kRunning || state.silence < options_.silence_min) return nullptr;
     if (WasTried(state)) continue;
     if (suspect == nullptr || likelier(node, *suspect)) suspect = &node;
@@ -316,7 +317,7 @@ nanoseconds HangPolicy::AllowedAlone(const Node& state) const {
 nanoseconds HangPolicy::Allowed(const JobView& view, const NodeView& node,
                                 const Node& state) const {
   const nanoseconds allowed = AllowedAlone(state);
-  // Those who have done their part show that nothing common to all of them is to blame.
+  // Other members have done their part, so nothing that is common to all members is to blame.
   if (Newest(node).peers_waiting > 0) return allowed;
   const bool loops = CpusNow(view, node) >= options_.looping_cpus && !OnlyWaits(view, node);
   if (loops || OthersProgress(view, node.name, options_.silence_min / 2)) return allowed;

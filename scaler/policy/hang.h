@@ -12,24 +12,26 @@
 
 namespace muster::scaler {
 
-/// For a node that lives but makes no progress: first writes its stacks into the log, then restarts
-/// it.
+/// For a node that lives but makes no progress. The policy first has the stacks of the node written
+/// into its log, and then restarts it. These nodes hang:
 ///
-/// - A worker that holds work and finishes no minibatch. One that waits for others is not hung:
-///   while a server is away or restores, no worker's time counts, and where all of them stand still
-///   and none computes, the time is longer.
-/// - A member of a synchronous group whose part of a step the group awaits. The others wait for it,
-///   so their standing still is no excuse, and they are never hung themselves. Also one whose
-///   thread for sums does not answer, a process that gets nothing of the state that the group
-///   offers it, and one that runs and has not joined the group.
-/// - A server that answers nothing while workers wait for rows or acknowledgements and none makes
-///   progress. Where several are silent, it is the one that burns CPU, or else the one that fell
-///   silent first; the next one's turn comes when that did not help, and then the workers'.
-/// - A process that the master does not hear of, and a server that does not get on with its
-/// restore:
-///   whose partitions and memory stay as they are.
-/// While the master is away, no node's time counts. A node whose heartbeats are missing is the
-/// keeper's matter (NodeState::kLost).
+/// - A worker that holds work and finishes no minibatch. A worker that waits for others does not
+///   hang. While a server is away or restores, no time of a worker counts. If all workers stand
+///   still and none computes, they are allowed more time.
+/// - A member of a synchronous group whose part of a step the group waits for. That the other
+///   members stand still is no excuse for it, because they wait for it. They never hang themselves.
+///   Three more cases count like this: a member whose thread for sums does not answer, a process
+///   that gets nothing of the state that the group offers it, and a process that runs and has not
+///   joined the group.
+/// - A server that answers nothing while workers wait for rows or acknowledgements and no worker
+///   makes progress. If several servers are silent, the policy takes one that burns CPU, or else
+///   the one that fell silent first. If that did not help, it takes the next server, and after the
+///   servers the workers.
+/// - A process that the master does not hear of, or a server whose restore makes no progress. Its
+///   number of partitions and its memory stay the same.
+///
+/// While the master is away, no node's time counts. The keeper takes care of nodes without
+/// heartbeats (NodeState::kLost).
 class HangPolicy final : public Policy {
  public:
   using Options = HangOptions;
@@ -45,18 +47,19 @@ class HangPolicy final : public Policy {
     uint32_t start = 0;
     Phase phase = Phase::kIdle;
     uint64_t progress = 0;     // minibatches, requests, or partitions restored
-    uint64_t step = 0;         // of its group, that awaits it
-    uint64_t moved = 0;        // to it, by other members
-    uint64_t memory_high = 0;  // while it starts: what grows does something
+    uint64_t step = 0;         // the step of its group that waits for it
+    uint64_t moved = 0;        // what other members have sent it
+    uint64_t memory_high = 0;  // while it starts: growing memory is a sign of progress
     TimePoint progress_at;
     std::optional<TimePoint> minibatch_at;  // of a worker: the newest one of this life
-    TimePoint counted_at;                   // the last step
-    std::chrono::nanoseconds silence{0};    // counted while nothing else is to blame
-    std::chrono::nanoseconds longest{0};    // of a worker, in all its lives
+    TimePoint counted_at;                   // the time of the last Watch()
+    std::chrono::nanoseconds silence{
+        0};  // time without progress for which nothing else is to blame
+    std::chrono::nanoseconds longest{0};  // the longest silence of a worker, in all its lives
     std::optional<TimePoint> dumped_at;
     Phase proposed = Phase::kIdle;          // what the newest proposal was for
     uint32_t slow_starts = 0;               // restarts since it last ran
-    std::optional<TimePoint> restarted_at;  // for what it did not do while it ran
+    std::optional<TimePoint> restarted_at;  // because it made no progress while it ran
   };
   void NoteActions(const JobView& view);
   /// Brings the node's silence up to now.
@@ -64,29 +67,32 @@ class HangPolicy final : public Policy {
   bool Progresses(const NodeView& node, Node* state) const;
   std::chrono::nanoseconds Allowed(const JobView& view, const NodeView& node,
                                    const Node& state) const;
-  /// Of a worker, whatever the others do.
+  /// The silence that is allowed to a worker without regard to the other nodes.
   std::chrono::nanoseconds AllowedAlone(const Node& state) const;
   bool OthersProgress(const JobView& view, const std::string& name,
                       std::chrono::nanoseconds within) const;
   bool OnlyWaits(const JobView& view, const NodeView& node) const;
-  /// Workers that have waited for servers for too long; none while any worker makes progress.
+  /// Workers that have waited for servers for too long. Empty while any worker makes progress.
   std::vector<const NodeView*> Starved(const JobView& view) const;
-  /// It was started again, and no worker has got on since.
+  /// True if the node was restarted and no worker has made progress since.
   bool WasTried(const Node& state) const;
-  /// A server's turn comes, or its restart has yet to show what it helped.
+  /// True if a silent server is the next to be acted on, or if a restarted server still has time to
+  /// show whether that helped.
   bool ServersAccused(const JobView& view) const;
-  /// Why they wait; nullptr when no server is to blame, or none any more.
+  /// The server that is most likely to blame for starved workers. nullptr if no server is, or if
+  /// all were tried.
   const NodeView* Suspect(const JobView& view) const;
   std::optional<Proposal> JudgeStart(const JobView& view, const NodeView& node) const;
   std::optional<Proposal> JudgeServer(const JobView& view, const NodeView& node,
                                       const std::vector<const NodeView*>& starved) const;
   std::optional<Proposal> JudgeWorker(const JobView& view, const NodeView& node) const;
-  /// Stacks, or a restart after them; none while the stacks are being written.
+  /// Proposes to write the stacks, or a restart after that. None while the stacks are being
+  /// written.
   std::optional<Proposal> Answer(const JobView& view, const NodeView& node, const std::string& what,
                                  std::vector<Evidence> evidence) const;
 
   Options options_;
-  TimePoint went_on_at_;  // a worker finished a minibatch
+  TimePoint went_on_at_;  // when a worker last finished a minibatch
   std::map<std::string, Node> nodes_;
 };
 

@@ -28,7 +28,7 @@ std::vector<Proposal> InitialResourcesPolicy::Step(const JobView& view) {
     const double budget = static_cast<double>(view.budget.memory_bytes);
     capacity = capacity > 0 ? std::min(capacity, budget) : budget;
   }
-  // What others were given is gone; the rest is wanted by those without.
+  // What other nodes were given is taken. Nodes without limits share the rest.
   double nodes = 0;
   double wanted = 0;
   for (const NodeView& node : view.nodes) {
@@ -68,7 +68,7 @@ Proposal InitialResourcesPolicy::ForNode(const JobView& view, const NodeView& no
                     .before = node.limits};
   Resources after;
   if (history == nullptr) {
-    // Down to a MiB: all shares together must fit.
+    // Rounded down to a MiB, because all shares together must fit.
     after.memory_bytes = std::max(static_cast<uint64_t>(capacity) >> 20, uint64_t{1}) << 20;
     proposal.evidence = {
         {"memory of the machine", static_cast<double>(view.machine.memory_bytes), "bytes"},

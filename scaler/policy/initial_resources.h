@@ -10,10 +10,11 @@
 
 namespace muster::scaler {
 
-/// Limits for nodes of a job that names none, before their first start: from what the same job
-/// needed in earlier runs, else an even share of the machine's (or the budget's) memory, so that a
-/// node that uses too much is killed, and not one that the kernel picks. CPU without history is not
-/// limited: a machine shares it out by itself.
+/// Gives limits to nodes before their first start if the job file names none. They come from what
+/// earlier runs of the same job needed. Without such runs, a node gets an even share of the memory
+/// of the machine (or the budget). So a node that uses too much is killed, and not one that the
+/// kernel picks. Without earlier runs, CPU is not limited, because a machine shares its cores out
+/// by itself.
 class InitialResourcesPolicy final : public Policy {
  public:
   using Options = InitialResourcesOptions;

@@ -13,8 +13,8 @@ namespace {
 /// Relative to columns of length 1 and a right side of length 1.
 constexpr double kTolerance = 1e-10;
 
-/// The problem with columns of length 1, column-major, and which of them are in use (the set P of
-/// the book; the others are its set Z).
+/// The problem with its columns scaled to length 1, in column-major order. It knows which columns
+/// are in use. (The book calls them set P, and the others set Z.)
 class Problem {
  public:
   Problem(std::span<const double> a, size_t columns, std::span<const double> b)
@@ -43,8 +43,8 @@ class Problem {
     return residual;
   }
 
-  /// The unused column along which the residual falls fastest, `refused` aside; nothing at the
-  /// optimum.
+  /// The unused column along which the residual falls fastest, without those in `refused`. None at
+  /// the optimum.
   std::optional<size_t> Steepest(const std::vector<bool>& refused) const {
     const std::vector<double> residual = Residual();
     std::optional<size_t> best;
@@ -64,8 +64,8 @@ class Problem {
   void Use(size_t j) { used_[j] = true; }
   void Drop(size_t j) { used_[j] = false, x_[j] = 0; }
 
-  /// The unconstrained solution over the used columns, 0 elsewhere; nothing when they depend on
-  /// each other. Householder QR, then back substitution.
+  /// The unconstrained solution over the used columns, with 0 for the others. None if the used
+  /// columns are linearly dependent. It uses Householder QR, then back substitution.
   std::optional<std::vector<double>> Unconstrained() const {
     std::vector<size_t> order;
     for (size_t j = 0; j < x_.size(); ++j) {
@@ -87,8 +87,8 @@ class Problem {
     return z;
   }
 
-  /// Goes from x towards `z` until an entry would turn negative, and drops the columns that reached
-  /// 0. True when it got to `z` itself.
+  /// Moves x towards `z` until an entry would become negative, and drops the columns that reached
+  /// 0. Returns true if it reached `z` itself.
   bool MoveTowards(const std::vector<double>& z) {
     double share = 1;
     size_t blocking = x_.size();
@@ -121,8 +121,8 @@ class Problem {
   }
 
  private:
-  /// Turns column k into a multiple of the k-th unit vector below row k, and the later ones and `y`
-  /// along. False when what is left of the column is nothing but rounding.
+  /// Reflects column k so that it is 0 below row k, and reflects the later columns and `y` with it.
+  /// False if only rounding errors are left of the column.
   bool Reflect(size_t k, std::vector<std::vector<double>>* r, std::vector<double>* y) const {
     std::vector<double> v((*r)[k].begin() + static_cast<ptrdiff_t>(k), (*r)[k].end());
     const double length = Norm(v);
@@ -171,7 +171,8 @@ absl::StatusOr<NnlsSolution> SolveNnls(std::span<const double> a, size_t columns
     if (!next.has_value()) return problem.Solution();
     problem.Use(*next);
     std::optional<std::vector<double>> z = problem.Unconstrained();
-    // By rounding a column may point uphill, or depend on the others: the book's test of z[t] > 0.
+    // Because of rounding errors, the new column may get a coefficient that is not positive, or
+    // depend on the other columns. Then it is refused. This is the book's test of z[t] > 0.
     if (!z.has_value() || (*z)[*next] <= 0) {
       problem.Drop(*next);
       refused[*next] = true;

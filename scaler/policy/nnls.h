@@ -13,11 +13,11 @@ struct NnlsSolution {
   double residual_norm = 0;  // |a x - b|, Euclidean
 };
 
-/// Minimises |a x - b| subject to x >= 0. `a`: [rows, columns] row-major, rows = b.size(). For
-/// small dense problems (a few columns); every least-squares step is a QR factorisation of the
-/// columns in use, scaled to length 1. A column of zeros, and one that depends on others, gets 0.
-/// Errors: InvalidArgument for sizes that do not fit or entries that are not finite; Internal when
-/// it does not end within 10 * columns exchanges (it is finite in exact arithmetic).
+/// Minimises |a x - b| subject to x >= 0. `a`: [rows, columns] row-major, rows = b.size(). It is
+/// meant for small dense problems (a few columns). Each least-squares step is a QR factorisation of
+/// the columns in use, scaled to length 1. A column gets 0 if it is all zeros or depends on others.
+/// Errors: InvalidArgument if the sizes do not fit or an entry is not finite; Internal if it needs
+/// more than 10 * columns exchanges (it is finite in exact arithmetic).
 /// Source: C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23,
 /// algorithm NNLS (23.10).
 absl::StatusOr<NnlsSolution> SolveNnls(std::span<const double> a, size_t columns,

@@ -14,7 +14,8 @@ double SecondsSince(TimePoint since, const JobView& view) {
   return std::chrono::duration<double>(view.now - since).count();
 }
 
-/// More of anything than it had with its last place; no limit is more than any.
+/// True if the node asks for more of any resource than it had when it last had a place. No limit
+/// counts as more than any limit.
 bool AsksForMore(const NodeView& node) {
   if (!node.placed_limits.has_value()) return false;
   const Resources& had = *node.placed_limits;
@@ -38,7 +39,7 @@ void PlaceWatch::Step(const JobView& view) {
   NoteTaken(view);
   Look(view);
   due_.reset();
-  // A job with a fixed number of workers waits for all of them.
+  // If the number of workers is fixed, the job waits for all of them.
   if (view.workers_min >= view.workers_max || NeedsNoWorkers(view)) return;
   const uint32_t least = std::max(view.workers_min, 1u);
   if (overdue_ > 0 && wanted_ > least) {
@@ -74,7 +75,7 @@ void PlaceWatch::Look(const JobView& view) {
     if (!WaitsForRoom(node)) continue;
     ++waiting_;
     if (longest_ == nullptr || node.waits_since < longest_->waits_since) longest_ = &node;
-    // One that may fit as it was before is helped in another way.
+    // A node that asks for more than before is helped by AskForLess(), so it does not count here.
     const bool too_long = view.now - node.waits_since >= options_.hold && !AsksForMore(node);
     overdue_ += too_long ? 1 : 0;
   }

@@ -12,7 +12,7 @@
 namespace muster::scaler {
 namespace {
 
-/// For so long a size for which there was no room is not tried again.
+/// A size for which there was no room is not tried again for this long.
 constexpr std::chrono::hours kRefusedFor{1};
 
 std::string Killer(EndCause cause) {
@@ -30,15 +30,15 @@ std::string HowToRaise(Bound bound, NodeRole role) {
   }
 }
 
-/// The life that is over has done work of its own, so another one will, too. That the job made
-/// progress is not enough: its other nodes may have made it.
+/// True if the life that is over has done work of its own, so the next life will probably work,
+/// too. Progress of the job does not prove that, because other nodes may have made it.
 bool Worked(const NodeView& node, const NodeEnd& end) {
   if (!end.progressed || node.start != end.start || node.samples.empty()) return false;
   const NodeSample& last = node.samples.back();
   return last.worker.minibatches > 0 || last.server.parts > 0;
 }
 
-/// The answer where the bounds of `room` allow no larger limit. `killed` says how it ended.
+/// The proposal if the bounds of `room` allow no larger limit. `killed` says how the node ended.
 Proposal AtBound(Proposal proposal, const NodeView& node, const NodeEnd& end, const Room& room,
                  const std::string& killed) {
   const std::string remedy =
@@ -80,7 +80,7 @@ std::vector<Proposal> OutOfMemoryPolicy::Step(const JobView& view) {
     }
     const NodeView* node = FindNode(view, end.node);
     if (node == nullptr || end.memory_limit_bytes == 0) continue;
-    // The same kill told twice, as by a scaler that was restarted, is answered once.
+    // A kill may be reported twice, for example by a restarted scaler. It is answered once.
     uint32_t& handled = handled_[end.node];
     if (end.start <= handled) continue;
     handled = end.start;

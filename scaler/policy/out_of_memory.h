@@ -11,10 +11,11 @@
 
 namespace muster::scaler {
 
-/// A node that was killed for its memory is restarted with more; where it may not have more, the
-/// job stops and says why. Where a cluster had no room for as much (NoRoomPolicy took it back),
-/// half of the way there is tried. A kill while the node had no limit is the machine's shortage,
-/// which no limit mends: CrashLoopPolicy counts those.
+/// Restarts a node that was killed for its memory with a larger limit. If the node may not have
+/// more, the policy stops the job and says why. If a cluster had no room for that much
+/// (NoRoomPolicy then takes the limit back), the policy tries half of the increase. If the node had
+/// no limit when it was killed, the machine was short of memory, and no limit helps against that.
+/// CrashLoopPolicy counts such kills.
 class OutOfMemoryPolicy final : public Policy {
  public:
   using Options = OutOfMemoryOptions;
@@ -25,10 +26,10 @@ class OutOfMemoryPolicy final : public Policy {
 
  private:
   Proposal OnKill(const JobView& view, const NodeView& node, const NodeEnd& end) const;
-  /// Of sizes that the cluster had no room for.
+  /// Remembers sizes that the cluster had no room for.
   void NoteRefused(const JobView& view);
-  /// Half of the way from `limit` to the size for which there was no room lately, if `wanted` is as
-  /// much, and if that is enough more to be worth it.
+  /// If there was no room lately for a size that `wanted` reaches: halfway from `limit` to that
+  /// size. None if such a size is not known, or if the increase would be too small to help.
   std::optional<uint64_t> HalfwayTo(uint64_t wanted, uint64_t limit, const JobView& view,
                                     const NodeView& node) const;
 
@@ -39,10 +40,11 @@ class OutOfMemoryPolicy final : public Policy {
   Options options_;
   std::map<std::string, uint64_t> waited_with_;  // the memory that a node last waited for, by node
   std::map<std::string, Refused> refused_;       // by node
-  std::map<std::string, uint32_t> handled_;      // the start whose end was answered, by node
+  std::map<std::string, uint32_t> handled_;      // by node: the start whose end was answered
 };
 
-/// `bytes` up to the next MiB: limits are round for people, and for the kernel's pages.
+/// Rounds `bytes` up to the next MiB. Round limits are easy to read, and the kernel counts in
+/// pages.
 uint64_t RoundUpToMiB(double bytes);
 
 }  // namespace muster::scaler

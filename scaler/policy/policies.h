@@ -16,11 +16,11 @@
 
 namespace muster::scaler {
 
-/// All of them, as KnownPolicies() has them. Where two want something of one node at once, the
-/// earlier one is heard.
+/// Makes all policies, in the order of KnownPolicies(). If two policies propose something for one
+/// node at once, the earlier one has priority.
 std::vector<std::unique_ptr<Policy>> MakePolicies(const PolicyOptions& options = {});
 
-/// One step of each, in order.
+/// Steps each policy once, in order.
 std::vector<Proposal> StepAll(const std::vector<std::unique_ptr<Policy>>& policies,
                               const JobView& view);
 

@@ -10,7 +10,7 @@
 
 namespace muster::scaler {
 
-/// A figure that a decision rests on, and the time over which it was taken (0 = a moment).
+/// A figure that a decision is based on, and the time over which it was measured (0 = one moment).
 struct Evidence {
   std::string name;
   double value = 0;
@@ -18,12 +18,12 @@ struct Evidence {
   std::chrono::seconds window{0};
 };
 
-/// What an action changes: nothing that can be counted, a node's limits, or how many workers.
+/// What an action changes: a node's limits, the number of workers, or nothing that can be counted.
 using Amount = std::variant<std::monostate, Resources, uint32_t>;
 
 /// An action that a policy proposes, and why.
 struct Proposal {
-  /// kRepair: the node is down, or the job cannot go on; nothing that works is disturbed.
+  /// kRepair: the node is down, or the job cannot continue, so nothing that works is disturbed.
   /// kIntervention: something that runs is changed or ended.
   enum class Kind : uint8_t { kRepair, kIntervention };
 
@@ -35,12 +35,13 @@ struct Proposal {
   Amount after;
   std::vector<Evidence> evidence;
   std::string because;  // one sentence for people
-  /// Further lines, for the reason of a job that is stopped; empty, or each after a line break.
+  /// Further lines for the reason of a job that is stopped. Each begins with a line break. May be
+  /// empty.
   std::string details;
-  std::string ended;  // the node whose end it answers; "" = it answers none
+  std::string ended;  // the node whose end this answers; "": none
 };
 
-/// Evidence from PSI, where it is known (not negative).
+/// Adds evidence from PSI if it is known (not negative).
 void AddPressure(const std::string& name, double percent, Proposal* proposal);
 
 /// One reason to act. A policy repeats a proposal while its reason holds and no action was taken
@@ -51,9 +52,9 @@ void AddPressure(const std::string& name, double percent, Proposal* proposal);
 class Policy {
  public:
   virtual ~Policy() = default;
-  /// "out-of-memory": in events, and to pause it by.
+  /// Such as "out-of-memory". Events contain it, and a user pauses the policy by it.
   virtual std::string name() const = 0;
-  /// Called about once a second with views whose `now` never goes back.
+  /// Call it about once a second. `now` of the views must never go back.
   virtual std::vector<Proposal> Step(const JobView& view) = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace muster::scaler {
 namespace {
 
-/// In force as the kernel says, else as decided.
+/// The limit that the kernel enforces, or the one that was decided.
 uint64_t LimitOf(const NodeView& node) {
   const uint64_t enforced = node.samples.back().memory_limit_bytes;
   // A limit that was raised a moment ago is not in the last sample yet.
@@ -88,7 +88,7 @@ std::optional<PredictedOutOfMemoryPolicy::Growth> PredictedOutOfMemoryPolicy::Fi
   const size_t half = points.size() / 2;
   const RobustLine earlier = FitTheilSen(std::span(points).first(half));
   const RobustLine later = FitTheilSen(std::span(points).subspan(half));
-  // Where every half window brings less than the one before, all to come is a geometric series.
+  // If each half window grows less than the one before, all later growth is a geometric series.
   const double decay = earlier.slope > 0 ? later.slope / earlier.slope : 1;
   const double to_come = decay <= 0 ? 0 : later.slope * span / 2 * decay / (1 - decay);
   if (decay < 1 && growth.usage + to_come < ceiling) return std::nullopt;

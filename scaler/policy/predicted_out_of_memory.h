@@ -13,8 +13,8 @@
 
 namespace muster::scaler {
 
-/// Raises the memory limit of a node whose usage grows so that it would hit it soon, in place,
-/// before the kill. A node that is at its bound gets nothing: should it be killed,
+/// Raises the memory limit of a node in place, before the node is killed, if its usage grows so
+/// that it would soon reach the limit. A node at its bound gets nothing. If it is killed,
 /// OutOfMemoryPolicy ends the job with the reason.
 class PredictedOutOfMemoryPolicy final : public Policy {
  public:
@@ -27,12 +27,12 @@ class PredictedOutOfMemoryPolicy final : public Policy {
  private:
   struct Growth {
     RobustLine line;        // bytes over seconds from now
-    double usage = 0;       // now: the median of the last three readings
+    double usage = 0;       // now: the median of the last three samples
     double growth = 0;      // over the window
     double to_limit_s = 0;  // until the limit is hit
     std::chrono::seconds window{0};
   };
-  /// Growth that hits `limit` within the horizon.
+  /// Finds growth that reaches `limit` within the horizon.
   std::optional<Growth> FindGrowth(const JobView& view, const NodeView& node, uint64_t limit) const;
   std::optional<Proposal> Raise(const JobView& view, const NodeView& node, uint64_t limit,
                                 const Growth& growth) const;

@@ -8,7 +8,7 @@ namespace muster::scaler {
 namespace {
 
 uint64_t Left(uint64_t all, uint64_t used) {
-  // 0 means "no bound", so nothing left is 1.
+  // 0 would mean "no bound", so the smallest rest is 1.
   return std::max<uint64_t>(all > used ? all - used : 0, 1);
 }
 
@@ -65,7 +65,7 @@ Room RoomOf(const JobView& view, const NodeView& node, const PendingLimits& pend
   }
   if (node.max.cpus > 0) bound_cpus(node.max.cpus, Bound::kNodeMax);
   if (view.budget.cpus > 0) {
-    // Less than a hundredth of a core is none, and 0 means "no bound".
+    // Less than a hundredth of a core is no use, and 0 would mean "no bound".
     bound_cpus(std::max(view.budget.cpus - others.cpus, 0.01), Bound::kBudget);
   }
   if (view.machine.cpus > 0) bound_cpus(view.machine.cpus, Bound::kMachine);
@@ -91,7 +91,7 @@ WorkerRoom RoomForWorkers(const JobView& view, uint32_t wanted, const PendingLim
     each.memory_bytes = std::max(each.memory_bytes, counted.memory_bytes);
   }
   WorkerRoom room{.most = wanted};
-  // How many more of the largest fit; a worker that is counted with nothing always does.
+  // How many more workers of the largest size fit. A worker that counts with nothing always fits.
   const auto fit = [&](double capacity, double used, double one, Bound which) {
     if (capacity <= 0 || one <= 0 || room.most <= now) return;
     const double more = std::max(capacity - used, 0.0) / one;

@@ -3,7 +3,8 @@
 namespace muster::scaler {
 namespace {
 
-/// A restart of the only server stops the whole job for a restore and a replay.
+/// A restart of the only server stops the whole job for a restore and a replay, so more proof is
+/// needed.
 constexpr double kAloneFactor = 2;
 
 Effort ServiceTime(const Span& span) {

@@ -7,13 +7,14 @@
 
 namespace muster::scaler {
 
-/// Servers that answer slowly: by the time that their lanes serve a request, and by the round trip
-/// that workers see. The second finds one that is slow with idle lanes and little CPU: throttled
-/// between requests, behind a bad link, starved by a neighbour. More requests or partitions than
-/// its peers have do not make a server slow by either, nor do larger requests: those may take
-/// longer in proportion to the bytes that they move. The clock of a worker that is slow itself, or
-/// stopped, makes round trips long: without another server to compare with, they prove nothing, and
-/// only the server's own clock counts.
+/// Finds servers that answer slowly. It uses two times: the time that a server's lanes serve a
+/// request, and the round trip that workers see. The second one finds a server that is slow
+/// although its lanes are idle and it uses little CPU. Such a server may be throttled between
+/// requests, have a bad link, or be starved by another program. If a server has more requests or
+/// partitions than its peers, neither time becomes longer for that. Larger requests may take
+/// longer, in proportion to the bytes that they move. A worker that is slow itself, or stopped,
+/// measures long round trips. So without another server to compare with, round trips prove nothing,
+/// and only the server's own time counts.
 class ServerStragglerPolicy final : public Policy {
  public:
   using Options = ServerStragglerOptions;

@@ -9,9 +9,10 @@
 namespace muster::scaler {
 namespace {
 
-/// Of training without a break, each at least a step long: more than the longest window has.
+/// The most stretches of training without a break that are kept. Each is at least a step long, so
+/// these cover more than the longest window.
 constexpr size_t kStretchesMax = 256;
-/// Two readings closer to each other say nothing.
+/// Two samples that are closer to each other than this say nothing.
 constexpr std::chrono::milliseconds kReadingsApart{1};
 
 }  // namespace
@@ -37,7 +38,7 @@ std::vector<Proposal> StragglerJudge::Step(const JobView& view) {
                                                         : verdict->needed_ratio;
     if (!verdict.has_value() || verdict->ratio < limit) {
       state.slow_since.reset();
-      // Between well and slow it is neither: such a window counts as no node's usual cost.
+      // A node between well and slow is not remembered, because such costs are not its usual ones.
       if (!verdict.has_value() || verdict->ratio < options_.clear_ratio) {
         Remember(view, costs, node.name, &state);
       }
@@ -115,9 +116,10 @@ std::optional<StragglerJudge::Cost> StragglerJudge::MeasureOne(const NodeView& n
   }
   for (std::chrono::seconds window = options_.window;; window *= 2) {
     const Measured measured = Collect(node, kind, window);
-    // Readings come when they come: a window that is a little short will do.
+    // Samples are not exact in time, so a window that is a little too short is enough.
     if (measured.time < options_.window * 7 / 10) return std::nullopt;
-    // The longest window takes what there is: one that slow is slow enough to be judged by little.
+    // The longest window judges with less work. A node that finishes so little in it is certainly
+    // slow.
     const bool longest = window >= options_.window_max;
     const uint64_t work_min = longest ? options_.work_min / 5 : options_.work_min;
     if (measured.effort.work >= std::max(work_min, uint64_t{1})) {
@@ -156,7 +158,8 @@ std::optional<double> StragglerJudge::Usual(const std::string& name, size_t kind
   const double own = Median(std::move(costs));
   if (peers.empty()) return kinds_[kind].alone ? std::optional(own) : std::nullopt;
   if (past.of_peer.size() < options_.history_min) return std::nullopt;
-  // Slower than its past is not enough, nor slower against a peer that became faster.
+  // The node is slow only if it is slower than its own past and slower against its peer than
+  // before. A peer that became faster does not make it slow.
   return std::max(own, peers[0] * Median({past.of_peer.begin(), past.of_peer.end()}));
 }
 
@@ -210,7 +213,7 @@ void StragglerJudge::Remember(const JobView& view, const Costs& costs, const std
     state->restarts = 0;
     state->cpu_given = false;
   }
-  // Windows of the history do not overlap.
+  // The windows that are remembered must not overlap.
   if (view.now - state->history_at < options_.window) return;
   state->history_at = view.now;
   const auto push = [this](auto* history, const auto& value) {

@@ -15,35 +15,35 @@
 
 namespace muster::scaler {
 
-/// Work that was done, and the time that went into it.
+/// Work that was done, and the time that it took.
 struct Effort {
   std::chrono::microseconds time{0};
   uint64_t work = 0;
-  uint64_t bytes = 0;  // of that work; 0: its size is of no account, or not known
+  uint64_t bytes = 0;  // size of that work; 0: it does not matter, or is not known
 };
 
 /// What one kind of work costs a node.
 struct CostKind {
   std::string name;  // "computing time per minibatch"
   std::function<Effort(const Span& span)> effort;
-  /// Whether one without any peer may be judged by it. Not where others can make it slow.
+  /// Whether a node without peers may be judged by this cost. Not if other nodes can make it slow.
   bool alone = true;
-  /// Without peers, it must be so many times as slow as others that have none: its work may have
-  /// become heavier, and a mistake is dear.
+  /// For a node without peers, that ratio is multiplied by this factor, too. Its work may have
+  /// become heavier, and a mistake is expensive.
   double alone_factor = 1;
-  /// So many times as much as usual must it be to count as slow.
+  /// The ratio at which a node counts as slow is multiplied by this factor.
   double ratio_factor = 1;
-  /// Something must have been finished in so much of the newest training: who stands still hangs,
-  /// which is not judged here. 0 = always.
+  /// The node must have finished something in this much of the newest training. Otherwise it stands
+  /// still, and then it hangs, which is not judged here. 0 = it is always judged.
   std::chrono::seconds fresh{0};
 };
 
-/// The common part for workers and servers. It finds nodes that are slow compared with the median
-/// of their peers for the same work (of the same size, if that is known). With fewer than two
-/// peers, it compares a node with its own past, and with its former ratio to a single peer, so a
-/// cause that slows both blames neither. A slow node first gets more CPU if its quota holds it
-/// back, and then a restart. Windows leave out evaluations and continue after them; anything else
-/// that is not training starts the windows again.
+/// The common part of the policies for workers and servers. It finds nodes that are slow compared
+/// with the median of their peers for the same work (of the same size, if that is known). With
+/// fewer than two peers, it compares a node with its own past, and with its former ratio to a
+/// single peer. So if something slows both, neither is blamed. A slow node first gets more CPU if
+/// its quota holds it back, and then a restart. Windows leave out evaluations and continue after
+/// them. Any other break of training starts the windows again.
 class StragglerJudge {
  public:
   StragglerJudge(std::string policy, NodeRole role, std::vector<CostKind> costs,
@@ -52,14 +52,14 @@ class StragglerJudge {
   std::vector<Proposal> Step(const JobView& view);
 
  private:
-  /// Of one kind of work, over one window.
+  /// The cost of one kind of work over one window.
   struct Cost {
-    double microseconds = 0;         // a unit
-    double bytes = 0;                // a unit; 0: of no account
+    double microseconds = 0;         // per unit
+    double bytes = 0;                // per unit; 0: size does not matter
     std::chrono::seconds window{0};  // of training
-    /// The most that a unit of the size of `other`'s costs a node that is as fast as this one. A
-    /// larger unit costs more, in proportion. A smaller one costs as much, because a part of the
-    /// cost is the same for every unit.
+    /// The most that a unit of `other`'s size costs a node that is as fast as this one. A larger
+    /// unit costs more, in proportion. A smaller unit costs as much as one of this size, because a
+    /// part of the cost is the same for every unit.
     double For(const Cost& other) const;
   };
   /// The job trained from `begin` to `end` without a break.
@@ -67,11 +67,11 @@ class StragglerJudge {
     TimePoint begin;
     TimePoint end;
   };
-  /// What was done in the newest training of a given length.
+  /// What was done in a given time of the newest training.
   struct Measured {
     Effort effort;
     TimePoint::duration time{0};
-    bool full = false;  // false: there was no more
+    bool full = false;  // false: there was less training than that
   };
   /// How slow a node is, by its worst cost.
   struct Verdict {
@@ -84,10 +84,10 @@ class StragglerJudge {
     std::string against;
     std::chrono::seconds window{0};
   };
-  /// One kind of cost of one node, while it was well.
+  /// One kind of cost of one node, from times when the node was not slow.
   struct Past {
     std::deque<Cost> costs;
-    std::deque<double> of_peer;  // the same as multiples of what its single peer took
+    std::deque<double> of_peer;  // the same costs as multiples of its single peer's
   };
   struct Node {
     std::vector<Past> past;  // by kind
@@ -105,9 +105,9 @@ class StragglerJudge {
   std::optional<Cost> MeasureOne(const NodeView& node, const CostKind& kind) const;
   Measured Collect(const NodeView& node, const CostKind& kind, std::chrono::seconds window) const;
   std::optional<Verdict> Judge(const Costs& costs, const std::string& name) const;
-  /// What the others took at the same time for work of its size.
+  /// What work of the node's size cost the other nodes at the same time.
   static std::vector<double> Peers(const Costs& costs, const std::string& name, size_t kind);
-  /// What is usual for one with fewer than two peers; nothing while its past is too short.
+  /// The usual cost of a node with fewer than two peers. None while its past is too short.
   std::optional<double> Usual(const std::string& name, size_t kind, const Cost& cost,
                               const std::vector<double>& peers) const;
   void NoteActions(const JobView& view);

@@ -9,7 +9,8 @@ namespace muster::scaler {
 namespace {
 
 constexpr size_t kPointsMax = 128;
-/// Median absolute deviation to standard deviation, of a normal distribution.
+/// The factor from the median absolute deviation to the standard deviation of a normal
+/// distribution.
 constexpr double kMadToDeviation = 1.4826;
 
 std::vector<Point> Thinned(std::span<const Point> points) {

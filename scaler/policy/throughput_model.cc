@@ -12,8 +12,8 @@ absl::StatusOr<ThroughputModel> ThroughputModel::Fit(const std::map<uint32_t, do
     return absl::FailedPreconditionError(
         fmt::format("rates at {} worker counts; two are needed", rates.size()));
   }
-  // 1 / rate = a / n + b + c n. Every row times its rate, so that the right side is 1 and an error
-  // of a tenth weighs the same at every count.
+  // The model is 1 / rate = a / n + b + c n. Every row is multiplied by its rate. So the right side
+  // is 1, and an error of a tenth has the same weight at every count.
   std::vector<double> matrix;
   std::vector<double> ones;
   for (const auto& [workers, rate] : rates) {

@@ -8,20 +8,21 @@
 
 namespace muster::scaler {
 
-/// How a job's rate depends on how many workers it has: rate(n) = n / (a + b n + c n^2), all three
-/// coefficients at least 0. Per record of one worker: `a` is what it costs by itself, `b` what
-/// grows with each other worker at the servers they share, `c` what grows faster than that: workers
-/// that take each other's cores and cache, after which more of them are slower. Source: the form of
-/// Y. Peng et al., "Optimus", EuroSys 2018, section 3.2 (asynchronous training, a fixed number of
-/// servers), with a term for workers on shared machines.
+/// How a job's rate depends on its number of workers: rate(n) = n / (a + b n + c n^2), where no
+/// coefficient is negative. They are costs per record of one worker. `a` is its own cost. `b` is
+/// the cost that grows with each other worker, at the servers that they share. `c` is a cost that
+/// grows faster: workers take each other's cores and cache, so from some number on, more workers
+/// are slower. Source: the form of Y. Peng et al., "Optimus", EuroSys 2018, section 3.2
+/// (asynchronous training, a fixed number of servers), with a term for workers on shared machines.
 class ThroughputModel {
  public:
-  /// Fits to measured rates (records/s > 0) by workers (> 0), by non-negative least squares of
-  /// relative errors. Errors: FailedPrecondition with fewer than two counts; those of SolveNnls.
+  /// Fits the model to measured rates (records/s > 0) by numbers of workers (> 0). It minimises the
+  /// squares of the relative errors, with coefficients that are not negative. Errors:
+  /// FailedPrecondition with fewer than two numbers of workers; those of SolveNnls.
   static absl::StatusOr<ThroughputModel> Fit(const std::map<uint32_t, double>& rates);
 
   double Rate(uint32_t workers) const;
-  /// The root mean square of the relative errors at the counts it was fitted to.
+  /// The root mean square of the relative errors at the points that it was fitted to.
   double relative_error() const { return relative_error_; }
 
  private:

@@ -23,7 +23,8 @@ std::vector<Proposal> WorkerCountPolicy::Step(const JobView& view) {
   if (view.workers_min >= view.workers_max) return {};
   places_.Step(view);
   const Workers workers = Look(view);
-  // Between two measurements, nothing new is known, so it would only repeat the last answer.
+  // Nothing new is known between two measurements, so another answer would only repeat the last
+  // one.
   const std::optional<Window> window = Measure(view, workers);
   if (!window.has_value()) return {};
   Remember(*window, workers, view.now);
@@ -79,7 +80,7 @@ std::optional<WorkerCountPolicy::Window> WorkerCountPolicy::Measure(const JobVie
   }
   if (!steady_since_.has_value()) steady_since_ = view.now;
   if (view.now - *steady_since_ < options_.settle) return std::nullopt;
-  // A total that went back is of another master; such a window says nothing.
+  // If the total went back, another master counts it, so this window says nothing.
   const bool began = window_begin_.has_value() && view.records_trained >= records_begin_;
   if (began && view.now - *window_begin_ < options_.window) return std::nullopt;
   std::optional<Window> window;
@@ -141,13 +142,13 @@ std::optional<Proposal> WorkerCountPolicy::Propose(const JobView& view, const Wo
   const auto here = measured_.find(n);
   const size_t known = keeps_up ? kept_up_ : here == measured_.end() ? 0 : here->second.size();
   if (known < options_.measurements_min) return std::nullopt;
-  // A topic will get more records than are known now.
+  // A topic will get more records than those that are known now.
   if (!view.backlog_records.has_value() && view.records_left > 0) {
     const double remaining_s = static_cast<double>(view.records_left) / Rates().at(n);
     const std::chrono::duration<double> least = options_.remaining_min;
     if (remaining_s < least.count()) return std::nullopt;
   }
-  // If all of them wait, the reason is not their number.
+  // If all workers wait, their number is not the reason.
   if (workers.waiting > 0 && workers.waiting < n && n > view.workers_min) {
     const uint32_t surplus =
         std::min({workers.waiting, options_.step_max, n - std::max(view.workers_min, 1u)});
@@ -179,7 +180,7 @@ std::optional<Proposal> WorkerCountPolicy::ProposeFewer(const JobView& view, con
 
 uint32_t WorkerCountPolicy::Most(const JobView& view, const Workers& workers) const {
   const uint32_t n = workers.running;
-  // More of them would wait as well.
+  // If all workers wait, further ones would wait, too.
   if (workers.waiting == n || workers.served == n) return n;
   if (places_.missing() > 0) return n;
   if (!workers.spare.has_value()) return view.workers_max;
@@ -204,8 +205,8 @@ std::optional<Proposal> WorkerCountPolicy::FollowModel(const JobView& view, cons
   const uint32_t most = std::min(Most(view, workers), n + options_.step_max);
   uint32_t to = n;
   while (to < most && gain(to) >= add_min) ++to;
-  // Goes down only to a measured count, because a model of larger counts says little about smaller
-  // ones.
+  // The number goes down only to one that was measured, because a model of larger numbers says
+  // little about smaller ones.
   while (to <= n && to > view.workers_min && to + options_.step_max > n && rates.contains(to - 1) &&
          gain(to - 1) < options_.remove_max) {
     --to;

@@ -15,14 +15,15 @@
 
 namespace muster::scaler {
 
-/// How many workers a job should have, where its file leaves a choice (workers_min < workers_max):
-/// measures the rate at each count it has had, tries one more where only one count is known and the
-/// machine has cores to spare, then follows the model: adds while another worker pays, removes what
-/// brings nothing or only waits for shards. Where all wait, for data or for servers, none is added.
+/// Decides how many workers a job should have, if its file leaves a choice (workers_min <
+/// workers_max). It measures the rate at each number of workers that the job has had. If only one
+/// number is known and the machine has idle cores, it tries one worker more. Then it follows the
+/// model: it adds workers while another one pays, and removes workers that bring nothing or only
+/// wait for shards. If all workers wait, for data or for servers, it adds none.
 ///
-/// A job that learns from a topic and keeps up with it is as fast as the topic, whatever its
-/// workers can do: such a rate is no measurement, and workers that are idle most of the time go.
-/// While it falls behind, a worker that brings less pays, too.
+/// If a job learns from a topic and keeps up with it, the topic decides its rate, not the workers.
+/// Such a rate is no measurement, and workers that are idle most of the time are removed. While the
+/// job falls behind, a worker is added even if it brings less than usual.
 ///
 /// While workers have no place in the cluster, NoRoomPolicy alone decides.
 class WorkerCountPolicy final : public Policy {
@@ -39,23 +40,23 @@ class WorkerCountPolicy final : public Policy {
   struct Workers {
     uint32_t wanted = 0;  // in the plan
     uint32_t running = 0;
-    uint32_t waiting = 0;         // only for shards
-    uint32_t served = 0;          // that only wait for servers
-    std::string lives;            // changes when any of them does
-    double waits = 0;             // for shards, of their time on the average
-    std::optional<double> cpus;   // one uses, on the average; nothing: not known
-    std::optional<double> spare;  // of the machine's; nothing: not known
+    uint32_t waiting = 0;         // workers that only wait for shards
+    uint32_t served = 0;          // workers that only wait for servers
+    std::string lives;            // changes when any life of a worker does
+    double waits = 0;             // the average share of their time that they wait for shards
+    std::optional<double> cpus;   // that a worker uses on average; none: not known
+    std::optional<double> spare;  // idle cores of the machine; none: not known
   };
   struct Window {
     double rate = 0;                      // records/s
-    std::optional<double> backlog_grows;  // records/s; nothing: it learns from no topic
+    std::optional<double> backlog_grows;  // records/s; none: the job learns from no topic
   };
   struct Measurement {
     TimePoint at;
     double rate = 0;
   };
   Workers Look(const JobView& view) const;
-  /// Goes on with the measurement in progress; gives it when it was just completed.
+  /// Continues the measurement in progress. Returns it if it has just been completed.
   std::optional<Window> Measure(const JobView& view, const Workers& workers);
   void Remember(const Window& window, const Workers& workers, TimePoint now);
   std::map<uint32_t, double> Rates() const;
@@ -67,8 +68,8 @@ class WorkerCountPolicy final : public Policy {
                                        const Window& window) const;
   std::optional<Proposal> FollowModel(const JobView& view, const Workers& workers,
                                       const Window& window) const;
-  /// As many as there may be, but not more than there are where another is of no use, and than the
-  /// machine has cores for.
+  /// The largest number of workers to aim for. It is the largest number allowed, but not more than
+  /// there are if another worker is of no use, and not more than the machine has cores for.
   uint32_t Most(const JobView& view, const Workers& workers) const;
   Proposal Change(const Workers& workers, uint32_t to, const Window& window,
                   std::string because) const;
@@ -80,7 +81,7 @@ class WorkerCountPolicy final : public Policy {
   std::optional<TimePoint> window_begin_;
   uint64_t records_begin_ = 0;
   std::optional<uint64_t> backlog_begin_;
-  size_t kept_up_ = 0;  // windows in a row
+  size_t kept_up_ = 0;  // in how many windows in a row it kept up with the topic
   std::map<uint32_t, std::deque<Measurement>> measured_;
 };
 

@@ -5,7 +5,7 @@
 namespace muster::scaler {
 namespace {
 
-/// Waits depend on what others do: less of a sign than computing.
+/// Waits depend on what other nodes do, so they are a weaker sign than computing.
 constexpr double kWaitsFactor = 1.2;
 constexpr std::chrono::seconds kWaitsFresh{5};
 
@@ -14,8 +14,9 @@ Effort Computing(const Span& span) {
   return {.time = to.computing - from.computing, .work = to.minibatches - from.minibatches};
 }
 
-/// Shows a slow network too, and threads of the data plane that are short of CPU. Waits for shards
-/// do not make a node slow.
+/// Computing time and waits for servers together. It also shows a slow network, and threads of the
+/// data plane that get too little CPU. Waits for shards are not in it, because they do not make a
+/// node slow.
 Effort ComputingAndServers(const Span& span) {
   const WorkerTotals &from = span.begin->worker, &to = span.end->worker;
   return {.time = to.computing - from.computing + to.waiting_pulls - from.waiting_pulls +

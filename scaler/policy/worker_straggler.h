@@ -6,9 +6,9 @@
 
 namespace muster::scaler {
 
-/// Slow workers: by the time that the trainer computes per minibatch, and by the same with its
-/// waits for servers, which are others' doing as a rule and must differ from its peers' by more.
-/// Waits for shards do not count; all waits are told as evidence.
+/// Finds slow workers by the time that the trainer computes per minibatch, and by the same time
+/// with waits for servers. Those waits are usually not the worker's fault, so they must differ more
+/// from its peers'. Waits for shards do not count. All waits are shown as evidence.
 class WorkerStragglerPolicy final : public Policy {
  public:
   using Options = StragglerOptions;

@@ -26,8 +26,8 @@ std::string Lower(std::string_view text) {
 
 constexpr std::array<std::string_view, 3> kLoopbackNames{"127.0.0.1", "localhost", "[::1]"};
 
-/// Under TLS, a loopback name with any port may be the end of a tunnel. No other name leads a
-/// browser to our certificate, so this opens no way for DNS rebinding.
+/// Under TLS, a loopback name with any port may be the end of a tunnel. A browser accepts our
+/// certificate only under our own names, so this does not help DNS rebinding.
 bool IsOfATunnel(std::string_view scheme, std::string_view host) {
   if (scheme != "https://") return false;
   const size_t colon = host.rfind(':');
@@ -88,8 +88,8 @@ std::optional<Problem> AccessControl::CheckSite(const Request& request) const {
   if (const auto origin = request.Header("origin")) {
     const std::string_view host =
         origin->starts_with(scheme_) ? origin->substr(scheme_.size()) : std::string_view();
-    // A page that came through a tunnel is ours only if it came through this one. On that machine,
-    // another program may have our names.
+    // A page that came through a tunnel is ours only if the request came through the same tunnel.
+    // On the machine where the tunnel begins, another program may have our names.
     const std::string_view asked = request.Header("host").value_or("");
     const bool same = IsOurs(asked) ? IsOurs(host) : Lower(host) == Lower(asked);
     if (!same) {

@@ -13,30 +13,30 @@
 
 namespace muster::scaler::rest {
 
-/// Who may ask for what. Thread-compatible. Pure.
+/// Decides who may ask for what. Thread-compatible. Pure.
 ///
-/// The token keeps out everyone who cannot read its file. The other checks are against browsers
-/// that are made to ask: Host against DNS rebinding (a page whose name was made to resolve to
-/// 127.0.0.1), Sec-Fetch-Site and Origin against other sites; and no answer allows another site to
-/// read it. Source: OWASP Cheat Sheet Series, "Cross-Site Request Forgery Prevention" (fetch
-/// metadata, with Origin where a browser does not send it).
+/// The token keeps out everyone who cannot read its file. The other checks are against websites
+/// that make a browser send requests. Host is checked against DNS rebinding (the name of a page
+/// resolves to 127.0.0.1), Sec-Fetch-Site and Origin against other sites. No answer allows another
+/// site to read it. Source: OWASP Cheat Sheet Series, "Cross-Site Request Forgery Prevention"
+/// (fetch metadata, with Origin where a browser does not send it).
 class AccessControl {
  public:
-  /// Where we listen: 127.0.0.1, localhost, [::1] and `hosts` with this port are our names. With
-  /// `tls`, our own pages are at https://, and the three names of loopback may have any port, that
-  /// of a tunnel.
+  /// Our names are 127.0.0.1, localhost, [::1] and `hosts`, with this port. With `tls`, our own
+  /// pages are at https://, and the three loopback names may have any port, because a tunnel may
+  /// have another one.
   explicit AccessControl(uint16_t port, const std::vector<std::string>& hosts = {},
                          bool tls = false);
 
-  /// From now on, `Authorization: Bearer` must carry this token. If it is empty, as at the start,
-  /// no request is let in.
+  /// From now on, `Authorization: Bearer` must carry this token. While the token is empty, as at
+  /// the start, no request is let in.
   void SetToken(std::string token) { token_ = std::move(token); }
 
-  /// Before anything else is looked at: whether the request is for us at all.
+  /// Checks whether the request is for us at all. This comes before all other checks.
   std::optional<Problem> CheckHost(const Request& request) const;
-  /// Whether it may have a route of that kind.
+  /// Checks whether the request may use a route of this kind.
   std::optional<Problem> CheckAccess(const Request& request, RouteKind kind) const;
-  /// Whether it carries the token.
+  /// True if the request carries the token.
   bool HasToken(const Request& request) const;
 
  private:

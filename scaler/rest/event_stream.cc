@@ -8,7 +8,7 @@
 namespace muster::scaler::rest {
 namespace {
 
-/// What a browser waits before it connects again.
+/// Tells a browser how many milliseconds to wait before it connects again.
 constexpr std::string_view kBegin = "retry: 1000\n\n";
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
 

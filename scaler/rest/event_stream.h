@@ -18,33 +18,33 @@ using StreamId = StrongId<struct StreamIdTag>;
 
 struct StreamLimits {
   size_t streams_max = 16;
-  /// Events that one write carries.
+  /// The most events in one write.
   uint32_t events_per_write = 64;
-  /// A comment is sent after so long a silence, so that both ends see a lost connection.
+  /// After this much silence, a comment is sent, so that both ends notice a lost connection.
   std::chrono::nanoseconds heartbeat = std::chrono::seconds(10);
-  /// A client that has not taken a write for so long is dropped.
+  /// A client that has not taken a write for this long is dropped.
   std::chrono::nanoseconds stall_max = std::chrono::seconds(10);
 };
 
-/// What the job had to say in one round.
+/// What the job answered in one round.
 struct StreamRound {
-  /// Events after a position, for each position that was asked for.
+  /// For each position that was asked for, the events after it.
   std::map<uint64_t, std::vector<Event>> events;
-  /// The document of topic "status", when it is time for one.
+  /// The document of topic "status", if it is time for one.
   std::optional<std::string> status;
 };
 
-/// All streams of server-sent events: their positions, and what each gets next. A stream is a
-/// position in the event log and at most one write in progress. So a client that does not read
-/// costs the bytes of one write and no time. Events are asked for when it can take them, and
-/// statuses that it cannot take are left out. In the end, it is dropped.
+/// All streams of server-sent events. A stream is a position in the event log and at most one write
+/// in progress. So a client that does not read costs the bytes of one write and no time. The job is
+/// asked for a stream's events only when the stream can take them. Statuses that it cannot take are
+/// skipped. A client that does not read for too long is dropped.
 ///
 /// Pure; a value with one owner. Source of the format: WHATWG HTML, "Server-sent events".
 class EventStreams {
  public:
   explicit EventStreams(StreamLimits limits) : limits_(limits) {}
 
-  /// A new stream, and what begins it; nothing when there are too many.
+  /// Opens a stream, and returns its first bytes. None if there are too many streams.
   struct Opened {
     StreamId id;
     std::string text;
@@ -53,22 +53,22 @@ class EventStreams {
   void Close(StreamId id) { streams_.erase(id); }
   size_t size() const { return streams_.size(); }
 
-  /// Positions from which streams that can take a write want events.
+  /// The positions after which streams want events. Only streams that can take a write count.
   std::set<uint64_t> Positions() const;
-  /// Whether some stream that can take a write wants statuses.
+  /// True if some stream that can take a write wants statuses.
   bool WantsStatus() const;
 
   struct Write {
     StreamId id;
     std::string text;
   };
-  /// What to write now. Each stream named is busy until Written().
+  /// What to write now. Each stream in the result is busy until Written().
   std::vector<Write> Take(const StreamRound& round, TimePoint now);
-  /// The write is done. True: there may be more events for it already.
+  /// Call it when a write is done. Returns true if there may already be more events for the stream.
   bool Written(StreamId id, TimePoint now);
-  /// A write is under way on some stream.
+  /// True if a write is in progress on some stream.
   bool Writing() const;
-  /// Streams whose write has not been taken for too long; they are to be closed.
+  /// Streams whose write has taken too long. Close them.
   std::vector<StreamId> Stalled(TimePoint now) const;
 
  private:
@@ -76,9 +76,9 @@ class EventStreams {
     StreamRequest request;
     uint64_t position = 0;
     bool writing = false;
-    /// The last write had as many events as one may.
+    /// The last write was full, so there may be more events.
     bool more = false;
-    /// When the last write began, or ended.
+    /// When the last write began or ended.
     TimePoint since;
   };
 
@@ -87,7 +87,7 @@ class EventStreams {
   std::map<StreamId, Stream> streams_;
 };
 
-/// "event: NAME", with an id if there is one; `data` has no line break.
+/// Returns "event: NAME" and the data, with an id if there is one. `data` must have no line break.
 std::string FormatServerSentEvent(std::string_view name, std::optional<uint64_t> id,
                                   std::string_view data);
 

@@ -9,14 +9,14 @@
 
 namespace muster::scaler::rest {
 
-/// One request as it came, body included. Names of headers are in lower case.
+/// One request with its body. Names of headers are in lower case.
 struct Request {
   std::string method;
   std::string target;
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
 
-  /// The first header of that (lower-case) name.
+  /// The value of the first header with this name. The name must be in lower case.
   std::optional<std::string_view> Header(std::string_view name) const {
     for (const auto& [key, value] : headers) {
       if (key == name) return value;
@@ -30,21 +30,21 @@ struct Request {
   }
 };
 
-/// What a stream of server-sent events shall carry.
+/// What a stream of server-sent events must carry.
 struct StreamRequest {
   bool events = true;
   bool status = true;
-  /// Events after this one.
+  /// The stream carries events with ids above this one.
   uint64_t after = 0;
 };
 
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
-  /// Besides Content-Type, Content-Length and those of every answer.
+  /// Further headers. Content-Type, Content-Length and those of every answer are not among them.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  /// The answer has no end: events follow.
+  /// If present, the answer is a stream of events without an end.
   std::optional<StreamRequest> stream;
 };
 

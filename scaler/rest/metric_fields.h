@@ -14,12 +14,12 @@
 
 #include "proto/fields/fields.h"
 
-/// Metrics from the list of a struct's fields (proto/fields/fields.h), so that a new figure is a
-/// metric without a line of its own. Pure.
+/// Makes metrics from the list of a struct's fields (proto/fields/fields.h). So a new figure
+/// becomes a metric without further code. Pure.
 namespace muster::scaler::rest {
 
-/// One number of a struct: "muster_server_service_seconds_total", its type, what it means, and what
-/// it is now; nothing: it is not known.
+/// One number of a struct: its name, such as "muster_server_service_seconds_total", its type, its
+/// meaning, and its present value. The value is none if it is not known.
 struct MetricField {
   std::string name;
   bool gauge = false;
@@ -27,10 +27,11 @@ struct MetricField {
   std::optional<double> value;
 };
 
-/// Every number of `T` in the order of its list, however many of them are known: the entries of two
-/// values of one type belong together by their position. Members that are no number are left out.
-/// A name is `prefix` and the field's, with `_seconds` for `_us`, and with `_total` unless the
-/// field is a gauge (fields::About). HELP is the name in words and what is said of the field.
+/// Every number of `T`, in the order of its list, whether it is known or not. So entries of two
+/// values of one type correspond by their position. Members that are not numbers are left out. A
+/// name consists of `prefix` and the field's name, with `_seconds` for `_us`. `_total` is added
+/// unless the field is a gauge (fields::About). HELP is the name in words and the field's
+/// description.
 class MetricFields {
  public:
   template <fields::Listed T>

@@ -36,7 +36,7 @@ std::string NumberText(double value) {
   return fmt::format("{}", value);
 }
 
-/// Writes families one after the other: all samples of one stand together, as the format wants it.
+/// Writes one family after the other, because the format wants all samples of a family together.
 class Writer {
  public:
   void Family(std::string_view name, std::string_view type, std::string_view help) {
@@ -188,13 +188,14 @@ std::optional<double> OfKnown(std::optional<uint64_t> count, double per_unit = 1
   return count.has_value() ? std::optional<double>(Of(*count) / per_unit) : std::nullopt;
 }
 
-/// Those of a topic's partitions that have samples: the ones with the largest lag.
+/// The partitions of a topic that get samples: those with the largest lag.
 std::vector<const TopicPartitionStatus*> ShownPartitions(const StreamStatus& stream) {
   std::vector<const TopicPartitionStatus*> shown;
   for (const TopicPartitionStatus& partition : stream.partitions) shown.push_back(&partition);
   if (shown.size() <= kMetricsTopicPartitionsMax) return shown;
-  std::stable_sort(shown.begin(), shown.end(),
-                   [](const auto* a, const auto* b) { return a->lag > b->lag; });  // unknown: last
+  std::stable_sort(shown.begin(), shown.end(), [](const auto* a, const auto* b) {
+    return a->lag > b->lag;
+  });  // an unknown lag comes last
   shown.resize(kMetricsTopicPartitionsMax);
   return shown;
 }
@@ -274,7 +275,7 @@ void WriteStreams(std::span<const DatasetStatus> datasets, Writer* writer) {
   WriteDelays(datasets, writer);
 }
 
-/// A family with a sample of each node for which `get` gives a value.
+/// Writes a family with a sample of each node for which `get` returns a value.
 void WriteNodes(std::span<const Node> nodes, std::string_view name, std::string_view type,
                 std::string_view help, const std::function<std::optional<double>(const Node&)>& get,
                 Writer* writer) {
@@ -288,8 +289,8 @@ void WriteNodes(std::span<const Node> nodes, std::string_view name, std::string_
   }
 }
 
-/// A family for each number in the list of `Part`, with a sample of each node for which `part`
-/// gives one; nullptr: it has none.
+/// Writes a family for each number in the list of `Part`, with a sample of each node that has a
+/// `part`. nullptr means that the node has none.
 template <typename Part>
 void WriteFields(std::span<const Node> nodes, std::string_view prefix,
                  const Part* (*part)(const Node&), Writer* writer) {

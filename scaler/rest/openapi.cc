@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Errors that any route may answer with.
+/// Errors that every route may answer with.
 constexpr int kAnyErrors[] = {400, 403, 408, 413, 414, 421, 422, 429, 431, 500, 501, 503, 504};
 
 json ProblemResponse(int status) {

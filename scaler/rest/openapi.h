@@ -12,7 +12,7 @@ namespace muster::scaler::rest {
 /// Source: OpenAPI Specification 3.1.0.
 nlohmann::json OpenApiDocument(std::span<const Route> routes);
 
-/// That of AllRoutes(), as text; made once.
+/// The document of AllRoutes() as text. It is made once.
 const std::string& OpenApiText();
 
 }  // namespace muster::scaler::rest

@@ -42,8 +42,8 @@ void WriteArgument(std::string_view name, const std::optional<T>& from, Argument
   if (from.has_value()) to->Set(name, *from);
 }
 
-// The parts of a row. Each adds what it takes, fills an order, and writes what an order has; false:
-// such an order is sent elsewhere.
+// The parts of a row. Each part adds its parameter, fills an order from arguments, and writes
+// arguments for an order. Take() returns false if another route sends such an order.
 
 /// An argument that fills a member.
 template <typename T, typename Member>
@@ -63,7 +63,7 @@ struct Filled {
 template <typename T, typename Member>
 Filled(Param, Member T::*) -> Filled<T, Member>;
 
-/// A member that the path says by itself.
+/// A member whose value follows from the path.
 template <typename T, typename Member>
 struct Fixed {
   Member T::* member;
@@ -76,7 +76,7 @@ struct Fixed {
 template <typename T, typename Member>
 Fixed(Member T::*, Member) -> Fixed<T, Member>;
 
-/// The reason, which goes along with the order.
+/// The reason is sent with every order, but is no member of it.
 struct Reason {
   void Add(std::vector<Param>* params) const {
     params->push_back({.name = kReason,

@@ -6,8 +6,9 @@
 
 namespace muster::scaler::rest {
 
-/// The orders of people: one row each says where it is sent, what its arguments are, and which
-/// members of the order they fill. The routes read it, RestClient writes by it.
+/// The routes of people's orders. One row per order says where it is sent, what its arguments are,
+/// and which members of the order they fill. The server reads requests by these rows, and
+/// RestClient writes requests by them.
 std::vector<Route> OrderRoutes();
 
 }  // namespace muster::scaler::rest

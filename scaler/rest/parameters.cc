@@ -49,7 +49,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-/// Nothing when a % is not followed by two hexadecimal digits.
+/// None if a % is not followed by two hexadecimal digits.
 std::optional<std::string> Decode(std::string_view text, bool plus_is_blank) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -67,7 +67,7 @@ std::optional<std::string> Decode(std::string_view text, bool plus_is_blank) {
   return decoded;
 }
 
-/// Characters, not bytes; `text` is valid UTF-8.
+/// Counts characters, not bytes. `text` must be valid UTF-8.
 size_t Characters(std::string_view text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
@@ -81,9 +81,9 @@ bool IsName(std::string_view text) {
 }
 constexpr std::string_view kNamePattern = "^[a-z][a-z0-9-]{0,62}$";
 
-/// Three numbers, apart by slashes.
+/// True for three numbers with slashes between them.
 bool IsShardId(std::string_view text) {
-  // Of dataset, epoch and index: what fits into their 32, 32 and 64 bits whatever the digits.
+  // The most digits of dataset, epoch and index, so that every number fits into 32, 32 and 64 bits.
   constexpr size_t kDigitsMax[] = {5, 9, 18};
   size_t numbers = 0;
   for (size_t begin = 0; begin <= text.size(); ++numbers) {
@@ -200,7 +200,7 @@ std::optional<FieldError> TakeJson(const Param& param, const nlohmann::json& jso
   }
 }
 
-/// The body as JSON; null with `wrong` filled in when it is none that we take.
+/// The body as JSON. If it is not a JSON object, the result is null and `wrong` says why.
 nlohmann::json ParseObject(std::string_view body, std::string* wrong) {
   constexpr int kDepthMax = 8;
   std::set<std::string> names;

@@ -12,8 +12,8 @@
 
 #include "scaler/rest/problem.h"
 
-/// What a route takes, described once: requests are checked against it and /openapi.json is written
-/// from it. Pure.
+/// Describes what a route takes. Requests are checked against this description, and /openapi.json
+/// is written from it. Pure.
 namespace muster::scaler::rest {
 
 enum class ParamIn { kPath, kQuery, kBody };
@@ -21,16 +21,16 @@ enum class ParamIn { kPath, kQuery, kBody };
 enum class ParamKind {
   kInteger,  // [min, max]
   kNumber,   // [min, max]
-  kText,     // of min to max characters
-  kName,     // of a node or a policy: text of [a-z0-9-] that begins with a letter
+  kText,     // min to max characters
+  kName,     // name of a node or a policy: [a-z0-9-], begins with a letter
   kChoice,   // one of `choices`
-  kChoices,  // some of `choices`, apart by commas
-  kShardIds  // body only: array of min to max texts "0/2/17"
+  kChoices,  // some of `choices`, with commas between them
+  kShardIds  // only in the body: an array of min to max texts such as "0/2/17"
 };
 
-/// Numbers that JSON and JavaScript carry exactly.
+/// The largest whole number that JSON and JavaScript keep exact.
 inline constexpr double kNumberMax = 9007199254740991;
-/// Why an order is given: the argument of that name.
+/// The name of the argument that says why an order is given.
 inline constexpr std::string_view kReason = "reason";
 
 struct Param {
@@ -41,9 +41,9 @@ struct Param {
   double min = 0;
   double max = 0;
   std::vector<std::string_view> choices = {};
-  /// What is taken when an integer is absent; shown in /openapi.json.
+  /// The value of an integer that is absent. /openapi.json shows it.
   std::optional<uint64_t> absent = std::nullopt;
-  bool required = false;  // those of a path always are
+  bool required = false;  // parameters of a path always are
 };
 
 /// The checked arguments of one request, by name.
@@ -53,10 +53,10 @@ class Arguments {
 
   void Set(std::string_view name, Value value) { values_[std::string(name)] = std::move(value); }
   bool Has(std::string_view name) const { return values_.contains(name); }
-  /// Nothing when absent. The kind must be the parameter's (else: our bug).
+  /// None if it is absent. The parameter must have this kind; otherwise it is our bug.
   std::optional<uint64_t> Integer(std::string_view name) const;
   std::optional<double> Number(std::string_view name) const;
-  /// "" when absent.
+  /// "" if it is absent.
   std::string Text(std::string_view name) const;
   std::vector<std::string> Texts(std::string_view name) const;
   const std::map<std::string, Value, std::less<>>& values() const { return values_; }
@@ -65,33 +65,33 @@ class Arguments {
   std::map<std::string, Value, std::less<>> values_;
 };
 
-/// Path and query of a request's target, decoded.
+/// Path and query of a request's target. Both are decoded.
 struct Target {
   std::vector<std::string> segments;
   std::vector<std::pair<std::string, std::string>> query;
 };
 
-/// Takes a target "/a/b?c=d" apart; one slash at the end is left out.
+/// Splits a target such as "/a/b?c=d". One slash at the end of the path is left out.
 std::variant<Target, Problem> ParseTarget(std::string_view target);
 
-/// Checks one text, of the path or the query, and puts it into `arguments`. An error: what is
-/// wrong.
+/// Checks a text of the path or the query, and puts it into `arguments`. If it is wrong, the error
+/// says why.
 std::optional<FieldError> TakeText(const Param& param, std::string_view text, Arguments* arguments);
 
-/// Checks the whole query: unknown names and repetitions are errors; absent integers get their
-/// value.
+/// Checks the whole query. Unknown names and repetitions are errors. Absent integers get their
+/// default value.
 std::optional<Problem> TakeQuery(std::span<const Param> params, const Target& target,
                                  Arguments* arguments);
 
-/// Checks a JSON object against those params that are of the body; `any_of`: at least one of these
-/// must be there.
+/// Checks a JSON object against those `params` that belong to the body. At least one of `any_of`
+/// must be present.
 std::optional<Problem> TakeBody(std::span<const Param> params,
                                 std::span<const std::string_view> any_of, std::string_view body,
                                 Arguments* arguments);
 
 /// JSON Schema of a value.
 nlohmann::json SchemaOf(const Param& param);
-/// JSON Schema of the body that consists of those params that are of the body.
+/// JSON Schema of the body. It has those `params` that belong to the body.
 nlohmann::json BodySchema(std::span<const Param> params, std::span<const std::string_view> any_of);
 
 }  // namespace muster::scaler::rest

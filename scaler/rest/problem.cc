@@ -35,7 +35,7 @@ constexpr std::array<std::pair<int, std::string_view>, 22> kPhrases = {{
     {505, "HTTP Version Not Supported"},
 }};
 
-/// How long a client shall wait for a master that is away.
+/// How long a client should wait before it asks again, if the master is away.
 constexpr int kAwayRetryS = 1;
 
 }  // namespace

@@ -9,34 +9,34 @@
 
 namespace muster::scaler::rest {
 
-/// A field of a request that is not as it must be.
+/// A field of a request that is wrong.
 struct FieldError {
   std::string in;     // path, query, body
   std::string field;  // its name
   std::string message;
 };
 
-/// An error as people and programs get it.
-/// Source: RFC 9457; `type` is urn:muster:problem:CODE.
+/// An error in the form for people and programs. Source: RFC 9457; `type` is
+/// urn:muster:problem:CODE.
 struct Problem {
   int status = 500;
   std::string code;  // "invalid-field"
   std::string detail;
   std::vector<FieldError> errors;
-  /// Seconds, for Retry-After; 0: none.
+  /// Seconds for Retry-After; 0: the answer has no such header.
   int retry_after_s = 0;
 };
 
-/// As application/problem+json.
+/// The answer, as application/problem+json.
 Response ToResponse(const Problem& problem);
 
-/// What JobApi's errors become.
+/// The problem for an error of JobApi.
 Problem ProblemOf(const absl::Status& status);
 
-/// "Not Found".
+/// The text of a status code, such as "Not Found".
 std::string_view ReasonPhrase(int status);
 
-/// The schema of an error, for /openapi.json, as text.
+/// The JSON Schema of an error as text, for /openapi.json.
 std::string_view ProblemSchemaText();
 
 }  // namespace muster::scaler::rest

@@ -9,7 +9,7 @@ namespace muster::scaler::rest {
 
 struct Rate {
   double per_second = 0;
-  /// So many at once after a rest.
+  /// How many requests may come at once after a pause.
   double burst = 0;
 };
 
@@ -18,7 +18,7 @@ class RateLimiter {
  public:
   RateLimiter(Rate rate, TimePoint now) : rate_(rate), left_(rate.burst), at_(now) {}
 
-  /// Takes one; when there is none, how long to wait for it.
+  /// Takes one token. If there is none, returns how long to wait for it.
   std::optional<std::chrono::nanoseconds> Take(TimePoint now);
 
  private:

@@ -50,7 +50,8 @@ RestService::RestService(uint16_t port, TokenReader read_token, RestLimits limit
 
 std::optional<Problem> RestService::CheckRate(bool has_token, RateLimiter* connection,
                                               TimePoint now) {
-  // One bucket may be drained for nothing when the other is empty; that only makes it stricter.
+  // If one bucket is empty, the other one loses a token all the same. That only makes the limit
+  // stricter.
   const auto own = connection->Take(now);
   const auto all = (has_token ? with_token_ : without_token_).Take(now);
   if (!own && !all) return std::nullopt;

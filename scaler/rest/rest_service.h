@@ -17,7 +17,7 @@
 
 namespace muster::scaler::rest {
 
-/// A file of the dashboard: shown to everybody, without a token, under its path.
+/// A file of the dashboard. Everybody gets it under its path, without a token.
 struct StaticFile {
   std::string_view path;  // "/", "/dashboard.js"
   std::string_view content_type;
@@ -25,38 +25,38 @@ struct StaticFile {
 };
 
 struct RestLimits {
-  /// Requests per connection, over all connections that have the token, and over all that have not:
-  /// who has none cannot use up what the others need.
+  /// Limits for the requests of one connection, of all connections with the token, and of all
+  /// connections without it. So those without the token cannot use up the others' share.
   Rate per_connection{.per_second = 50, .burst = 200};
   Rate with_token{.per_second = 200, .burst = 400};
   Rate without_token{.per_second = 50, .burst = 200};
   size_t target_bytes_max = 4096;
 };
 
-/// What the token is now; empty: there is none that can be trusted.
+/// Returns the present token. It is empty if there is none that can be trusted.
 using TokenReader = std::function<std::string()>;
 
-/// Everything of a request but its bytes: is it for us, who asks, how often, for what, with which
-/// arguments. Pure but for the reader of tokens; belongs to one thread. Run() alone may be called
-/// by others.
+/// Handles a request except for its bytes: is it for us, who asks, how often, for what, with which
+/// arguments. Pure except for the reader of tokens. It belongs to one thread, but other threads may
+/// call Run().
 class RestService {
  public:
-  /// On `port` of this machine, over TLS or not. A token that has changed is known within
-  /// kTokenAge: who has the new one is let in, and who has the old one no more.
+  /// It serves `port` of this machine, with or without TLS. A changed token takes effect within
+  /// kTokenAge: the new token is accepted, and the old one is not any more.
   RestService(uint16_t port, TokenReader read_token, RestLimits limits,
               std::vector<StaticFile> files, TimePoint now,
               const std::vector<std::string>& hosts = {}, bool tls = false);
 
   static constexpr std::chrono::milliseconds kTokenAge{100};
 
-  /// The limiter that a new connection begins with.
+  /// The limiter of a new connection.
   RateLimiter NewConnection(TimePoint now) const { return {limits_.per_connection, now}; }
 
-  /// An answer that needs no job, or what is to be run.
+  /// Returns an answer if it needs no job. Otherwise returns the call to run.
   std::variant<Response, Call> Admit(const Request& request, RateLimiter* connection,
                                      TimePoint now);
 
-  /// Runs the call; may block as long as the job does. Thread-safe.
+  /// Runs the call. It may block as long as the job does. Thread-safe.
   static Response Run(const Call& call, Backend& backend);
 
  private:
@@ -71,8 +71,9 @@ class RestService {
   RateLimiter without_token_;
 };
 
-/// Headers that every answer has: nothing is stored, framed, guessed or loaded from elsewhere.
-/// Source: OWASP Cheat Sheet Series, "HTTP Security Response Headers".
+/// Headers of every answer. They forbid browsers to store it, to show it in a frame, to guess its
+/// type, and to load parts from elsewhere. Source: OWASP Cheat Sheet Series, "HTTP Security
+/// Response Headers".
 const std::vector<std::pair<std::string_view, std::string_view>>& SecurityHeaders();
 
 }  // namespace muster::scaler::rest

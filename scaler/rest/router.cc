@@ -15,12 +15,12 @@ bool IsParam(std::string_view segment) {
   return segment.starts_with('{');
 }
 
-/// "{node}" is "node".
+/// For "{node}", returns "node".
 std::string_view ParamName(std::string_view segment) {
   return segment.substr(1, segment.size() - 2);
 }
 
-/// Calls `visit(template segment)` for each; the path begins with a slash.
+/// Calls `visit(template segment)` for each segment. The path begins with a slash.
 template <typename Visit>
 void ForSegments(std::string_view path, const Visit& visit) {
   for (size_t begin = 1; begin < path.size();) {
@@ -55,7 +55,7 @@ std::vector<FieldError> TakePath(const Route& route, const Target& target, Argum
   return errors;
 }
 
-/// "application/json", perhaps with parameters.
+/// True for "application/json", with or without parameters.
 bool IsJson(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find(';'));
   std::string lower;
@@ -65,7 +65,7 @@ bool IsJson(std::string_view content_type) {
   return lower == "application/json";
 }
 
-/// The event that it caused, and where to see what comes of it.
+/// Answers with the event that the order caused, and with the place where its effect can be seen.
 absl::StatusOr<Response> GiveOrder(const Call& call, JobApi& job) {
   MUSTER_ASSIGN_OR_RETURN(const Event event, job.Give({call.route->order_of(call.arguments),
                                                        call.arguments.Text(kReason)}));
@@ -118,7 +118,7 @@ std::variant<Call, Problem> CheckCall(const Route& route, const Target& target,
     }
   }
   if (route.kind == RouteKind::kStream) {
-    // A browser's EventSource sends this header to continue where it was.
+    // A browser's EventSource sends this header to continue where it stopped.
     if (const auto last = request.Header("last-event-id"); last && !last->empty()) {
       const auto param = std::ranges::find(route.params, "after", &Param::name);
       if (const auto wrong = TakeText(*param, *last, &call.arguments)) {

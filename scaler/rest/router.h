@@ -17,41 +17,44 @@
 
 namespace muster::scaler::rest {
 
-/// What a handler works with.
+/// What a handler can use.
 struct Backend {
   JobApi& job;
   RestStats stats;
 };
 
-/// Answers a request whose arguments are checked.
+/// Answers a request whose arguments were checked.
 using Handler = absl::StatusOr<Response> (*)(const Arguments& arguments, Backend& backend);
 
 enum class RouteKind {
-  kOpen,  // read, needs no token
+  kOpen,  // reads, and needs no token
   kRead,
   kAct,     // changes the job: POST with a JSON body
-  kStream,  // read without an end
+  kStream,  // reads without an end
 };
 
-/// One row of the table from which requests are dispatched and /openapi.json is written.
+/// One row of the routing table. Requests are dispatched by it, and /openapi.json is written from
+/// it.
 struct Route {
   RouteKind kind = RouteKind::kRead;
-  /// "/api/v1/nodes/{node}/logs"; names in braces are params of the path.
+  /// Such as "/api/v1/nodes/{node}/logs". Names in braces are parameters of the path.
   std::string_view path;
   std::string_view operation;  // operationId
   std::string_view summary;
   std::vector<Param> params;
-  /// Of the answer: a name among ModelSchemas(), "" for a text of `content_type` or any object.
+  /// The schema of the answer, a name in ModelSchemas(). "" for a text of `content_type` or any
+  /// object.
   std::string_view schema;
   std::string_view content_type;
   int status = 200;
-  /// Fields of the body of which one must be there.
+  /// At least one of these fields of the body must be present.
   std::vector<std::string_view> body_any_of;
-  /// Errors beyond those that every route may answer with.
+  /// Errors besides those that every route may answer with.
   std::vector<int> errors;
-  Handler handler = nullptr;  // of a read
-  /// Of an action, in place of a handler: the order that it is; and what is to be sent for an
-  /// order, nothing when that is another route's.
+  Handler handler = nullptr;  // only for reads
+  /// Actions have these two functions instead of a handler. The first makes the order from the
+  /// arguments of a request. The second makes the arguments from an order; none if another route
+  /// sends this order.
   std::function<Order(const Arguments& arguments)> order_of;
   std::function<std::optional<Arguments>(const Order& order)> arguments_of;
 
@@ -61,20 +64,20 @@ struct Route {
 /// All routes of the interface.
 const std::vector<Route>& AllRoutes();
 
-/// A request that found its route, with its arguments, ready to be run.
+/// A request that matches a route, with its arguments. It is ready to run.
 struct Call {
   const Route* route = nullptr;
   Arguments arguments;
 };
 
-/// A path that some route has. `route` is null when it has not this method; `allowed`: those it
-/// has.
+/// A path that some route has. `route` is null if no route of this path has the method. `allowed`
+/// lists the methods that it has.
 struct PathMatch {
   const Route* route = nullptr;
   std::string allowed;
 };
 
-/// The routes of a path, by method ("HEAD" is as good as "GET"); nothing when there are none.
+/// Finds the route of a path and a method ("HEAD" counts as "GET"). None if no route has the path.
 std::optional<PathMatch> FindRoute(std::span<const Route> routes, const Target& target,
                                    std::string_view method);
 
@@ -82,7 +85,7 @@ std::optional<PathMatch> FindRoute(std::span<const Route> routes, const Target& 
 std::variant<Call, Problem> CheckCall(const Route& route, const Target& target,
                                       const Request& request);
 
-/// Runs the handler, or gives the order; errors become problems.
+/// Runs the handler, or gives the order. Errors become problems.
 Response RunCall(const Call& call, Backend& backend);
 
 }  // namespace muster::scaler::rest

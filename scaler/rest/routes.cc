@@ -27,7 +27,7 @@ absl::StatusOr<Response> Json(const absl::StatusOr<T>& value) {
   return Document(*value);
 }
 
-/// Answers with this part of the picture.
+/// Answers with one part of the picture.
 template <auto kPart>
 absl::StatusOr<Response> Shows(const Arguments&, Backend& backend) {
   MUSTER_ASSIGN_OR_RETURN(const auto picture, backend.job.Look());

@@ -31,7 +31,8 @@ void FigureRings::Ring::Add(uint64_t wall_us,
   for (auto entry = columns.begin(); entry != columns.end();) {
     std::deque<float>& column = entry->second.values;
     column.pop_front();
-    // Looked through only where the newest is unknown: of a node that is gone.
+    // A column of a node that is gone has no known value. All of it is looked through only if its
+    // newest value is unknown.
     const bool gone =
         std::isnan(column.back()) &&
         std::all_of(column.begin(), column.end(), [](float v) { return std::isnan(v); });
@@ -66,11 +67,11 @@ rest::Samples FigureRings::Since(const std::string& node, uint64_t after_wall_us
   if (ring.times.empty()) return samples;
   const double back = std::clamp(window_s, 0.0, 1e9) * 1e6;
   const uint64_t newest = ring.times.back();
-  // A value stands for the time before it.
+  // A value stands for the time that ends at its own.
   const uint64_t oldest =
       back >= static_cast<double>(newest) ? 0 : newest - static_cast<uint64_t>(back);
   const uint64_t after = std::max(after_wall_us, oldest);
-  // The wall clock may have been set back: from the newest on, backwards.
+  // The wall clock may have been set back, so the search goes backwards from the newest time.
   size_t first = ring.times.size();
   while (first > 0 && ring.times[first - 1] > after) --first;
   samples.times_us.assign(ring.times.begin() + static_cast<ptrdiff_t>(first), ring.times.end());

@@ -12,7 +12,7 @@
 
 namespace muster::scaler {
 
-/// A figure at a moment, for people; NaN: not known.
+/// A figure at one moment, for people. NaN: not known.
 struct Figure {
   std::string node;  // "": of the whole job
   const char* name = "";
@@ -20,11 +20,12 @@ struct Figure {
   double value = 0;
 };
 
-/// Figures over time, for the dashboard: one value a second for 10 minutes, one of 10 seconds for 6
-/// hours (the mean of those that are known). Names and units are those of docs/rest.md.
+/// Figures over time, for the dashboard: values of one second for 10 minutes, and values of 10
+/// seconds for 6 hours. A value of 10 seconds is the mean of those that are known. docs/rest.md has
+/// the names and units.
 ///
-/// A figure that was not reported for the whole time is forgotten. At most kSeriesMax are kept;
-/// those that come later are left out. A value with one owner; not thread-safe.
+/// A figure is forgotten when all its values are unknown. At most kSeriesMax figures are kept;
+/// later ones are left out. A value with one owner; not thread-safe.
 class FigureRings {
  public:
   static constexpr size_t kFine = 600;     // values of 1 s
@@ -32,11 +33,11 @@ class FigureRings {
   static constexpr size_t kPerCoarse = 10;
   static constexpr size_t kSeriesMax = 4096;
 
-  /// Once a second. `figures` that are missing are not known then.
+  /// Call it once a second. Figures that are missing in `figures` are unknown at that time.
   void Add(uint64_t wall_us, const std::vector<Figure>& figures);
 
-  /// What was taken after `after_wall_us` and within the newest `window_s` seconds, of `node` (""
-  /// = all): values of 1 s when they reach back so far, else of 10 s.
+  /// Returns what was measured after `after_wall_us` and within the newest `window_s` seconds, for
+  /// `node` ("" = all). The values are of 1 s if those reach back far enough, otherwise of 10 s.
   rest::Samples Since(const std::string& node, uint64_t after_wall_us, double window_s) const;
 
  private:

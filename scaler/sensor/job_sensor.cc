@@ -105,7 +105,8 @@ NodeEnd JobSensor::OnExit(const NodeExited& exit, const KeptNode& kept, TimePoin
               .meaning = Explain(exit.exit),
               .last_words = exit.last_words,
               .disruption_text = exit.disruption_text};
-  // No limit of its own was hit: none would have helped.
+  // The machine was short of memory, and the node did not reach a limit of its own. So no limit
+  // would have helped.
   if (exit.memory_kill == MemoryKill::kMachine) end.memory_limit_bytes = 0;
   OnEnd(end);
   return end;
@@ -128,7 +129,8 @@ const JobView& JobSensor::View(const std::vector<KeptNode>& kept, TimePoint now)
   std::vector<NodeView> nodes;
   for (const KeptNode& each : kept) {
     if (each.role != NodeRole::kServer && each.role != NodeRole::kWorker) continue;
-    // A node that is not started again is no node of the job, and its end matters only once.
+    // A node that is not started again does not belong to the job any more. Views show its end
+    // once.
     const bool ended_now = std::any_of(view_.ends.begin(), view_.ends.end(),
                                        [&](const NodeEnd& end) { return end.node == each.name; });
     if (each.state == KeptNode::State::kFinished && !ended_now) {
@@ -198,7 +200,8 @@ void JobSensor::HearTotals(const KeptNode& kept, const MasterNode& seen, NodeVie
   const NodeLife::Heard heard = life.Hear(seen, master_->master_incarnation, master_->asked_at);
   if (heard == NodeLife::Heard::kNewSession) node->samples.clear();
   if (heard == NodeLife::Heard::kFirst) {
-    // What it did before anybody asked was not done between two of these samples.
+    // The first totals include work from before. It was not done between two of these samples, so
+    // all samples get the same totals.
     for (NodeSample& sample : node->samples) {
       sample.worker = life.worker();
       sample.server = life.server();
@@ -218,12 +221,12 @@ void JobSensor::AddSample(const KeptNode& kept, const MasterNode* seen, NodeView
     reading = NodeReading{.node = kept.name, .start = kept.starts, .usage = *seen->usage};
   }
   NodeLife& life = lives_.at(kept.name);
-  // Before anything is known, there is nothing to hold on to.
+  // If nothing is known yet, there are no figures to repeat.
   if (!reading.has_value() && node->samples.empty() && !life.heard()) return;
-  // The present second was already handled.
+  // There is a sample for this second already.
   if (!node->samples.empty() && node->samples.back().at >= round_->at) return;
   node->samples.push_back(life.Sample(reading.has_value() ? &*reading : nullptr, round_->at));
-  // Now and then many at once: to take one from the front moves all others.
+  // Samples are removed many at a time, because removing one from the front moves all others.
   constexpr size_t kSlack = 60;
   if (node->samples.size() < options_.samples_max + kSlack) return;
   node->samples.erase(node->samples.begin(), node->samples.begin() + kSlack);
@@ -247,7 +250,7 @@ Activity JobSensor::ActivityNow(TimePoint now) const {
   }
   if (!workers || !trained_) return Activity::kStarting;
   if (master_->evaluating) return Activity::kEvaluating;
-  // All is done and waits for snapshots: nothing will be granted any more.
+  // All records are done and wait for snapshots, so the master will grant no more shards.
   const bool all_done = !master_->open && master_->records_expected > 0 &&
                         master_->records_done >= master_->records_expected;
   return all_done ? Activity::kDraining : Activity::kTraining;

@@ -44,7 +44,7 @@ MasterNode ToMasterNode(const NodeStatus& node) {
   if (node.server.has_value()) {
     seen.says.serves_all = node.server->partitions_serving >= node.server->partitions;
   }
-  // Before the first word of a process its record still has the totals of the one before.
+  // Until the master hears from a process, its record has the totals of the process before.
   const bool heard = node.state == NodeState::kRunning || node.state == NodeState::kLost;
   if (heard && node.worker.has_value()) seen.worker = ToWorkerTotals(*node.worker);
   if (heard && node.server.has_value()) seen.server = ToServerTotals(*node.server);
@@ -52,7 +52,8 @@ MasterNode ToMasterNode(const NodeStatus& node) {
   return seen;
 }
 
-/// Which workers a synchronous group awaits. The others only wait for them, whatever they hold.
+/// Notes which workers a synchronous group waits for. The other members only wait for these,
+/// whatever work they hold.
 void AddGroup(const JobStatus& status, MasterDigest* digest) {
   const GroupStatus& group = *status.group;
   uint32_t waiting = 0;
@@ -80,11 +81,11 @@ void AddGroup(const JobStatus& status, MasterDigest* digest) {
   }
 }
 
-/// Of all datasets of training together.
+/// The backlog of all training datasets together.
 struct Backlog {
   uint64_t records = 0;
-  bool topic = false;  // to which more will come
-  bool known = true;   // the lag of all such
+  bool topic = false;  // there is a topic that gets more records
+  bool known = true;   // the lag of every such topic is known
 };
 
 void AddDataset(const DatasetStatus& dataset, MasterDigest* digest, Backlog* backlog) {
@@ -107,7 +108,7 @@ void AddDataset(const DatasetStatus& dataset, MasterDigest* digest, Backlog* bac
   if (evaluation) return;
   const uint64_t left = expected - std::min(done, expected);
   digest->training_left += left;
-  // Of an open topic what is known so far is a part of it.
+  // An open topic has more records than those that the master knows of, so its lag counts.
   backlog->records += open ? dataset.stream->lag.value_or(0) : left;
   if (!open) return;
   backlog->topic = true;

@@ -14,15 +14,15 @@
 
 namespace muster::scaler {
 
-/// One worker or server as the master shows it.
+/// One worker or server, as the master reports it.
 struct MasterNode {
   MasterSays says;
-  StartNumber start;         // that the master was told of; 0: none
-  uint64_t incarnation = 0;  // of its process' session; totals start again with it
-  /// Running totals; 0 when the process has not told them yet.
+  StartNumber start;         // as the master was told; 0: none
+  uint64_t incarnation = 0;  // of its process' session; each incarnation has new totals
+  /// Running totals; 0 if the process has not reported them yet.
   WorkerTotals worker;
   ServerTotals server;
-  /// As its process measured itself; none: not told.
+  /// What the process measured of itself. None if it was not reported.
   std::optional<NodeUsage> usage;
 };
 
@@ -30,23 +30,23 @@ struct MasterNode {
 struct MasterDigest {
   TimePoint asked_at;
   JobState state = JobState::kUnknown;
-  /// A new master counts the totals that it keeps itself (ServerTotals::peer_*) from 0 again.
+  /// A new master begins at 0 with the totals that it counts itself (ServerTotals::peer_*).
   uint64_t master_incarnation = 0;
-  /// Of all datasets; goes back when something must run again.
+  /// Records done in all datasets. It goes back if some must run again.
   uint64_t records_done = 0;
   uint64_t records_expected = 0;
-  /// Of training datasets.
+  /// Records left in training datasets.
   uint64_t training_left = 0;
-  /// JobView::backlog_records.
+  /// The same as JobView::backlog_records.
   std::optional<uint64_t> backlog;
-  bool evaluating = false;    // shards of an evaluation are in the hands of workers
-  bool leased = false;        // any shard is
+  bool evaluating = false;    // workers hold shards of an evaluation
+  bool leased = false;        // workers hold some shard
   bool open = false;          // a topic may bring more shards
   bool sources_away = false;  // a topic cannot be reached
   std::map<std::string, MasterNode> nodes;
 };
 
-/// What a process measured of itself, as a host would have measured it.
+/// Converts what a process measured of itself into the form of a host's measurement.
 NodeUsage ToNodeUsage(const ProcessUsage& usage);
 
 MasterDigest Digest(const JobStatus& status, TimePoint asked_at);

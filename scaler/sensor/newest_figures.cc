@@ -57,7 +57,7 @@ void AddServer(const NodeView& node, const Span& span, std::vector<Figure>* figu
 
 std::optional<Span> NewestSpan(const NodeView& node, std::chrono::seconds window) {
   if (node.samples.empty()) return std::nullopt;
-  // Readings are not exact in time, so a slightly earlier one is enough.
+  // Samples are not exact in time, so a slightly earlier one is accepted.
   const TimePoint from = node.samples.back().at - window - milliseconds(100);
   return SpanSince(node, from, milliseconds(500));
 }

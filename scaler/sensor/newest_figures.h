@@ -10,10 +10,11 @@
 
 namespace muster::scaler {
 
-/// The newest figures of a node, rates over `window`, as docs/rest.md names them. NaN: not known.
+/// The newest figures of a node, with their names in docs/rest.md. Rates are over `window`. NaN:
+/// not known.
 std::vector<Figure> FiguresOf(const NodeView& node, std::chrono::seconds window);
 
-/// The newest of the node's samples and one about `window` before it; nothing when its life is
+/// The span from a sample about `window` ago to the node's newest sample. None if its life is
 /// shorter than a second.
 std::optional<Span> NewestSpan(const NodeView& node, std::chrono::seconds window);
 

@@ -5,7 +5,7 @@
 namespace muster::scaler {
 namespace {
 
-/// A total that goes back is one that the master has not heard again since its restart.
+/// If a total goes back, a restarted master has not heard it again yet. So the larger one is kept.
 template <typename T>
 void Raise(T* total, const T& seen) {
   *total = std::max(*total, seen);

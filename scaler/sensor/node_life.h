@@ -14,38 +14,38 @@ namespace muster::scaler {
 /// What the host measured of a node's present life.
 struct NodeReading {
   std::string node;
-  uint32_t start = 0;  // the start number of its process
+  uint32_t start = 0;  // of its process
   NodeUsage usage;
 };
 
-/// One life of a node's process: makes samples of readings and of the totals that the master has,
-/// whose every total only grows, whatever happens to the master meanwhile. A value.
+/// One life of a node's process. It makes samples from readings and from the master's totals. All
+/// totals in the samples only grow, even if the master is restarted. A value.
 class NodeLife {
  public:
-  /// From a master's restart on, for so long its totals of what workers saw of a server are not
-  /// complete: each worker tells them again, in pieces.
+  /// After the restart of a master, its totals of what workers saw of a server are incomplete for
+  /// this long, because each worker reports them again, in pieces.
   static constexpr std::chrono::seconds kPeersSettle{10};
 
-  /// `start` 0: none.
+  /// `start` is 0 if there is no life.
   explicit NodeLife(uint32_t start = 0) : start_(start) {}
 
   uint32_t start() const { return start_; }
-  /// The master has heard this very process.
+  /// True if the master has heard from this very process.
   bool heard() const { return incarnation_ != 0; }
 
   enum class Heard : uint8_t {
     kMore,
-    kFirst,       // totals, for the first time: samples of before lack them
-    kNewSession,  // a new session of its process, with new totals: older samples do not count
+    kFirst,       // the first totals: older samples lack them
+    kNewSession,  // its process has a new session with new totals: older samples do not count
   };
-  /// The master's word about this life.
+  /// Takes what the master reports about this life.
   Heard Hear(const MasterNode& seen, uint64_t master_incarnation, TimePoint asked_at);
-  /// The newest reading; nullptr: there is none, and the figures of the last one hold on.
+  /// Makes a sample. If `reading` is nullptr, the sample repeats the figures of the last reading.
   NodeSample Sample(const NodeReading* reading, TimePoint at);
 
   const WorkerTotals& worker() const { return worker_; }
   const ServerTotals& server() const { return server_; }
-  /// The newest reading, but for a processor time that only grows; nullptr: there was none.
+  /// The newest reading; nullptr if there was none. Its CPU time only grows.
   const NodeUsage* usage() const { return usage_.has_value() ? &*usage_ : nullptr; }
 
  private:
@@ -58,7 +58,7 @@ class NodeLife {
   ServerTotals server_;
   NodeSample last_;
   std::optional<NodeUsage> usage_;
-  // Of ServerTotals::peer_*, which the master counts.
+  // The following members are for ServerTotals::peer_*, which the master counts.
   uint64_t master_incarnation_ = 0;
   std::optional<TimePoint> settling_until_;
   uint64_t requests_before_ = 0;  // by earlier masters

@@ -10,25 +10,26 @@
 
 namespace muster::scaler {
 
-/// What workers ask of a partition, per second between the two newest readings of its owner's
-/// process; NaN: not known (yet, or because another process owns it now).
+/// How much workers ask of a partition per second. It is measured between the two newest reports of
+/// the process that owns the partition. NaN if it is not known (yet, or because another process
+/// owns it now).
 struct PartitionRate {
   uint32_t partition = 0;
   double pulls = 0;
   double pushes = 0;
   double bytes = 0;
-  double service_us = 0;  // of a second
+  double service_us = 0;  // of service time in each second
 };
 
-/// Where the load goes. A value with one owner; not thread-safe.
+/// Shows which partitions have the most load. A value with one owner; not thread-safe.
 class PartitionHeat {
  public:
   static constexpr size_t kPartitionsMax = 65'536;
 
-  /// A page of the master's answer, taken at `at`; every few seconds. Pages may come at different
-  /// times. Partitions beyond kPartitionsMax are left out.
+  /// Takes a page of the master's answer of time `at`, every few seconds. Pages may come at
+  /// different times. Partitions beyond kPartitionsMax are left out.
   void OnPage(const PartitionList& page, TimePoint at);
-  /// Of every partition that was heard of, ascending.
+  /// The rates of every known partition, in ascending order.
   std::vector<PartitionRate> Rates() const;
 
  private:

@@ -13,26 +13,25 @@
 
 namespace muster::scaler {
 
-/// The usage of processes that no host of nodes has started: the job's own master and scaler, and
-/// nodes that another machine runs (`muster join`).
-/// Pure; not thread-safe.
+/// Measures processes that no host of nodes has started: the job's own master and scaler, and nodes
+/// that another machine runs (`muster join`). Pure; not thread-safe.
 class ProcessMeter {
  public:
-  /// `window`: the processors in use are the mean over it.
+  /// The number of cores in use is the mean over `window`.
   explicit ProcessMeter(std::chrono::seconds window) : window_(window) {}
 
-  /// If the pid is another one, the measurement of the process starts over.
+  /// If the pid changes, the measurement starts again.
   void OnReading(const std::string& name, uint64_t pid, const NodeUsage& usage, TimePoint now);
-  /// It cannot be measured any more.
+  /// The process cannot be measured any more.
   void Forget(const std::string& name) { processes_.erase(name); }
-  /// Nothing: not measured, or another process than `pid` was.
+  /// None if the process was not measured, or if the measured process is not `pid`.
   std::optional<rest::Usage> UsageOf(const std::string& name, uint64_t pid) const;
 
  private:
   struct Process {
     uint64_t pid = 0;
     NodeUsage newest;
-    /// Readings of the processor time within the window, and one from before it.
+    /// Readings of the CPU time within the window, and one from before it.
     std::deque<std::pair<TimePoint, std::chrono::microseconds>> cpu;
   };
 

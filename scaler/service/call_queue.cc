@@ -21,7 +21,7 @@ absl::Status CallQueue::Run(std::function<void()> body, std::chrono::millisecond
       std::erase(calls_, call);
       return absl::DeadlineExceededError("the scaler is busy and did nothing; try again");
     }
-    // Waits for a running call without a limit, because its outcome must be known.
+    // It waits for a running call without a limit, because it must know how the call ends.
     changed_.WaitFor(&mutex_, std::max(left, std::chrono::milliseconds(1)));
   }
   return absl::OkStatus();

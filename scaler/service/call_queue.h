@@ -19,15 +19,16 @@ class CallQueue {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  /// Blocks until the owner has run `call`. kDeadlineExceeded when it had not begun to in time, and
-  /// kUnavailable when the queue was closed: then it is never run, and nothing has happened.
+  /// Blocks until the owner has run `call`. Errors: kDeadlineExceeded if the call has not begun in
+  /// time, and kUnavailable if the queue was closed. In both cases the call never runs, and nothing
+  /// has happened.
   absl::Status Run(std::function<void()> call, std::chrono::milliseconds deadline);
 
-  /// Readable while calls wait.
+  /// This descriptor is readable while calls wait.
   int wake_fd() const { return wake_.get(); }
-  /// Runs those that wait, in order.
+  /// Runs the waiting calls in order.
   void RunWaiting();
-  /// No call is run any more.
+  /// From now on, no call is run any more.
   void Close();
 
  private:

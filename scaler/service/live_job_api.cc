@@ -17,21 +17,22 @@ namespace muster::scaler {
 namespace {
 
 constexpr uint64_t kLogBytesMax = 1 << 20;
-/// As rest::JobApi promises.
+/// The most calls to the master at a time. With kAtLogsMax, it makes the six that rest::JobApi
+/// promises.
 constexpr int kAtMasterMax = 4;
-/// Of pods: the API server may take long. Both together leave threads for everything else.
+/// The most calls for logs at a time. Logs of pods come from the API server, which may be slow.
 constexpr int kAtLogsMax = 2;
 constexpr std::chrono::milliseconds kGatePatience{300};
-/// Runs of one map: what a page can draw, and 10 answers of the master.
+/// The most runs in one map. A page can draw that many, and they take 10 answers of the master.
 constexpr int kMapRunsMax = 100'000;
-/// Shards that are put back at once, and that one answer of the master names.
+/// The most shards that one order puts back. One answer of the master can name that many.
 constexpr uint64_t kRetryMax = 100'000;
 constexpr uint32_t kFailedPage = 10'000;
 
 constexpr const char* kAway =
     "the master does not answer; if it has ended, muster run starts it again";
 
-/// The texts of gRPC itself are not for people. A master that answered has words of its own.
+/// People do not understand the texts of gRPC itself. If the master answered, its own text is kept.
 absl::Status ForPeople(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) {
     return absl::DeadlineExceededError("the master did not answer in time; try again");
@@ -48,12 +49,12 @@ std::optional<double> Known(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Appends the runs of `page`, which begins at the shard where the runs before it end.
+/// Appends the runs of `page`. The page begins where the runs in `map` end.
 void AppendShardRuns(const ShardMap& page, ShardMap* map) {
   map->shards = page.shards;
   for (const ShardRun& run : page.runs) {
     if (!map->runs.empty() && map->runs.back().state == run.state) {
-      map->runs.back().end = run.end;  // pages end within a run
+      map->runs.back().end = run.end;  // pages may divide a run
     } else {
       map->runs.push_back(run);
     }
@@ -153,7 +154,7 @@ absl::StatusOr<ShardMap> LiveJobApi::MapOfShards(uint32_t dataset, uint32_t epoc
 
 absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
                                                 const rest::LogQuery& query) {
-  // Only names that the job has become paths.
+  // The name becomes a part of a path, so it must be that of a node of the job.
   MUSTER_RETURN_IF_ERROR(HasNode(node));
   if (!at_logs_.Enter()) {
     return absl::UnavailableError("too many requests wait for logs; try again");
@@ -162,7 +163,7 @@ absl::StatusOr<rest::LogChunk> LiveJobApi::Logs(const std::string& node,
   absl::StatusOr<LogPiece> piece = options_.host->ReadLog(
       node, {.offset = query.offset, .lines = query.lines, .bytes_max = kLogBytesMax});
   rest::LogChunk chunk{.node = node};
-  if (absl::IsNotFound(piece.status())) return chunk;  // not started yet
+  if (absl::IsNotFound(piece.status())) return chunk;  // the node has not started yet
   MUSTER_RETURN_IF_ERROR(piece.status());
   chunk.offset = piece->offset;
   chunk.next_offset = piece->next_offset;
@@ -214,7 +215,7 @@ absl::StatusOr<rest::Event> LiveJobApi::Give(const Wish& given) {
       calls_->Run([&] { event = orders_->Take(wish); }, options_.order_deadline));
   const bool is_masters = IsMasters(wish.order) || DrainsJoined(wish.order);
   if (!event.ok() || !is_masters) return event;
-  // Told first, then asked for: it alone can judge.
+  // The event is recorded first. Only the master can judge the order, so it is asked afterwards.
   const absl::Status asked = ForPeople(AskMasterFor(wish));
   if (asked.ok()) return event;
   const std::string why(Message(asked));

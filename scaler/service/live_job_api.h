@@ -16,11 +16,11 @@
 
 namespace muster::scaler {
 
-/// The newest picture of the job. Thread-safe.
+/// Holds the newest picture of the job. Thread-safe.
 class PictureBoard {
  public:
   void Hang(Picture picture);
-  /// Never null.
+  /// It is never null.
   std::shared_ptr<const Picture> Look() const;
 
  private:
@@ -29,29 +29,32 @@ class PictureBoard {
       std::make_shared<const Picture>();
 };
 
-/// What the deciding thread does for others; each is called on that thread.
+/// What the deciding thread does for other threads. All functions are called on the deciding
+/// thread.
 class OrderTaker {
  public:
   virtual ~OrderTaker() = default;
-  /// Orders that the master carries out are sent after the event is recorded.
+  /// Takes an order and records its event. If the master carries the order out, the caller sends it
+  /// to the master afterwards.
   virtual absl::StatusOr<rest::Event> Take(const Wish& wish) = 0;
-  /// The order of the event could not be carried out.
+  /// The order of this event could not be carried out.
   virtual void FailOrder(uint64_t event_id, const std::string& why) = 0;
   virtual rest::Samples GiveSamples(const rest::SampleQuery& query) = 0;
 };
 
-/// The job that runs, for the REST interface. Reads of the job's and the nodes' state are answered
-/// from the board, which costs nothing; those of shards and partitions by the master; those of
-/// events and logs from the log and the files. Orders are carried out by the deciding thread.
+/// The running job, for the REST interface. It answers questions about the state of job and nodes
+/// from the board, which costs nothing. It asks the master about shards and partitions. Events come
+/// from the event log, and logs from their files. The deciding thread carries out orders.
 class LiveJobApi final : public rest::JobApi {
  public:
   struct Options {
-    /// Has the logs of nodes; outlives it.
+    /// Has the logs of nodes. Must outlive the LiveJobApi.
     const NodeHost* host = nullptr;
-    /// How long the deciding thread may take to begin with an order.
+    /// How long it may take until the deciding thread begins with an order.
     std::chrono::milliseconds order_deadline{3'000};
   };
-  /// All must outlive it. `master` fails at once, or within a few seconds, if no master is there.
+  /// All pointers must outlive it. Calls of `master` must fail at once, or within a few seconds, if
+  /// no master is there.
   LiveJobApi(Options options, const PictureBoard* board, const EventLog* events,
              AdminClient* master, CallQueue* calls, OrderTaker* orders);
 
@@ -68,11 +71,12 @@ class LiveJobApi final : public rest::JobApi {
   absl::StatusOr<rest::Event> Give(const Wish& wish) override;
 
  private:
-  /// Bounds calls of one kind at a time: whom they ask may be away, and then each takes seconds.
+  /// Limits how many calls of one kind run at a time. If the callee is away, each call takes
+  /// seconds.
   class Gate {
    public:
     explicit Gate(int max) : max_(max) {}
-    /// False when too many are inside and none has come out for a moment.
+    /// Waits a moment if too many calls are inside. Returns false if none has ended by then.
     bool Enter();
     void Leave();
 
@@ -82,14 +86,15 @@ class LiveJobApi final : public rest::JobApi {
     CondVar left_;
     int inside_ MUSTER_GUARDED_BY(mutex_) = 0;
   };
-  /// Asks the master, unless it is known to be away.
+  /// Asks the master, unless the master is known to be away.
   template <typename Answer>
   absl::StatusOr<Answer> AskMaster(const std::function<absl::StatusOr<Answer>()>& ask);
 
   absl::Status AskMasterFor(const Wish& wish);
-  /// Only the master reaches a node that `muster join` runs.
+  /// True for a drain of a node that `muster join` runs. Only the master reaches such a node.
   bool DrainsJoined(const Order& order) const;
-  /// The ids of all FAILED shards when a person named none. InvalidArgument: one is no id.
+  /// Fills in the ids of all FAILED shards if a person named none. Errors: InvalidArgument for a
+  /// malformed id.
   absl::Status Complete(RetryShards* retry);
   absl::StatusOr<std::vector<std::string>> FailedShards();
   absl::Status HasNode(const std::string& node);

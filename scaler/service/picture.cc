@@ -11,7 +11,7 @@ namespace muster::scaler {
 namespace {
 
 void ApplyKept(const KeptNode& kept, rest::Node* node) {
-  // The keeper knows of a process before the master does, and of its end, too.
+  // The keeper learns before the master that a process began or ended.
   const bool same_life = kept.has_life() && node->start == kept.starts;
   std::optional<MasterSays> master;
   if (same_life) master = MasterSays{.state = node->state, .drain = node->drain};
@@ -23,7 +23,7 @@ void ApplyKept(const KeptNode& kept, rest::Node* node) {
   node->wait_reason = kept.wait_reason;
   node->role = ToString(kept.role);
   if (!same_life) {
-    // Figures of an earlier life would be taken for those of this one.
+    // Figures of an earlier life must not be shown as those of this one.
     node->pid = kept.pid;
     node->worker.reset();
     node->server.reset();

@@ -15,17 +15,17 @@
 
 namespace muster::scaler {
 
-/// The job as the REST interface shows it, with what its partitions have to do. A value.
+/// The job as the REST interface shows it, with the load of its partitions. A value.
 struct Picture : rest::Picture {
-  /// By partition.
+  /// The rates of each partition.
   std::map<uint32_t, PartitionRate> partition_rates;
 };
 
-/// What a picture is drawn from.
+/// The sources of a picture.
 struct PictureInput {
   std::string job_name;
   std::string job_id;
-  /// The master's newest answer; absent: none yet.
+  /// The master's newest answer; absent if there is none yet.
   const JobStatus* status = nullptr;
   uint64_t seen_wall_us = 0;
   bool master_reachable = false;
@@ -33,14 +33,14 @@ struct PictureInput {
   uint32_t workers_wanted = 0;
   uint64_t last_event_id = 0;
   uint64_t scaler_started_wall_us = 0;
-  /// NodeHost::limits_remark().
+  /// The same as NodeHost::limits_remark().
   std::string limits_remark;
-  /// Of master and scaler; absent: not measured.
+  /// Measures master and scaler; absent if they are not measured.
   const ProcessMeter* own = nullptr;
 };
 
-/// `sensor` knows usage and rates, `shape` what the job file asks for. Policies are left empty.
-/// Pure.
+/// Usage and rates come from `sensor`, and requests of the job file from `shape`. Policies stay
+/// empty. Pure.
 Picture DrawPicture(const PictureInput& input, const JobSensor& sensor, const JobShape& shape);
 
 }  // namespace muster::scaler

@@ -20,14 +20,14 @@ constexpr std::pair<NodePlan::Ending, const char*> kEndings[] = {
     {NodePlan::Ending::kNone, "none"},
     {NodePlan::Ending::kRestart, "restart"},
     {NodePlan::Ending::kDrain, "drain"},
-    // As plans of version 0.1 have it; never written.
+    // Plans of version 0.1 have this word. We never write it.
     {NodePlan::Ending::kRestart, "relaunch"}};
 
 absl::Status Bad(std::string_view what, const std::string& value) {
   return absl::DataLossError(fmt::format("{}: '{}' is not known", what, value.substr(0, 64)));
 }
 
-/// Of `names`, the one that `json` says.
+/// The value in `names` whose name is in `json`.
 template <typename Value, size_t kCount>
 absl::Status TakeName(const nlohmann::json& json, std::string_view what,
                       const std::pair<Value, const char*> (&names)[kCount], Value* value) {
@@ -62,7 +62,7 @@ absl::StatusOr<NodePlan> NodeFromJson(const nlohmann::json& json) {
     return Bad("role", role_name);
   }
   MUSTER_RETURN_IF_ERROR(TakeName(json.at("state"), "state", kStates, &node.state));
-  // What plans of older scalers do not have is as in a fresh node.
+  // Plans of older scalers lack some members. Those keep the values of a new node.
   if (json.contains("limits")) MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("limits"), &node.limits));
   if (json.contains("former_limits")) {
     MUSTER_RETURN_IF_ERROR(TakeLimits(json.at("former_limits"), &node.former_limits.emplace()));
@@ -98,12 +98,12 @@ std::string PlanToJson(const Plan& plan) {
                          {"nodes", std::move(nodes)},
                          {"paused", plan.paused}};
   if (plan.failure.has_value()) json["failure"] = *plan.failure;
-  // A failure quotes what a node wrote last, which need not be UTF-8.
+  // A failure quotes the last output of a node, which may not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<Plan> PlanFromJson(std::string_view text) {
-  // Reading what is not there, or is of another type, throws.
+  // Reading a member throws if it is missing or has another type.
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     Plan plan{.run_id = json.at("run_id").get<std::string>(),

@@ -9,14 +9,15 @@
 
 namespace muster::scaler {
 
-/// `<state>/scaler/plan.json`: the plan as JSON.
+/// The plan as JSON, for `<state>/scaler/plan.json`.
 std::string PlanToJson(const Plan& plan);
-/// DataLoss when it is no plan; says what is wrong.
+/// Errors: DataLoss says what is wrong if the text is not a plan.
 absl::StatusOr<Plan> PlanFromJson(std::string_view text);
 
-/// NotFound when there is none yet. Errors name the path.
+/// Errors name the path. NotFound if there is no plan yet.
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
-/// Durable when it returns; after a crash the old plan or the new one is there, whole.
+/// The plan is durable when it returns. After a crash, the old plan or the new one is there,
+/// complete.
 absl::Status WritePlan(const std::string& path, const Plan& plan);
 
 }  // namespace muster::scaler

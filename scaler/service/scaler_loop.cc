@@ -19,15 +19,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kTickInterval{100};
 constexpr std::chrono::milliseconds kRoundInterval{1'000};
-/// A master that has not answered for so long is shown as away.
+/// If the master has not answered for this long, it is shown as away.
 constexpr std::chrono::milliseconds kAwayAfter{2'000};
 
 Decider::Options WithPaused(Decider::Options options, const Plan& plan) {
-  options.paused = plan.paused;  // a run begins with the job file's
+  options.paused = plan.paused;  // the plan of a new run has those of the job file
   return options;
 }
 
-/// What there is, unless it was said, and what earlier runs needed.
+/// Adds the capacity of the host, unless the options name it, and what earlier runs needed.
 JobShape WithHistory(JobShape shape, const ScalerOptions& options, const NodeHost& host) {
   if (shape.machine == Resources{}) shape.machine = host.Capacity();
   shape.history = JobHistory::Earlier(options.history_directory, options.run_id);
@@ -59,7 +59,7 @@ ScalerLoop::ScalerLoop(Parts parts)
   const std::vector<rest::Event> told = log_->Events(0, UINT32_MAX).events;
   decider_.Adopt(told, began, clock_->Wall(), clock_->Now());
   watch_.Adopt(told, began);
-  // Workers that were given up for want of room are tried again after a restart, too.
+  // If workers were given up because there was no room, they are tried again even after a restart.
   if (decider_.adopted_scale().has_value()) sensor_.OnTaken(*decider_.adopted_scale());
   for (const std::string& node : parts.adoption.died) {
     events_.push_back(host_->DeathOf(node, parts.adoption.plan.nodes.at(node).starts));
@@ -69,7 +69,7 @@ ScalerLoop::ScalerLoop(Parts parts)
 KeeperOutcome ScalerLoop::Run() {
   while (!keeper_.outcome().has_value() && !left_) {
     Beat();
-    // Before anything is started, because a node's limits are decided first.
+    // The first round comes before the first start, because it decides the limits of nodes.
     if (!round_at_.has_value() || clock_->Now() - *round_at_ >= kRoundInterval) Round();
     Carry(Tick{});
     CarryAll();
@@ -97,7 +97,7 @@ void ScalerLoop::Wait() {
   std::vector<pollfd> fds;
   for (const int fd : {host_->wake_fd(), link_->wake_fd(), calls_->wake_fd(), options_.signal_fd,
                        options_.end_fd}) {
-    fds.push_back({fd, POLLIN, 0});  // -1 is passed over
+    fds.push_back({fd, POLLIN, 0});  // poll ignores -1
   }
   ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
   for (HostReport& report : host_->TakeReports()) {
@@ -113,7 +113,7 @@ void ScalerLoop::Wait() {
 }
 
 void ScalerLoop::ReadOrders() {
-  // Before the signals: who orders the end sends a signal afterwards.
+  // The end is read before the signals, because the sender of the end sends a signal afterwards.
   uint64_t count = 0;
   if (options_.end_fd >= 0 && ::read(options_.end_fd, &count, sizeof(count)) == sizeof(count)) {
     Log(LogLevel::kInfo, "the run is over: ending every node");
@@ -137,7 +137,7 @@ void ScalerLoop::Hear(MasterLink::Answer answer) {
   watch_.OnStatus(answer.status, clock_->Now());
   events_.push_back(MasterAnswered{ToView(answer.status), answer.asked_at});
   const bool was_away = !status_.has_value() || clock_->Now() - answered_at_ >= kAwayAfter;
-  if (was_away) round_at_.reset();  // waiting calls need not wait for the next second
+  if (was_away) round_at_.reset();  // so waiting calls need not wait for the next second
   answered_at_ = answer.asked_at;
   answered_wall_us_ = static_cast<uint64_t>(clock_->Wall().count());
   status_ = std::move(answer.status);
@@ -150,13 +150,14 @@ void ScalerLoop::CarryAll() {
     NodeExited* const exited = std::get_if<NodeExited>(&event);
     if (exited != nullptr) Sense(exited);
     Carry(event);
-    // Before the master learns of it, so that the limits of the next start are decided by then.
+    // Decides before the master hears of the exit, so that the limits of the next start are known
+    // by then.
     if (exited != nullptr) Decide();
   }
 }
 
 void ScalerLoop::Sense(NodeExited* exited) {
-  // Who was killed before it could speak to this process has spoken to one before.
+  // A process that was killed before it spoke to this scaler has told an earlier scaler its pid.
   if (exited->pid == 0) exited->pid = keeper_.plan().nodes.at(exited->node).pid;
   for (const KeptNode& kept : keeper_.nodes()) {
     if (kept.name == exited->node) sensor_.OnExit(*exited, kept, clock_->Now());
@@ -171,8 +172,8 @@ void ScalerLoop::Carry(const KeeperEvent& event) {
   }
 }
 
-/// A full disk must not prevent restarts of nodes. Their sockets show what runs, and the plan is
-/// written as soon as possible.
+/// A full disk must not prevent restarts of nodes, so a failed write is tried again later. Until
+/// then, the nodes' sockets show which ones run.
 void ScalerLoop::SavePlan() {
   Plan plan = keeper_.plan();
   if (saved_ == plan) return;
@@ -211,7 +212,7 @@ void ScalerLoop::Measure() {
 void ScalerLoop::MeasureOwn() {
   if (!status_.has_value()) return;
   for (const NodeStatus& node : status_->nodes) {
-    // No host of ours runs what another machine has joined.
+    // Our host cannot measure nodes that other machines run.
     if (IsJoined(node) && node.own_usage.has_value()) {
       own_.OnReading(node.name, node.pid, ToNodeUsage(*node.own_usage), clock_->Now());
     }
@@ -285,13 +286,14 @@ void ScalerLoop::Do(const DumpNode& effect) {
   const absl::Status dumped = host_->DumpStacks(effect.node);
   if (dumped.ok()) return;
   Log(LogLevel::kWarning, "no stacks of {}: {}", effect.node, Message(dumped));
-  // Reported as done anyway, so that a restart after the stacks does not wait for them without end.
+  // The failure is recorded only. A restart that follows the stacks must not wait for them for
+  // ever.
   if (carrying_ != 0) decider_.Fail(carrying_, std::string(Message(dumped)));
 }
 
 void ScalerLoop::Do(const SetLimits& effect) {
   const absl::Status limited = host_->SetLimits(effect.node, effect.limits);
-  // One that has just ended starts again with them.
+  // A node that has just ended starts again with these limits.
   if (limited.ok() || absl::IsNotFound(limited)) return;
   Log(LogLevel::kWarning, "{}: {}", effect.node, Message(limited));
   Carry(LimitRefused{effect.node, effect.limits});
@@ -340,7 +342,7 @@ HumanFacts ScalerLoop::Facts() const {
 }
 
 absl::StatusOr<rest::Event> ScalerLoop::Take(const Wish& wish) {
-  // Orders are judged by the present state, not by that of a second ago.
+  // The order is judged by the present state, and not by that of a second ago.
   Decide();
   MUSTER_ASSIGN_OR_RETURN(const Granted granted, Judge(wish, *view_, Facts()));
   Decider::Taken taken = decider_.Take(granted, *view_);

@@ -23,11 +23,11 @@
 
 namespace muster::scaler {
 
-/// The deciding thread of a scaler: feeds keeper, sensor and decider with what happens, and carries
-/// out what they decide. Belongs to one thread.
+/// The deciding thread of a scaler. It passes what happens to keeper, sensor and decider, and
+/// carries out what they decide. Belongs to one thread.
 class ScalerLoop final : public OrderTaker {
  public:
-  /// What it works with; what is pointed to outlives it.
+  /// What the loop works with. Everything that is pointed to outlives the loop.
   struct Parts {
     const ScalerOptions* options = nullptr;
     const Clock* clock = nullptr;
@@ -37,12 +37,12 @@ class ScalerLoop final : public OrderTaker {
     EventLog* events = nullptr;
     PictureBoard* board = nullptr;
     CallQueue* calls = nullptr;
-    /// There are new events.
+    /// Called when there are new events.
     std::function<void()> notify;
   };
   explicit ScalerLoop(Parts parts);
 
-  /// Until every node is gone, or it is told to stop or to leave.
+  /// Runs until every node is gone, or until it is told to stop or to leave.
   KeeperOutcome Run();
 
   absl::StatusOr<rest::Event> Take(const Wish& wish) override;
@@ -52,14 +52,14 @@ class ScalerLoop final : public OrderTaker {
  private:
   void Beat();
   void Wait();
-  /// The end of the run, and signals.
+  /// Reads the end of the run, and signals.
   void ReadOrders();
   void Carry(const KeeperEvent& event);
   void CarryAll();
   void Sense(NodeExited* exited);
   void Hear(MasterLink::Answer answer);
   void SavePlan();
-  /// Once a second: measures, decides, draws.
+  /// Called once a second: it measures, decides, and draws the picture.
   void Round();
   void Measure();
   void MeasureOwn();
@@ -95,23 +95,24 @@ class ScalerLoop final : public OrderTaker {
   NodeKeeper keeper_;
   const std::unique_ptr<MasterLink> link_;
   JobSensor sensor_;
-  ProcessMeter own_{JobSensor::Options().figure_window};  // master, scaler, and joined nodes
+  ProcessMeter own_{JobSensor::Options().figure_window};  // for master, scaler, and joined nodes
   Decider decider_;
   StatusWatch watch_;
   JobHistory history_;
   PartitionHeat heat_;
-  const JobView* view_ = nullptr;  // the sensor's newest
+  const JobView* view_ = nullptr;  // the sensor's newest view
   std::deque<KeeperEvent> events_;
-  uint64_t carrying_ = 0;                   // the event whose order is being carried out; 0: none
-  std::map<uint64_t, std::string> untold_;  // exits by the numbers of their reports
+  uint64_t carrying_ = 0;  // the event whose order is being carried out; 0: none
+  std::map<uint64_t, std::string>
+      untold_;  // exits that the master has not heard of, by the numbers of their reports
   std::optional<JobStatus> status_;
   TimePoint answered_at_;
   uint64_t answered_wall_us_ = 0;
   std::optional<TimePoint> round_at_;
   std::optional<Plan> saved_;
   bool save_failed_ = false;
-  bool left_ = false;  // by a signal; nodes live on
-  bool ends_ = false;  // the run is over; signals change nothing any more
+  bool left_ = false;  // a signal ended the scaler; nodes live on
+  bool ends_ = false;  // the run is over; signals have no effect any more
 };
 
 }  // namespace muster::scaler

@@ -27,20 +27,23 @@
 namespace muster::scaler {
 namespace {
 
-/// A process that a killed scaler was just about to start holds its lock for a moment.
+/// If a scaler is killed just when it starts a process, that process holds the scaler's lock for a
+/// moment.
 constexpr int kLockTries = 25;
 constexpr std::chrono::milliseconds kLockPause{20};
 constexpr std::chrono::milliseconds kPollInterval{250};
 constexpr std::chrono::milliseconds kPartitionsInterval{4'000};
 constexpr std::chrono::milliseconds kDeadline{2'000};
-/// A question of the REST interface to the master: long enough for one that is started again.
+/// The deadline of the REST interface's questions to the master. It is long enough for a master
+/// that is being restarted.
 constexpr std::chrono::milliseconds kRestDeadline{3'000};
 
 std::string PlanPath(const ScalerOptions& options) {
   return options.directory + "/plan.json";
 }
 
-/// By the plan of an earlier scaler of this run; by a new one when there is none.
+/// Adopts the found nodes by the plan of an earlier scaler of this run, or by a new plan if there
+/// is none.
 Adoption AdoptFound(const ScalerOptions& options, const std::vector<FoundNode>& found,
                     const Clock* clock) {
   absl::StatusOr<Plan> plan = ReadPlan(PlanPath(options));
@@ -111,11 +114,12 @@ absl::Status OpenRest(const ScalerOptions& options, uint16_t port, rest::HttpSer
   return options.on_rest ? options.on_rest(port) : absl::OkStatus();
 }
 
-/// It creates a missing token, as the master does; the first of the two that gets a call does it.
+/// Creates the token if it is missing. The master does so, too: the first of the two that gets a
+/// call creates it.
 rest::TokenReader ReaderOf(const std::string& file) {
   return [file, remark = std::string()]() mutable -> std::string {
     absl::StatusOr<std::string> token = LoadOrMakeToken(file);
-    // Once, not with every request.
+    // The reason is logged once, and not with every request.
     const std::string why(Message(token.status()));
     if (std::exchange(remark, why) != why && !token.ok()) {
       Log(LogLevel::kError, "the REST interface refuses all calls: {}", why);
@@ -124,7 +128,7 @@ rest::TokenReader ReaderOf(const std::string& file) {
   };
 }
 
-/// nullptr, and why in the log, when it cannot be had.
+/// Returns nullptr if there can be no REST interface; the log then says why.
 std::unique_ptr<rest::HttpServer> MakeRest(const ScalerOptions& options, rest::JobApi* job,
                                            const Clock* clock) {
   uint16_t port = 0;

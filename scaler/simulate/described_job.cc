@@ -15,11 +15,12 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
-/// Requests of a minibatch: its pulls and its pushes.
+/// A minibatch makes this many requests: its pulls and its pushes.
 constexpr double kRequestsEach = 2;
-/// A request and its answer.
+/// The bytes of a request and its answer.
 constexpr double kBytesEach = 4'000;
-/// A round trip as workers see it, in service times: connections, waiting in line.
+/// A round trip, as workers see it, takes as long as this many services. The rest is for
+/// connections and waiting in line.
 constexpr double kRoundTrips = 4;
 constexpr size_t kSimulatedSamplesMax = 660;
 
@@ -31,7 +32,7 @@ bool RunsNow(const NodeView& node) {
   return node.state == NodeState::kRunning || node.state == NodeState::kStarting;
 }
 
-/// The number of "worker-3"; nothing when it is no name of such a node.
+/// For "worker-3", returns 3. None if the name is not that of such a node.
 std::optional<uint32_t> NumberOf(std::string_view name, NodeRole role) {
   const std::string prefix = fmt::format("{}-", ToString(role));
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -107,7 +108,7 @@ absl::Status CheckDescribed(const DescribedSpec& spec) {
 }
 
 DescribedJob::DescribedJob(const DescribedSpec& spec) : spec_(spec) {
-  // Any time will do but 0, which means never.
+  // The first time may be any but 0, which means never.
   view_.now = TimePoint(std::chrono::hours(1));
   view_.machine = spec_.machine;
   view_.budget = spec_.budget;
@@ -142,7 +143,7 @@ void DescribedJob::Start(NodeView* node) {
   Node& state = nodes_[node->name];
   state = {};
   state.growth_per_minute = former.growth_per_minute;
-  // A server's rows are restored; what grew in one life only is gone.
+  // A server restores its rows. Memory that grew in one life only is gone.
   const bool keeps = node->role == NodeRole::kServer && node->start > 0;
   state.memory = keeps ? former.memory : static_cast<double>(described.memory_start);
   if (former.slow_stays) {
@@ -226,7 +227,7 @@ void DescribedJob::StartDue() {
     const bool placed = node.state == NodeState::kWaiting && HasRoom(node);
     if (placed) node.wait = NodeWait::kNone;
     if (placed || (waits && view_.now >= state.starts_at)) {
-      // A start that has waited for its place is the same start.
+      // A start that waited for its place keeps its number. Start() counts it again.
       if (placed) --node.start;
       Start(&node);
       if (!HasRoom(node)) Wait(&node);
@@ -240,7 +241,7 @@ void DescribedJob::StartDue() {
 void DescribedJob::Befall(const Happening& happening) {
   const auto node = std::find_if(view_.nodes.begin(), view_.nodes.end(),
                                  [&](const NodeView& n) { return n.name == happening.node; });
-  if (node == view_.nodes.end()) return;  // a worker that is not there now
+  if (node == view_.nodes.end()) return;  // the worker does not exist now
   Node& state = nodes_.at(node->name);
   if (const auto* slow = std::get_if<Happening::Slow>(&happening.what)) {
     state.slow = slow->factor;
@@ -270,7 +271,7 @@ void DescribedJob::Befall(const Happening& happening) {
 
 void DescribedJob::ShareCpus() {
   double all = 0;
-  // To each server, of its pulls and pushes.
+  // How many pulls and pushes go to each server.
   const double requests_each = requests_last_ / spec_.server.replicas;
   const double service_time = std::chrono::duration<double>(spec_.server.time).count();
   for (const NodeView& node : view_.nodes) {
@@ -419,7 +420,7 @@ void DescribedJob::CarryOut(const ResizeNode& order) {
   for (NodeView& node : view_.nodes) {
     if (node.name != order.node) continue;
     node.limits = order.After(node.limits);
-    // Ours is written over whatever was there.
+    // Our limit replaces the foreign quota, unless that one stays.
     Node& state = nodes_.at(node.name);
     if (!state.quota_stays) state.quota = 0;
   }
@@ -451,7 +452,7 @@ void DescribedJob::CarryOut(const ScaleWorkers& order) {
     ++workers;
   }
   for (; workers > order.workers && workers > 1; --workers) {
-    // Who waits for a place leaves first, then the newest.
+    // A worker that waits for a place leaves first, then the newest.
     auto leaves = std::ranges::find(view_.nodes, NodeState::kWaiting, &NodeView::state);
     if (leaves == view_.nodes.end() || leaves->role != NodeRole::kWorker) {
       leaves = std::prev(view_.nodes.end());

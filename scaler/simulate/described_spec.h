@@ -10,33 +10,33 @@
 #include "absl/status/status.h"
 #include "host/resources.h"
 
-/// A job as people describe it, to try policies on. docs/cli.md has the file that says the same.
+/// A job that people describe in order to try policies on it. docs/cli.md shows the same as a file.
 namespace muster::scaler {
 
-/// What the nodes of a role are like.
+/// The properties of the nodes of one role.
 struct DescribedRole {
   uint32_t replicas = 1;
   Resources limits;  // at the first start
   Resources max;     // 0 = budget and machine only
   uint64_t memory_start = uint64_t{100} << 20;
-  /// Of a worker: since its start. Of servers: while the job trains, and a restart keeps it, as
-  /// rows are kept.
+  /// The memory of a worker grows from its start. The memory of a server grows while the job
+  /// trains, and a restart keeps it, as a restart keeps rows.
   uint64_t memory_growth_per_minute = 0;
-  uint64_t memory_most = 0;  // it levels off there; 0 = never
-  /// Cores that one uses while nothing holds it back; of a server: that it uses at most.
+  uint64_t memory_most = 0;  // it grows no further than this; 0 = without end
+  /// Cores that a node uses while nothing holds it back. For a server, it is the most that it uses.
   double cpus = 0.8;
-  /// Computing time of a worker's minibatch, service time of a server's request.
+  /// The computing time of a worker's minibatch, or the service time of a server's request.
   std::chrono::microseconds time{10'000};
   std::chrono::seconds start{3};  // from its start until it works
 };
 
-/// Something that befalls one node.
+/// Something that happens to one node.
 struct Happening {
-  /// It takes so many times as long for its work, and not for want of CPU.
+  /// Its work takes longer by this factor, but not because it lacks CPU.
   struct Slow {
     double factor = 1;
   };
-  /// Somebody else holds it to so many cores.
+  /// Somebody else limits it to this many cores.
   struct Quota {
     double cpus = 0;
   };
@@ -45,12 +45,12 @@ struct Happening {
     int code = 1;
   };
   struct Hangs {};
-  /// From now on its memory grows so much more per minute.
+  /// From now on, its memory grows faster by this much per minute.
   struct Grows {
     uint64_t bytes_per_minute = 0;
   };
 
-  /// A cluster takes its place away, and has no room for it for so long.
+  /// A cluster takes its place away, and has no room for it for this long.
   struct Preempted {
     std::chrono::seconds no_room{0};
   };
@@ -58,7 +58,8 @@ struct Happening {
   std::chrono::seconds at{0};
   std::string node;  // "worker-1"
   std::variant<Killed, Slow, Quota, Exits, Hangs, Grows, Preempted> what;
-  /// Slow, Quota, Hangs, Grows: of the machine or the data, so that another start does not help.
+  /// For Slow, Quota, Hangs and Grows: the cause is the machine or the data, so another start does
+  /// not help.
   bool stays = false;
 };
 
@@ -73,13 +74,13 @@ struct DescribedSpec {
   DescribedRole worker{.replicas = 2};
   uint32_t workers_min = 0;  // 0 = as many as there are
   uint32_t workers_max = 0;
-  /// Until the job is over; 0 = it continues for `duration`.
+  /// The job is over after this many records; 0 = it continues for `duration`.
   uint64_t records = 0;
   uint32_t records_per_minibatch = 64;
   std::vector<Happening> happenings;  // in any order
 };
 
-/// InvalidArgument names what does not fit together.
+/// Errors: InvalidArgument names values that do not fit together.
 absl::Status CheckDescribed(const DescribedSpec& spec);
 
 }  // namespace muster::scaler

@@ -19,7 +19,8 @@ uint64_t Micros(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(time).count());
 }
 
-/// Where a decider's events go: numbered, dated with virtual time, bounded.
+/// Takes a decider's events. It numbers them, dates them with virtual time, and keeps a bounded
+/// number.
 class EventBook {
  public:
   EventBook(Simulation* simulation, bool outcomes) : simulation_(simulation), outcomes_(outcomes) {}
@@ -53,7 +54,7 @@ std::unique_ptr<Decider> MakeDecider(const SimulationOptions& options, EventBook
       [book](rest::Event event) { return book->Add(std::move(event)); });
 }
 
-/// Sums up over deciders, one a run.
+/// Adds up the counts of the deciders. Each run has one.
 void CountPolicies(const Decider& decider, Simulation* simulation) {
   std::vector<rest::Policy> policies = decider.policies();
   for (size_t i = 0; i < policies.size() && i < simulation->policies.size(); ++i) {
@@ -109,7 +110,7 @@ Simulation Replay(HistoryReader* history, const ReplaySpan& span,
     view->taken = std::exchange(taken, {});
     if (simulation.steps++ == 0) simulation.begin_wall_us = Micros(at);
     simulation.end_wall_us = Micros(at);
-    // Totals start again with each scaler.
+    // Each scaler's totals start again at 0.
     simulation.records_trained +=
         view->records_trained - std::min(view->records_trained, records_before);
     records_before = view->records_trained;

@@ -14,7 +14,7 @@
 #include "scaler/policy/policies.h"
 #include "scaler/simulate/described_spec.h"
 
-/// What the real policies would decide: over a recorded history, or in a described job.
+/// Shows what the real policies would decide, over a recorded history or in a described job.
 namespace muster::scaler {
 
 struct SimulationOptions {
@@ -26,32 +26,33 @@ struct SimulationOptions {
 struct Simulation {
   static constexpr size_t kEventsMax = 100'000;
 
-  /// As a scaler would have told them (docs/rest.md), oldest first; ids from 1. `wall_us` is the
-  /// time since the beginning of a described job.
+  /// The events that a scaler would have recorded (docs/rest.md), oldest first; ids from 1. For a
+  /// described job, `wall_us` is the time since its beginning.
   std::vector<rest::Event> events;
   uint64_t events_left_out = 0;  // beyond kEventsMax
-  /// What was decided, and held back, by policy.
+  /// By policy, how often it decided and was refused.
   std::vector<rest::Policy> policies;
   uint64_t begin_wall_us = 0;
   uint64_t end_wall_us = 0;
   uint64_t steps = 0;  // views
-  uint32_t runs = 0;   // of the job; policies start again with each
+  uint32_t runs = 0;   // of the job; policies start again with each run
   uint64_t records_trained = 0;
-  /// Of a described job.
+  /// Only for a described job.
   uint32_t kills_for_memory = 0;
-  std::string failure;  // why it was stopped; "": it was not
+  std::string failure;  // why the job was stopped; "": it was not
 };
 
-/// The policies in closed loop with the described job: what they decide is done. Virtual time: an
-/// hour takes a moment. Errors: CheckDescribed.
+/// Runs the policies in a closed loop with the described job, which carries out what they decide.
+/// Time is virtual, so an hour takes a moment. Errors: see CheckDescribed.
 absl::StatusOr<Simulation> Simulate(const DescribedSpec& spec, const SimulationOptions& options);
 
 struct ReplaySpan {
   std::optional<WallTime> from;
   std::optional<WallTime> to;
 };
-/// The policies over the views of a history. What they decide changes nothing there, so outcomes
-/// are left out; policies are told that it was done, and not what was done in truth.
+/// Runs the policies over the views of a history. Their decisions change nothing there, so outcomes
+/// are left out. The policies are told that their own decisions were carried out, and do not see
+/// the real actions.
 Simulation Replay(HistoryReader* history, const ReplaySpan& span, const SimulationOptions& options);
 
 }  // namespace muster::scaler

@@ -15,7 +15,7 @@
 namespace muster::scaler {
 namespace {
 
-/// Far above what a writer lets a file grow to.
+/// A file of a writer stays far below this size.
 constexpr uint64_t kFileBytesMax = uint64_t{256} << 20;
 // Names and figures together always stay well below kEventBytesMax.
 constexpr size_t kNameBytesMax = 64;
@@ -35,14 +35,14 @@ std::map<std::string, double> BoundedFigures(const std::map<std::string, double>
   return bounded;
 }
 
-/// The readable part of a line of a file.
+/// A line of a file. It has an event if it can be read.
 struct Line {
   std::string_view path;
   size_t number = 0;  // from 1
   std::optional<rest::Event> event;
 };
 
-/// Appends the lines of a file; returns their bytes.
+/// Appends the lines of a file to `lines`. Returns the bytes of its complete lines.
 absl::StatusOr<uint64_t> ReadLines(const std::string& path, std::vector<Line>* lines) {
   const absl::StatusOr<std::string> contents = ReadFile(path, kFileBytesMax);
   if (absl::IsNotFound(contents.status())) return 0;
@@ -75,7 +75,7 @@ void DropMisplaced(std::vector<Line>* lines) {
   }
 }
 
-/// The replacement for events [from, to), of which only the newest `events_max` matter.
+/// Adds a note for each missing event in [from, to). Only the newest `events_max` matter.
 void FillUp(uint64_t from, uint64_t to, const std::string& why, size_t events_max,
             std::vector<rest::Event>* events) {
   if (to - from > events_max) {
@@ -110,7 +110,7 @@ void TakeEvents(std::vector<Line> lines, size_t events_max, EventFileContents* c
     events.push_back(*std::move(line.event));
     damaged = 0;
   }
-  // Every line had an id, and no id is used again.
+  // Every damaged line had an id, and no id is used again.
   const uint64_t next = events.empty() ? 1 : events.back().id + 1;
   FillUp(next, next + damaged, why, events_max, &events);
 }
@@ -138,7 +138,7 @@ rest::Event BoundedEvent(rest::Event event) {
     evidence.unit = ValidUtf8(evidence.unit, kNameBytesMax);
   }
   event.because = ValidUtf8(event.because, kEventBytesMax);
-  // A control character has one byte, but six in JSON, also in names.
+  // A control character, also in a name, has one byte but takes six in JSON.
   while (EventLine(event).size() > kEventBytesMax && !event.because.empty()) {
     event.because = ValidUtf8(event.because, event.because.size() / 2);
   }

@@ -45,7 +45,7 @@ absl::StatusOr<rest::Explanation> ExplainEvent(const Range& events, uint64_t id)
   rest::Explanation explanation{.event = *event, .cause = std::nullopt, .effects = {}};
   const rest::Event* cause = FindEvent(events, event->cause_id);
   if (cause != nullptr) explanation.cause = *cause;
-  // An effect comes after what led to it.
+  // An effect has a larger id than its cause.
   for (uint64_t i = id + 1; i <= events.back().id; ++i) {
     const rest::Event& later = events[i - events.front().id];
     if (later.cause_id == id) explanation.effects.push_back(later);
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& fold
 rest::Event EventLog::Append(rest::Event event) {
   event = Number(std::move(event));
   const absl::Status written = WriteWaiting();
-  // Shown events are on disk, unless the disk accepts nothing.
+  // An event is shown after it is on disk, unless the disk accepts nothing.
   Publish(event);
   if (!written.ok() && !failing_) {
     failing_ = true;
@@ -127,7 +127,7 @@ absl::Status EventLog::WriteLine(const std::string& line) {
     file_bytes_ = 0;
   }
   MUSTER_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path));
-  // A failed attempt has left only the beginning of the same line.
+  // A failed attempt has left only the beginning of the same line, so this write replaces it.
   MUSTER_RETURN_IF_ERROR(file.WriteAt(file_bytes_, line));
   MUSTER_RETURN_IF_ERROR(SyncPath(path));
   if (file_bytes_ == 0) {

@@ -16,39 +16,39 @@ namespace muster::scaler {
 /// What happened to a job and why, in order, in memory and on disk. Ids count from 1 within a
 /// folder, over restarts of the scaler and over runs.
 ///
-/// An event is on disk before Append returns, and its action follows afterwards. While the disk
-/// accepts nothing, events are kept in memory and written as soon as possible; one note says when
-/// that begins, and one when it is over.
+/// An event is on disk before Append returns, so it is there before its action. While the disk
+/// accepts nothing, events are kept in memory and written as soon as possible. One note says when
+/// that begins, and another one when it is over.
 ///
-/// Thread-safety: Append and Flush belong to one thread; all else may be called by any.
+/// Thread-safety: Append and Flush belong to one thread. Any thread may call the other functions.
 class EventLog {
  public:
   struct Options {
-    /// A file that is larger becomes the old one, and the old one goes: between one and two times
-    /// as much is kept.
+    /// When the file is larger than this, it replaces the old file. So between this many bytes and
+    /// twice as many are kept.
     uint64_t file_bytes_max = 8 << 20;
-    /// The newest events, which are kept in memory for readers.
+    /// How many of the newest events are kept in memory for readers.
     size_t events_max = 10'000;
   };
-  /// Reads the events of `folder`; an unreadable line becomes a note in the place of its event.
-  /// `folder` must exist, and have no other log open. `clock` must outlive the log; it dates
-  /// events.
+  /// Reads the events of `folder`. A note takes the place of an event whose line cannot be read.
+  /// `folder` must exist, and no other log may have it open. `clock` gives events their times, and
+  /// must outlive the log.
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& folder,
                                                         const Options& options, const Clock* clock);
 
-  /// Gives `event` its id and time, cuts it to what can be kept (event_file.h), writes it; as it is
-  /// now. Blocks for the disk.
+  /// Gives `event` its id and time, cuts it to what can be kept (event_file.h), and writes it.
+  /// Returns the event as it is then. Blocks for the disk.
   rest::Event Append(rest::Event event);
   /// Tries again to write the waiting events. Call it about once a second.
   void Flush();
 
-  /// Ids above `after`, oldest first, at most `limit`.
+  /// Returns events with ids above `after`, oldest first, at most `limit`.
   rest::EventList Events(uint64_t after, uint32_t limit) const;
-  /// kNotFound: there is no such event, or none any more.
+  /// Errors: kNotFound if there is no such event, or if it is not kept any more.
   absl::StatusOr<rest::Explanation> Explain(uint64_t id) const;
-  /// Of the newest event; 0: none.
+  /// The id of the newest event; 0 if there is none.
   uint64_t last_id() const;
-  /// The lines that Open could not read, for the log.
+  /// Says which lines Open could not read, for the log.
   const std::vector<std::string>& damage() const { return damage_; }
 
  private:
@@ -64,7 +64,7 @@ class EventLog {
   const Options options_;
   const Clock* const clock_;
   std::vector<std::string> damage_;
-  // Of the thread that appends.
+  // These belong to the thread that appends.
   uint64_t next_id_ = 1;
   uint64_t file_bytes_ = 0;
   std::deque<std::string> waiting_;  // lines that are not on disk yet
@@ -75,8 +75,8 @@ class EventLog {
   std::deque<rest::Event> events_ MUSTER_GUARDED_BY(mutex_);  // ids ascend by one
 };
 
-/// The events of a job whose scaler does not run; as EventLog::Events and Explain. Errors:
-/// kNotFound when there are none in `folder`.
+/// The same as EventLog::Events and Explain, for a job whose scaler does not run. Errors: kNotFound
+/// if `folder` has no events.
 absl::StatusOr<rest::EventList> ReadEvents(const std::string& folder, uint64_t after,
                                            uint32_t limit);
 absl::StatusOr<rest::Explanation> ReadExplanation(const std::string& folder, uint64_t id);

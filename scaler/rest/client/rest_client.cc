@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kAnswerBytesMax = 64 << 20;
 
-/// One connection, one request, one answer.
+/// Connects, sends one request, and reads its answer.
 absl::StatusOr<nlohmann::json> Ask(const RestClientOptions& options, HttpRequest request,
                                    const std::string& target) {
   const std::string address = JoinHostPort(options.host, options.port);
@@ -72,7 +72,7 @@ absl::StatusCode CodeOf(int status) {
   }
 }
 
-/// What a problem document says; its detail names the fields that are wrong, too.
+/// The text of a problem document. Its detail also names the fields that are wrong.
 std::string WordsOf(const nlohmann::json& problem, int status) {
   const bool says = problem.is_object() && problem.contains("detail") &&
                     problem["detail"].is_string() && problem["detail"] != "";

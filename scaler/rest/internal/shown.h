@@ -8,7 +8,7 @@
 
 namespace muster::scaler::rest {
 
-/// What an error repeats of a wrong value.
+/// The part of a wrong value that an error message repeats.
 inline std::string Shown(std::string_view value) {
   constexpr size_t kBytesMax = 100;
   return Excerpt(value, kBytesMax);

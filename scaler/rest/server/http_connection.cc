@@ -30,7 +30,8 @@ Response Unreadable(int status, std::string code, std::string detail) {
       {.status = status, .code = std::move(code), .detail = std::move(detail), .errors = {}});
 }
 
-/// The head of an answer; `bytes`: of its body, absent: until the connection ends.
+/// The head of an answer. `bytes` is the size of its body. If absent, the body ends with the
+/// connection.
 http::response<http::empty_body> Head(const Response& response, std::optional<size_t> bytes,
                                       bool keep, const std::string& date) {
   http::response<http::empty_body> head;
@@ -101,13 +102,15 @@ void HttpConnection::SetDeadline(std::chrono::milliseconds time) {
 
 void HttpConnection::AwaitDeadline(std::chrono::milliseconds time, uint64_t number) {
   timer_.expires_after(time);
-  // An older wait may have ended already, its handler being queued: the number tells them apart.
+  // An older wait may have ended already, with its handler still in the queue. The number tells
+  // them apart.
   timer_.async_wait([self = shared_from_this(), number](const error_code&) {
     if (number != self->deadline_number_ || self->closed_) return;
     self->timed_out_ = true;
     error_code ignored;
     self->stream_.socket().cancel(ignored);
-    // A step that was over already, its handler being queued, may go on with another one.
+    // If a step had ended already, with its handler still in the queue, the connection may go on
+    // with another step. So the deadline is kept.
     self->AwaitDeadline(kCancelAgain, number);
   });
 }
@@ -142,7 +145,7 @@ void HttpConnection::Begin(std::function<void()> then) {
 
 void HttpConnection::OnHandshakeError(const error_code& error) {
   if (!IsPlainHttp(error)) return Close();
-  // A browser shows nothing of a connection that just ends.
+  // A browser shows nothing if a connection just ends, so an explanation is sent in plain HTTP.
   const Response told = Unreadable(400, "tls", "this port speaks HTTPS; use https://");
   host_->OnAnswer(told.status);
   outgoing_ = HeadText(Head(told, told.body.size(), /*keep=*/false, host_->DateNow())) + told.body;
@@ -274,7 +277,7 @@ void HttpConnection::WriteResponse(const Response& response, bool keep) {
 
 void HttpConnection::Linger() {
   buffer_.clear();
-  // Below TLS, too: what comes is not looked at.
+  // Reads from the socket directly, also under TLS, because the bytes are thrown away.
   stream_.socket().async_read_some(
       buffer_.prepare(kReadBytes),
       [self = shared_from_this()](const error_code& error, size_t bytes) {
@@ -292,7 +295,7 @@ void HttpConnection::Stream(const Response& response, std::string text,
   if (closed_) return;
   const auto head = Head(response, std::nullopt, /*keep=*/false, host_->DateNow());
   if (head_request_) {
-    // The head is all there is.
+    // The answer to HEAD has no body, so there is no stream.
     Response nothing = response;
     nothing.body.clear();
     return WriteResponse(nothing, /*keep=*/false);
@@ -310,13 +313,14 @@ void HttpConnection::Write(std::string text) {
                     [self = shared_from_this()](const error_code& error, size_t /*bytes*/) {
                       if (self->closed_) return;
                       if (error) return self->Close();
-                      // A copy: the call may close the connection and with it the function.
+                      // It calls a copy, because the call may close the connection and so destroy
+                      // the function.
                       if (const auto on_written = self->on_written_) on_written();
                     });
 }
 
 void HttpConnection::AwaitEndOfStream() {
-  // Nothing more is to come from who reads a stream: whatever does is its end.
+  // A peer that reads a stream has nothing more to send. Whatever comes from it ends the stream.
   buffer_.clear();
   stream_.async_read_some(
       buffer_.prepare(kReadBytes),

@@ -35,10 +35,10 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// How long accepting rests after it failed (no descriptors left).
+/// If accepting failed (no descriptors left), the next attempt comes after this time.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// More than may wait for a job's slow parts at a time (rest/job_api.h), so that the others are
-/// answered meanwhile.
+/// There are more threads than slow calls at a time (rest/job_api.h), so other calls are answered
+/// meanwhile.
 constexpr size_t kPoolThreads = 8;
 
 Response Busy(std::string detail) {
@@ -70,7 +70,8 @@ struct HttpServer::State final : ConnectionHost {
   void Tick();
   void AskJob(bool with_status);
   void WriteStreams(const StreamRound& round);
-  /// Goes on with Finish(): when no stream is busy, one more round, and when that is written, over.
+  /// Continues Finish(). When no stream is busy, it begins one more round. When that is written, it
+  /// is done.
   void AdvanceFinish();
   void CountOpen();
   void CloseAll();
@@ -87,7 +88,7 @@ struct HttpServer::State final : ConnectionHost {
   asio::steady_timer accept_timer{io};
   std::atomic<bool> notified = false;
 
-  // Of the server's thread.
+  // The following members belong to the server's thread.
   std::optional<RestService> service;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections;
   EventStreams streams;
@@ -96,13 +97,13 @@ struct HttpServer::State final : ConnectionHost {
   RestStats stats;
   size_t calls = 0;
   uint64_t turn = 0;
-  bool asking = false;     // a round is with the job
-  bool ask_again = false;  // and another is wanted after it
+  bool asking = false;     // a round is in progress
+  bool ask_again = false;  // another round is wanted after it
   bool stopping = false;
   std::shared_ptr<std::promise<void>> finishing;
-  bool last_round = false;  // it has been asked for
+  bool last_round = false;  // the last round has begun
 
-  // Last: its threads use the rest.
+  // The pool is the last member, because its threads use the others.
   std::optional<asio::thread_pool> pool;
   std::thread thread;
 };
@@ -124,7 +125,7 @@ absl::StatusOr<uint16_t> HttpServer::Listen() {
   const tcp::endpoint place(asio::ip::make_address(numbers.front(), error), options.port);
   tcp::acceptor& acceptor = state_->acceptor;
   if (!error) acceptor.open(place.protocol(), error);
-  // The connections of a predecessor that are dying do not keep the port from us.
+  // Connections of a former process that are still closing do not block the port.
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(place, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
@@ -156,7 +157,7 @@ void HttpServer::Stop() {
   State* state = state_.get();
   if (!state->thread.joinable()) return state->CloseAll();
   asio::post(state->io, [state] { state->CloseAll(); });
-  // Calls that have not begun are forgotten; those that the job is answering are waited for.
+  // Calls that have not begun are dropped. Stop() waits for those that the job is answering.
   state->pool->stop();
   state->pool->join();
   asio::post(state->io, [state] { state->work.reset(); });
@@ -189,7 +190,7 @@ void HttpServer::State::CloseAll() {
   acceptor.close(ignored);
   ticker.cancel();
   accept_timer.cancel();
-  // Close() takes the connection out of the map.
+  // This iterates over a copy, because Close() removes the connection from the map.
   for (auto open = connections; auto& [unused, connection] : open) connection->Close();
 }
 
@@ -234,7 +235,8 @@ void HttpServer::State::Admit(tcp::socket socket) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   const bool room = MakeRoom();
-  // One beyond the limit may be told so; further ones, while it lingers, are closed.
+  // One connection beyond the limit is told that the server is full. While it lingers, further ones
+  // are just closed.
   if (!room && connections.size() > options.http.connections_max) {
     ++stats.connections_refused;
     return CountOpen();
@@ -328,7 +330,7 @@ void HttpServer::State::Tick() {
     if (error || stopping) return;
     for (const StreamId id : streams.Stalled(clock->Now())) {
       ++stats.streams_dropped;
-      const auto connection = stream_connections.at(id);  // Close() takes it out of the map
+      const auto connection = stream_connections.at(id);  // Close() removes it from the map
       connection->Close();
     }
     AskJob(/*with_status=*/true);
@@ -339,7 +341,7 @@ void HttpServer::State::Tick() {
 void HttpServer::State::AskJob(bool with_status) {
   if (stopping || streams.size() == 0) return;
   if (asking) {
-    // A status that is late is left to the next tick.
+    // The extra round has no status. The next tick sends it.
     ask_again = true;
     return;
   }
@@ -366,7 +368,7 @@ void HttpServer::State::WriteStreams(const StreamRound& round) {
   asking = false;
   if (stopping) return;
   for (auto& [id, text] : streams.Take(round, clock->Now())) {
-    // A copy: a write that fails at once would take the connection out of the map.
+    // It is a copy, because a write that fails at once removes the connection from the map.
     const auto connection = stream_connections.at(id);
     connection->Write(std::move(text));
   }

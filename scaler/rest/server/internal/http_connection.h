@@ -19,45 +19,47 @@ namespace muster::scaler::rest {
 
 class HttpConnection;
 
-/// What a connection needs of its server. All on the server's thread.
+/// What a connection needs of its server. All calls are on the server's thread.
 class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
-  /// A whole request; it is answered by one Respond() or Stream().
+  /// A complete request came. Answer it with one Respond() or Stream().
   virtual void OnRequest(std::shared_ptr<HttpConnection> connection, Request request) = 0;
-  /// It answers something itself.
+  /// The connection answers a request itself.
   virtual void OnAnswer(int status) = 0;
   virtual void OnClosed(HttpConnection* connection) = 0;
-  /// A number that grows.
+  /// Returns a number that grows with each call.
   virtual uint64_t NextTurn() = 0;
-  /// For the header Date.
+  /// Returns the time for the header Date.
   virtual std::string DateNow() = 0;
 };
 
-/// One peer: reads a request, has it answered, writes the answer, and so on; or writes a stream.
-/// Every wait for the peer has a deadline. Belongs to the server's thread.
+/// The connection to one peer. It reads a request, has it answered, writes the answer, and so on.
+/// Or it writes a stream. Every wait for the peer has a deadline. Belongs to the server's thread.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  /// `limits` and `host` outlive the connection.
-  /// `context`: of TLS; null: plain text.
+  /// `limits` and `host` outlive the connection. `context` is for TLS; if null, the connection is
+  /// plain text.
   HttpConnection(Socket socket, TlsContext::Context context, RateLimiter limiter,
                  const HttpLimits* limits, ConnectionHost* host);
 
   void Start();
-  /// Instead of Start(): answers without reading a request, and closes.
+  /// Call it instead of Start(): it answers without reading a request, and closes.
   void TurnAway(const Response& response);
-  /// Answers the request that OnRequest() brought; a no-op once closed.
+  /// Answers the request that OnRequest() brought. Does nothing if the connection is closed.
   void Respond(const Response& response);
-  /// Begins a stream: the head, then `text`; `on_written` after each write. Afterwards Write().
+  /// Begins a stream with the head and `text`. `on_written` is called after each write. Continue
+  /// with Write().
   void Stream(const Response& response, std::string text, std::function<void()> on_written);
   void Write(std::string text);
-  /// Forgets the peer at once. Idempotent.
+  /// Closes at once. Idempotent.
   void Close();
 
   bool open() const { return stream_.open(); }
-  /// It is the peer's turn: a request has not come, or not to its end; since which turn of all.
+  /// True while the peer has to send: no request has come, or a part of it is missing. The second
+  /// function returns the number from NextTurn() at which that began.
   bool waiting() const { return waiting_; }
   uint64_t waiting_since() const { return waiting_since_; }
   RateLimiter* limiter() { return &limiter_; }
@@ -65,7 +67,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  /// Calls `then` when bytes can be exchanged.
+  /// Prepares the connection (the TLS handshake) and then calls `then`.
   void Begin(std::function<void()> then);
   void OnHandshakeError(const boost::system::error_code& error);
   void AwaitRequest();
@@ -73,17 +75,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnHead();
   void ReadBody();
   void OnBody();
-  /// The request could not be read: says why, if the peer may still be there, and closes.
+  /// A request could not be read. Says why, if the peer may still be there, and closes.
   void OnReadError(const boost::system::error_code& error);
   /// Answers a request that was not read, and closes.
   void Refuse(const Response& response);
   void WriteResponse(const Response& response, bool keep);
-  /// Takes what the peer still sends, a little and briefly, before the socket is closed: a reset
-  /// would take the answer away from under its eyes.
+  /// Reads and drops a little of what the peer still sends, for a short time, before the socket is
+  /// closed. Otherwise a reset could destroy the answer before the peer has read it.
   void Linger();
   void AwaitEndOfStream();
 
-  /// From now on the operation under way is cancelled after `time`.
+  /// Cancels the operation in progress after `time`.
   void SetDeadline(std::chrono::milliseconds time);
   void AwaitDeadline(std::chrono::milliseconds time, uint64_t number);
   void ClearDeadline();

@@ -10,14 +10,14 @@
 
 namespace muster::scaler::rest {
 
-/// The bytes of one peer, through TLS or as they are: a stream for Asio and Beast, whose handlers
-/// are functions. Belongs to the server's thread.
+/// The byte stream of one peer, with or without TLS. Asio and Beast can use it, with functions as
+/// handlers. Belongs to the server's thread.
 class PeerStream {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   using executor_type = Socket::executor_type;
 
-  /// `context` null: plain text.
+  /// If `context` is null, the stream is plain text.
   PeerStream(Socket socket, TlsContext::Context context)
       : socket_(std::move(socket)), context_(std::move(context)) {
     if (context_ != nullptr) tls_.emplace(socket_, *context_);
@@ -42,12 +42,13 @@ class PeerStream {
     if (tls_) return tls_->async_write_some(buffers, std::forward<Handler>(handler));
     socket_.async_write_some(buffers, std::forward<Handler>(handler));
   }
-  /// Requires: tls(). `handler(error)`.
+  /// Does the handshake. Requires: tls(). Calls `handler(error)`.
   template <typename Handler>
   void AsyncHandshake(Handler&& handler) {
     tls_->async_handshake(boost::asio::ssl::stream_base::server, std::forward<Handler>(handler));
   }
-  /// Says that nothing more is to come. `handler(error)`; under TLS when the peer has said so, too.
+  /// Says that we send nothing more. Calls `handler(error)`. Under TLS, it waits until the peer has
+  /// said so, too.
   template <typename Handler>
   void AsyncEnd(Handler&& handler) {
     if (tls_) return tls_->async_shutdown(std::forward<Handler>(handler));
