@@ -1,10 +1,10 @@
-// Before an order: what it will do. After it: the event that it caused, then what came of that.
+// Shows what an order will do before it is given, and then the event that it caused and its outcome.
 
 import { byId, element, setText, show } from "./dom.js";
 import { eventCard } from "./event_card.js";
 
 export class ActionDialog {
-  /** @param hurry (poll) => asks again for what the order has changed */
+  /** @param hurry (poll) => asks at once for what the order may have changed */
   constructor(store, api, hurry) {
     this.store = store;
     this.api = api;
@@ -18,7 +18,7 @@ export class ActionDialog {
     store.view(["events", "connection"], () => this.follow());
   }
 
-  /** A button that opens the dialog for `spec()`, and cannot be pressed where that is null. */
+  /** A button that opens the dialog for `spec()`. It is disabled while that is null. */
   button(text, label, spec) {
     return element("button", {
       type: "button", text, "aria-label": label, "aria-haspopup": "dialog",
@@ -59,7 +59,7 @@ export class ActionDialog {
     const { label: text, ...attributes } = field;
     const input = element("input", { autocomplete: "off", ...attributes });
     input.addEventListener("keydown", (event) => {
-      // What cannot be taken back wants its button pressed.
+      // If an order cannot be undone, Enter does not give it: the user must press its button.
       if (event.key === "Enter" && !this.order.danger) this.send();
     });
     return { name: field.name, input, label: element("label", { class: "field", text }, input) };
@@ -108,7 +108,7 @@ export class ActionDialog {
     this.follow();
   }
 
-  /** Outcomes of our event, and whether orders can be given at all. */
+  /** Shows outcomes of our event, and notices whether orders can be given at all. */
   follow() {
     if (!this.confirm) return;
     if (!this.event) {

@@ -1,6 +1,6 @@
-// The orders that people can give: when they are possible, what is said before they are given, and
-// what is sent. Each function returns null where the order makes no sense now; what else speaks
-// against it only the scaler knows, and says.
+// The orders that people can give: when they are possible, what the dialog says before, and what is
+// sent. Each function returns null if the order makes no sense now. The scaler may have further
+// reasons to refuse it, and says them.
 
 import { bytes, cores, plural } from "./format.js";
 
@@ -9,7 +9,7 @@ const kGoesOn = "Nothing is lost. Each record takes effect once, even if it runs
 
 const reason = { name: "reason", label: "Reason (optional, for the events)", type: "text", maxlength: 200 };
 
-/** Neither ended nor on the way to it. */
+/** True unless the node has ended or is ending. */
 function trains(store) {
   return store.job !== null && store.job.state === "running";
 }
@@ -152,7 +152,7 @@ export function cancelJob(store) {
   };
 }
 
-/** `shards`: ids; none: all that are FAILED. */
+/** `shards` are ids; without them, all FAILED shards are meant. */
 export function retry(store, shards) {
   if (!trains(store) || store.failed.total === 0) return null;
   const many = shards === undefined;

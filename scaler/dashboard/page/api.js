@@ -1,6 +1,6 @@
 // Questions and orders to the REST interface (docs/rest.md).
 
-/** What an answer that is no success says; status 0: there was no answer. */
+/** An answer that reports an error. Status 0 means that there was no answer. */
 export class ApiError extends Error {
   constructor(status, detail, fields = [], retryAfterSeconds = 0) {
     super(detail);
@@ -17,7 +17,7 @@ async function errorOf(response) {
   try {
     problem = await response.json();
   } catch {
-    // No problem document: the status must do.
+    // Without a problem document, only the status says what is wrong.
   }
   const fields = (problem.errors || []).map((field) => `${field.field}: ${field.message}`);
   const detail = problem.detail || `${response.status} ${response.statusText}`;
@@ -33,18 +33,18 @@ export class Api {
     return { Authorization: `Bearer ${this.token}`, ...more };
   }
 
-  /** The document at `path`; throws ApiError. */
+  /** Returns the document at `path`. Throws ApiError. */
   get(path) {
     return this.ask(path, { headers: this.headers() });
   }
 
-  /** Gives an order; the event that it caused. Throws ApiError. */
+  /** Gives an order, and returns the event that it caused. Throws ApiError. */
   act(path, body) {
     const headers = this.headers({ "Content-Type": "application/json" });
     return this.ask(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
-  /** The unread response of the stream; `lastEventId` may be null. Throws ApiError. */
+  /** Opens the stream, and returns its unread response. `lastEventId` may be null. Throws ApiError. */
   async openStream(path, lastEventId, signal) {
     const headers = this.headers(lastEventId === null ? {} : { "Last-Event-ID": String(lastEventId) });
     const response = await this.fetch(path, { headers, signal });

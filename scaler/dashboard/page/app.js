@@ -1,4 +1,4 @@
-// Joins the parts: token -> connection -> store -> views, and orders back.
+// Connects the parts: token -> connection -> store -> views, and orders back.
 
 import { ActionDialog } from "./action_dialog.js";
 import { Api } from "./api.js";
@@ -37,7 +37,7 @@ function connect() {
     onStatus(status) {
       const ended = store.ended;
       store.takeStatus(status);
-      // The scaler ends soon, and the next question in turn may come too late.
+      // The scaler ends soon, so the next regular question may come too late.
       if (!ended && store.ended) poller.hurry();
     },
     onEvent: (event) => store.takeEvent(event),
@@ -72,12 +72,12 @@ addLogsView(store, poller);
 addPolls(store, api, poller);
 followTheme();
 
-// An address with a token that is opened in a tab which shows a job already changes only what is behind #.
+// If a tab already shows a job, opening an address with a token changes only the part behind #.
 window.addEventListener("hashchange", () => {
   if (window.location.hash.startsWith("#token=")) window.location.reload();
 });
 
-// What is known of the network before we notice it ourselves.
+// The browser knows changes of the network before we notice them.
 window.addEventListener("online", () => connection?.resume());
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) connection?.pause();

@@ -1,9 +1,9 @@
-// Lines over time with Chart.js, in the colours of the page.
+// Draws lines over time with Chart.js, in the colours of the page.
 
 const kLines = 8;
 const themeListeners = [];
 
-/** `update` is called when the page becomes dark or light. */
+/** Calls `update` when the page becomes dark or light. */
 export function onTheme(update) {
   themeListeners.push(update);
 }
@@ -33,8 +33,8 @@ function drawMark({ ctx: context, chartArea: area }, at, mark, labelY) {
 }
 
 /**
- * Draws chart.marks, moments in which something happened: [{x: ms, label, color, minor}]. Labels that would cover each other
- * are left out; a minor mark is left out with its label, which is at the foot of the chart.
+ * Draws chart.marks, moments at which something happened: [{x: ms, label, color, minor}]. A label is left out if it would
+ * cover another one. The label of a minor mark is at the foot of the chart, and the mark is left out together with it.
  */
 const marksPlugin = {
   id: "marks",
@@ -58,7 +58,7 @@ const marksPlugin = {
   },
 };
 
-/** Lines over something, in the colours of the page; TimeChart and EpochChart say over what. */
+/** Lines in the colours of the page. Subclasses say what the horizontal axis is: TimeChart, EpochChart. */
 class LineChart {
   /** @param text (value) => how the figure of the vertical axis is written
    *  @param over {plugins, point, x, y, at}: what the axes and the points are; at(x): the heading of a tooltip */
@@ -92,7 +92,7 @@ class LineChart {
     this.draw();
   }
 
-  /** The lines by label, those that are there already kept; fill(line, series) gives them their points. */
+  /** Sets the lines. A line with the same label is kept. fill(line, series) gives a line its points. */
   setLines(series, fill) {
     const old = new Map(this.chart.data.datasets.map((one) => [one.label, one]));
     this.chart.data.datasets = series.map((line) => {
@@ -103,7 +103,7 @@ class LineChart {
     this.draw();
   }
 
-  /** As many numbers below the chart as fit side by side. */
+  /** Shows as many numbers below the chart as fit side by side. */
   fit(width) {
     if (this.chart) this.chart.options.scales.x.ticks.maxTicksLimit = Math.max(2, Math.floor((width - 100) / 90));
   }
@@ -147,12 +147,12 @@ export class TimeChart extends LineChart {
   }
 }
 
-// With more points than this only the best and the last one are seen as points.
+// If there are more points than this, only the best and the last one are drawn as points.
 const kPointsSeen = 30;
 
 /**
- * The axes of points that all have one epoch, or one value, for which Chart.js chooses odd ones: {x, y}, each {min, max}, or {}
- * where it chooses well.
+ * The ranges of the axes: {x, y}, each {min, max}. If all points have one epoch, or one value, Chart.js would choose strange
+ * ranges; where it chooses good ones, the range is {}.
  */
 export function rangesOf(series) {
   const around = (values, least, part) => {

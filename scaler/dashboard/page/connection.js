@@ -1,9 +1,9 @@
-// Keeps one stream open to the scaler, and says at once when there is none. EventSource would do
-// that too, but cannot send the token.
+// Keeps one stream to the scaler open, and reports at once when there is none. EventSource would do
+// the same, but it cannot send the token.
 
 import { EventStreamParser } from "./event_stream.js";
 
-// A status comes every second: after so long a silence the connection counts as lost.
+// A status comes every second. After this much silence, the connection counts as lost.
 const kSilenceMs = 1800;
 const kLookMs = 200;
 const kFirstWaitMs = 250;
@@ -13,26 +13,26 @@ export class Connection {
   /**
    * @param api where the stream is opened
    * @param handlers onStatus(document), onEvent(event), onState(state, detail); states: connecting,
-   *     live, lost, paused, denied (the token is missing or wrong: nothing more is tried).
-   * @param lastEventId () => after which event to go on
+   *     live, lost, paused, denied (the token is missing or wrong, so nothing more is tried).
+   * @param lastEventId () => the id of the event after which the stream continues
    */
   constructor(api, handlers, lastEventId) {
     this.api = api;
     this.handlers = handlers;
     this.lastEventId = lastEventId;
     this.waitMs = kFirstWaitMs;
-    this.lost = false;  // until the next status: what is tried meanwhile is not told
+    this.lost = false;  // until the next status; attempts in between are not reported
     this.paused = false;
   }
 
-  /** Closes the stream until resume(): a browser has six connections for all tabs that show a job. */
+  /** Closes the stream until resume(), because a browser has only six connections for all tabs that show a job. */
   pause() {
     this.paused = true;
     this.controller?.abort();
     this.endWait?.();
   }
 
-  /** Goes on, or tries again, now instead of after the wait. */
+  /** Continues, or tries again, at once and without the rest of the wait. */
   resume() {
     this.paused = false;
     this.waitMs = kFirstWaitMs;
@@ -60,7 +60,7 @@ export class Connection {
     }
   }
 
-  /** The error that ended it. */
+  /** Reads the stream until an error ends it, and returns the error. */
   async readUntilItEnds() {
     this.controller = new AbortController();
     let heard = performance.now();
@@ -99,7 +99,7 @@ export class Connection {
     }
   }
 
-  /** Waits, a little less than told, so that many pages do not come back at one moment. */
+  /** Waits a little less than it is told, at random, so that many pages do not come back at one moment. */
   wait(milliseconds) {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, milliseconds * (0.75 + 0.25 * Math.random()));

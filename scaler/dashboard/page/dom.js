@@ -1,10 +1,10 @@
-// Elements from data. Text is always set as text: nothing that comes over the wire is parsed as HTML.
+// Makes elements from data. Text is always set as text, so nothing that comes over the network is parsed as HTML.
 
 export function byId(id) {
   return document.getElementById(id);
 }
 
-/** properties: attributes; `class`, `text`, and functions by the name of their event ("click"). */
+/** `properties` are attributes, `class`, `text`, and functions under the name of their event ("click"). */
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -17,7 +17,7 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-/** Does nothing when it is there already: screen readers and selections stay as they are. */
+/** Does nothing if the text is the same, so that screen readers and selections are not disturbed. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -31,8 +31,8 @@ export function show(node, visible) {
 }
 
 /**
- * Makes the children of `parent` be one per item, in order, moving and changing those that are there:
- * focus and open details stay. `make(item)` gives a node, `update(node, item)` fills it in.
+ * Gives `parent` one child per item, in order. Present children are moved and changed, so focus and open
+ * details stay. `make(item)` returns a node, and `update(node, item)` fills it in.
  */
 export function reconcile(parent, items, keyOf, make, update) {
   const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
@@ -56,7 +56,7 @@ export function reconcile(parent, items, keyOf, make, update) {
   for (const gone of old.values()) gone.remove();
 }
 
-/** <dt>, <dd> pairs from [name, text], kept in place. */
+/** Shows [name, text] as pairs of <dt> and <dd>. Present elements are kept. */
 export function fillFigures(list, pairs) {
   reconcile(
     list,
@@ -67,7 +67,7 @@ export function fillFigures(list, pairs) {
   );
 }
 
-/** The options of a <select>, by value; the choice stays while it is still there. */
+/** Sets the options of a <select>, by value. The chosen one stays chosen if it is still among them. */
 export function fillOptions(select, options) {
   reconcile(
     select,

@@ -1,4 +1,4 @@
-// One event as people read it: what, to whom, why, from what to what, on which evidence.
+// Shows one event to people: what was done, to whom, why, what changed, and on which evidence.
 
 import { element } from "./dom.js";
 import { amount, field, figure, plural, seconds, time, words } from "./format.js";
@@ -10,7 +10,7 @@ const kKindNames = { decision: "decision", action: "order", exit: "exit", outcom
 const kActionsThatSayWhom = ["scale", "retry-shards", "stop-job"];
 const kVerdicts = { helped: "it helped", "no-change": "no change", worse: "it got worse", unknown: "not known" };
 
-/** "restart worker-1"; whom it is about is left out where the action has said it. */
+/** "restart worker-1". The target is left out if the action already names it. */
 function whatOf(event) {
   const target = kActionsThatSayWhom.includes(event.action) ? "" : event.target;
   return [words(event.action), target].filter((part) => part).join(" ") || event.kind;
@@ -38,7 +38,7 @@ function evidence(event) {
     element("table", {}, element("tbody", {}, ...rows)));
 }
 
-/** `links`: nodes at the end of the card, to what led to it and what came of it. */
+/** `links` are nodes at the end of the card. They lead to the event's cause and to its effects. */
 export function eventCard(event, links = []) {
   const head = element("p", { class: "event-head" },
     element("span", { class: "event-id", text: `#${event.id}` }),

@@ -1,5 +1,5 @@
-// Server-sent events out of pieces of text. Source: WHATWG HTML, "Server-sent events", for what our
-// server writes: lines end with \n, fields are id, event and data.
+// Parses server-sent events from pieces of text. Source: WHATWG HTML, "Server-sent events". It reads only
+// what our server writes: lines end with \n, and the fields are id, event and data.
 
 export class EventStreamParser {
   constructor(onMessage) {
@@ -14,7 +14,7 @@ export class EventStreamParser {
     this.data = [];
   }
 
-  /** Takes what came; calls onMessage({name, id, data}) for each message that is complete. */
+  /** Takes a piece of text, and calls onMessage({name, id, data}) for each message that is complete. */
   push(text) {
     const lines = (this.rest + text).split("\n");
     this.rest = lines.pop();

@@ -1,11 +1,11 @@
-// The timeline: newest first, by kind, each event linked with its cause and its effects.
+// The timeline: newest events first, filtered by kind. Each event has links to its cause and its effects.
 
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
 import { eventCard, kKinds } from "./event_card.js";
 
 const kOlder = 100;
 const kShownFirst = 100;
-// If fewer are here, older ones are asked for without being told to: the job was opened late.
+// If there are fewer events, the page was opened late, and older ones are loaded without a click.
 const kFew = 20;
 
 export function addEventsView(store, api) {
@@ -30,13 +30,13 @@ export function addEventsView(store, api) {
     loading = false;
   }
 
-  /** Brings an event to the eye, and the focus with it. */
+  /** Scrolls to an event and gives it the focus. */
   async function goTo(id) {
     for (const [kind] of kKinds) kinds.add(kind);
     while (id <= store.eventsBefore && !loading) {
       const before = store.eventsBefore;
       await loadOlder();
-      if (store.eventsBefore === before) return;  // said beside the button
+      if (store.eventsBefore === before) return;  // the reason is shown beside the button
     }
     shownMax = Math.max(shownMax, store.events.filter((event) => event.id >= id).length);
     update();

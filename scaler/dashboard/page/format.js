@@ -1,8 +1,8 @@
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 
 const kUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** Three digits that matter. */
+/** Three significant digits. */
 export function digitsOf(value) {
   const size = Math.abs(value);
   if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
@@ -24,7 +24,7 @@ export function count(value) {
   return Math.round(value).toLocaleString("en");
 }
 
-/** 1.23 M: for places that have no room. */
+/** 1.23 M, for places with little room. */
 export function short(value) {
   const size = Math.abs(value);
   if (size >= 1e9) return `${digitsOf(value / 1e9)} G`;
@@ -34,7 +34,7 @@ export function short(value) {
   return digitsOf(value);
 }
 
-/** A metric of the trainer: four digits that matter. */
+/** A metric of the trainer, with four significant digits. */
 export function metric(value) {
   return value === null ? "not known" : String(Number(value.toPrecision(4)));
 }
@@ -42,7 +42,7 @@ export function metric(value) {
 export function percent(part, whole) {
   if (!(whole > 0)) return "0 %";
   const value = (100 * part) / whole;
-  // 100 % is said when nothing is left, and not before.
+  // It shows 100 % only if nothing is left.
   const floor = Math.floor(value * 10) / 10;
   return value >= 100 ? "100 %" : `${floor.toFixed(1)} %`;
 }
@@ -60,14 +60,14 @@ export function seconds(value) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The same of an estimate, without digits that nobody knows: 45 s, 1 min 30 s, 17 min. */
+/** The same for an estimate, rounded to what can be known: 45 s, 1 min 30 s, 17 min. */
 export function roughly(value) {
   if (!(value >= 60)) return seconds(Math.ceil(value / 5) * 5);
   if (value < 595) return seconds(Math.round(value / 10) * 10);
   return value < 3570 ? `${Math.round(value / 60)} min` : seconds(value);
 }
 
-/** Local time of day; with the date when it is not today's. */
+/** Local time of day, with the date unless it is today. */
 export function time(wallUs) {
   const at = new Date(wallUs / 1000);
   const clock = at.toLocaleTimeString([], { hour12: false });
@@ -83,7 +83,7 @@ export function cores(value) {
   return `${digitsOf(value)} ${value === 1 ? "core" : "cores"}`;
 }
 
-/** A figure with the unit that the interface names. */
+/** A figure with its unit from the REST interface. */
 export function figure(value, unit) {
   if (value === null || value === undefined) return "not known";
   switch (unit) {
@@ -108,7 +108,7 @@ export function figure(value, unit) {
   }
 }
 
-/** Fields carry their unit at the end of their names: memory_bytes, cooldown_s. */
+/** Formats a field by the unit at the end of its name, such as memory_bytes or cooldown_s. */
 export function field(name, value) {
   const units = [["_bytes", "bytes"], ["_seconds", "s"], ["_s", "s"], ["_us", "us"], ["_ratio", "ratio"]];
   for (const [end, unit] of units) {
@@ -120,7 +120,7 @@ export function field(name, value) {
   return { name: words(name), text: figure(value, "") };
 }
 
-/** The amount of a field of `before` or `after`: a limit of 0 is none. */
+/** The amount of a field of `before` or `after`. A limit of 0 means that there is no limit. */
 export function amount(name, value) {
   const isLimit = name === "memory_bytes" || name === "cpus";
   return isLimit && value === 0 ? "not limited" : field(name, value).text;

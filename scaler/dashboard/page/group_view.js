@@ -12,7 +12,7 @@ export function phaseOf({ phase, awaited }) {
   return awaited ? `${phase}, awaited` : phase;
 }
 
-/** What the columns after the worker's name say; `whole`: minibatches of the step in work. */
+/** The texts of the columns after the worker's name. `whole` is the number of minibatches of the present step. */
 const kColumns = [
   ["Standing", (process) => (process.suspected ? `${process.standing}, suspected` : process.standing)],
   ["Phase", phaseOf],
@@ -32,7 +32,7 @@ export function figuresOf(group) {
   ];
 }
 
-/** Why the next step waits, and why processes are no members: each reason once. */
+/** Why the next step waits, and why processes are not members. Each reason comes once. */
 export function waitsOf(group) {
   const reasons = new Map();
   for (const { worker, waits } of group.processes) {

@@ -1,4 +1,4 @@
-// The head of the page: state, progress, what is left, whether what is shown is of now.
+// The head of the page: state, progress, remaining time, and whether the page is up to date.
 
 import { cancelJob, drainJob, scale } from "./actions.js";
 import { byId, fillFigures, setAttribute, setText, show } from "./dom.js";
@@ -7,7 +7,7 @@ import { RemainingTime } from "./remaining_time.js";
 import { hasEnded } from "./store.js";
 
 const kTickMs = 500;
-// A figure on the page counts as old after so long.
+// After this time, a figure on the page counts as old.
 const kStaleMs = 2000;
 
 function ago(since) {
@@ -39,8 +39,8 @@ function bannerText(store) {
 }
 
 /**
- * Why a job that runs gets nowhere, or would lose work; "": nothing is known. It is no part of the banner, which screen
- * readers tell whenever it changes: it says for how long.
+ * Why a running job makes no progress, or would lose work; "" if nothing is known. It says for how long. So it is not a
+ * part of the banner, which screen readers read again whenever it changes.
  */
 export function troubleText(job) {
   return job && !hasEnded(job) && job.reason ? `This needs attention: ${job.reason}.` : "";
@@ -52,7 +52,7 @@ function updateConnection(store) {
   setText(line, connectionText(store));
   setAttribute(line, "data-state", store.ended ? "ended" : store.connection.state);
   const stale = !store.ended && (store.connection.state === "lost" || old);
-  // Not part of the line above, which screen readers tell whenever it changes.
+  // This is not a part of the line above, which screen readers read again whenever it changes.
   setText(byId("age"), stale && store.seenAt > 0 ? `This page shows the state of ${ago(store.seenAt)} ago.` : "");
   document.body.classList.toggle("stale", stale);
 }
@@ -71,7 +71,7 @@ function figures(job, store, left) {
 }
 
 /**
- * Why records that are done are not committed yet, and when they will be; "": all are committed.
+ * Why records that are done are not committed yet, and when they will be; "" if all are committed.
  * @param partitions {at: ms, partitions: [{snapshot_age_ms}]} as of `now`, by the same clock
  */
 export function commitText(progress, intervalS, { at, partitions }, now) {

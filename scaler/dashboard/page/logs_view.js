@@ -1,10 +1,10 @@
-// The end of a node's log, followed line by line.
+// Shows the end of a node's log, and follows it line by line.
 
 import { byId, fillOptions, setText, show } from "./dom.js";
 
 const kLinesMax = 2000;
 
-/** What is shown of one node's log. */
+/** The shown part of one node's log. */
 class ShownLog {
   constructor(node, follow) {
     this.node = node;
@@ -52,7 +52,7 @@ export function addLogsView(store, poller) {
     const log = store.log;
     if (!log) return;
     const atEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < 8;
-    // One node per piece of text: old ones go away without touching the others.
+    // Each piece of text has a DOM node of its own, so old ones can be removed without changing the others.
     for (const line of log.fresh) lines.append(`${line}\n`);
     log.fresh = [];
     while (lines.childNodes.length > kLinesMax) lines.firstChild.remove();

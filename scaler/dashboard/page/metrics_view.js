@@ -1,13 +1,13 @@
-// Every metric of the trainer by epoch, a chart each; how it goes, as the master says it.
+// A chart of every metric of the trainer by epoch, and the master's own words about their course.
 
 import { EpochChart } from "./chart.js";
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
 import { metric } from "./format.js";
 
-// More charts than this make the page slow; the others are named.
+// More charts than this make the page slow, so further metrics are only named.
 const kChartsMax = 12;
 
-/** By name of a metric its lines, a dataset each: [[name, [{label, number, best, points}]]]. */
+/** The lines of each metric, one per dataset: [[name, [{label, number, best, points}]]]. */
 export function linesOf(datasets, trends) {
   const lines = new Map();
   datasets.forEach((dataset, number) => {
@@ -53,7 +53,7 @@ function fillChart(item, [name, lines], trends, charts) {
   const canvas = box.firstChild;
   const seen = JSON.stringify(lines);
   let known = charts.get(canvas);
-  // Not before it is in the page, where it has a width. Most answers are the same as the one before.
+  // A chart is drawn after it is in the page, because only then it has a width. Most answers change nothing.
   if (known?.seen !== seen) {
     known ||= { chart: null, seen: "" };
     known.seen = seen;

@@ -1,4 +1,4 @@
-// One row per process: state, usage against limits, starts, last exit, and the orders it can take.
+// One row per process: state, usage and limits, starts, last exit, and the orders that are possible.
 
 import { kNodeOrders, takesOrders } from "./actions.js";
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
@@ -60,13 +60,13 @@ function work(node) {
 
 const kUp = ["starting", "running", "lost", "draining"];
 
-/** In a word, what a node does. Nothing is heard of the last ends, so those who ran when the job ended are said to end. */
+/** What a node does, in a word. The last exits are not reported, so nodes that ran at the job's end are shown as ending. */
 export function stateText(node, { ended, live }) {
   if (ended && kUp.includes(node.state)) return live ? "ending" : "ended";
   return node.drain === "none" ? node.state : node.drain;
 }
 
-// A worker is slow with less than this part of the rate of its peers, for so many statuses, a second each, in a row.
+// A worker is slow if its rate is below this share of its peers' rate in this many statuses in a row, one per second.
 const kSlowRatio = 0.25;
 const kSlowTimes = 5;
 
@@ -74,14 +74,14 @@ function isBusy(node) {
   return node.worker && node.state === "running" && node.worker.shards_held > 0 && typeof node.records_per_second === "number";
 }
 
-/** The rate of a worker as a part of the median of the others that have shards; null: nothing can be said. */
+/** The rate of a worker as a share of the median of other workers with shards; null if they cannot be compared. */
 export function paceOf(node, nodes) {
   const rates = nodes.filter((other) => other.name !== node.name && isBusy(other)).map((other) => other.records_per_second).sort((a, b) => a - b);
   const median = rates[Math.floor(rates.length / 2)];
   return isBusy(node) && median > 0 ? node.records_per_second / median : null;
 }
 
-/** Which workers are slow beside their peers. */
+/** Finds workers that are slow compared with their peers. */
 export class SlowWorkers {
   constructor() {
     this.times = new Map();

@@ -1,11 +1,11 @@
-// Partitions of the weights as a heat map: one cell each, by the figure that is chosen.
+// Shows the partitions of the weights as a heat map. Each has a cell, coloured by the chosen figure.
 
 import { byId, element, fillOptions, reconcile, setAttribute, setText, show } from "./dom.js";
 import { count, figure, plural, seconds } from "./format.js";
 
 const kHottest = 5;
 
-/** Figures per second need two answers of the scaler; total(partition) is what grows. */
+/** A figure per second, from two answers of the scaler. total(partition) is the number that grows. */
 function rate(total, unit) {
   return { unit, of: (now, before, passed) => (before && passed > 0 ? Math.max(0, total(now) - total(before)) / passed : 0) };
 }
@@ -36,7 +36,7 @@ function describe({ partition, value }, chosen) {
 function snapshotText(partitions) {
   const held = partitions.filter((partition) => partition.snapshot > 0);
   if (held.length === 0) return "No partition has a snapshot yet. If a server dies now, everything since the start is trained again.";
-  // A master that was started again does not know how old the snapshots of before are.
+  // A restarted master does not know the age of snapshots from before.
   const known = held.filter((partition) => partition.snapshot_age_ms !== null);
   if (known.length === 0) return "";
   const oldest = Math.max(...known.map((partition) => partition.snapshot_age_ms)) / 1000;

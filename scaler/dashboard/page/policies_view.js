@@ -1,4 +1,4 @@
-// Who decides what: thresholds, how often, paused or not.
+// Shows the policies: thresholds, how often each decided, and whether it is paused.
 
 import { pauseOrResume } from "./actions.js";
 import { byId, element, fillFigures, reconcile, setAttribute, setText, show } from "./dom.js";

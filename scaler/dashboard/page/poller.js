@@ -1,5 +1,5 @@
-// Asks again and again for what the stream does not carry: only while the page is seen and the
-// scaler answers, never twice at once, less often when it has trouble.
+// Asks regularly for what the stream does not carry. It asks only while the page is visible and the
+// scaler answers, never twice at once, and less often after errors.
 
 const kLookMs = 250;
 const kSlowestMs = 30000;
@@ -9,7 +9,7 @@ export class Poller {
   constructor(mayAsk) {
     this.mayAsk = mayAsk;
     this.polls = new Map();
-    this.asked = 0;  // questions so far; tests see that a hidden page asks nothing
+    this.asked = 0;  // questions so far; tests check that a hidden page asks none
   }
 
   /**
@@ -25,7 +25,7 @@ export class Poller {
     document.addEventListener("visibilitychange", () => this.look());
   }
 
-  /** Asks as soon as may be: something has changed. No name: everything. */
+  /** Asks as soon as possible, because something has changed. Without a name, it asks for everything. */
   hurry(name) {
     for (const [key, poll] of this.polls) {
       if (name === undefined || name === key) poll.due = 0;
@@ -52,7 +52,7 @@ export class Poller {
     } catch (error) {
       poll.waitMs = Math.min(2 * poll.waitMs, kSlowestMs);
       poll.due = performance.now() + Math.max(poll.waitMs, 1000 * (error.retryAfterSeconds || 0));
-      // Without any answer the connection says it, for the whole page.
+      // If there is no answer at all, the connection reports that for the whole page.
       if (error.status !== 0) poll.onError(error.message);
     }
     poll.busy = false;

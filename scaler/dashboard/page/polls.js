@@ -1,4 +1,4 @@
-// What is asked for, and how often.
+// What the page asks for, and how often.
 
 import { count } from "./format.js";
 import { byId, setText, show } from "./dom.js";
@@ -17,8 +17,8 @@ function note(section) {
 }
 
 /**
- * The epoch to show if the user has chosen none: the first training epoch in which shards wait or are in work. An epoch
- * that only waits for its snapshots is over for the workers, which are in the next one. If no shard is left, the last epoch.
+ * The epoch to show if the user has chosen none: the first training epoch in which shards wait or are being trained. If an
+ * epoch only waits for its snapshots, workers are already in the next one. If no shard is left, it is the last epoch.
  */
 export function presentEpoch(datasets) {
   let last = null;
@@ -32,19 +32,19 @@ export function presentEpoch(datasets) {
   return last || (any ? { dataset: any.index, epoch: any.epochs[0].epoch } : null);
 }
 
-/** Whether no shard of the map waits or is in work. */
+/** True if no shard of the map waits or is being trained. */
 function isOver(map) {
   return map.runs.every(({ state }) => state !== "todo" && state !== "leased");
 }
 
-/** The epoch of the same dataset after `shown`; null: that is the last one. */
+/** The epoch after `shown` in the same dataset; null if `shown` is the last one. */
 function nextEpoch(datasets, shown) {
   const dataset = datasets.find((one) => one.index === shown.dataset);
   const epoch = dataset?.epochs.find((one) => one.epoch === shown.epoch + 1);
   return epoch ? { dataset: dataset.index, epoch: epoch.epoch } : null;
 }
 
-/** The epoch to show and its map, [null, null] if there is none. */
+/** The epoch to show and its map; [null, null] if there is none. */
 export async function askMap(api, datasets, chosen) {
   const mapOf = ({ dataset, epoch }) => api.get(`/api/v1/datasets/${dataset}/epochs/${epoch}/shards`);
   const shown = chosen || presentEpoch(datasets);
@@ -55,7 +55,7 @@ export async function askMap(api, datasets, chosen) {
   return next ? [next, await mapOf(next)] : [shown, map];
 }
 
-/** Of what shows datasets alone, the note says nothing of shards. */
+/** If only datasets are shown, the note does not mention shards. */
 async function askDatasets(store, api, onError) {
   try {
     store.set("datasets", (await api.get("/api/v1/datasets")).datasets);

@@ -1,10 +1,10 @@
-// A figure of every node over time.
+// Shows a figure of every node over time.
 
 import { TimeChart } from "./chart.js";
 import { byId, fillOptions, setAttribute, setText, show } from "./dom.js";
 import { figure, words } from "./format.js";
 
-// More lines than this cannot be told apart. The lowest are shown, because trouble is there.
+// More lines than this cannot be told apart. The lowest are shown, because they show trouble.
 const kLinesMax = 12;
 const kFirst = "records_per_second";
 
@@ -22,8 +22,8 @@ function chooseLines(series) {
 }
 
 /**
- * The events of the chart: what happened to the job's processes and what was done about it, and ends of epochs, which are
- * `minor`: they are left out where there is no room for their label.
+ * The events of the chart: what happened to the job's processes, what was done about it, and ends of epochs. Ends of epochs
+ * are `minor`: they are left out if there is no room for their label.
  */
 export function marksOf(events) {
   const colors = { decision: "--busy", action: "--text", exit: "--bad" };

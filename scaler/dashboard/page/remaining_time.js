@@ -1,8 +1,8 @@
-// How long the job still takes: as the scaler estimates it, but steadier.
+// The remaining time of the job. It is the scaler's estimate, but steadier.
 
-// The first estimates come from rates of workers that have hardly begun.
+// The first estimates are based on workers that have hardly begun, so they are not shown.
 const kSettleMs = 10000;
-// What was estimated longer ago than this hardly counts.
+// Estimates that are older than this have hardly any weight.
 const kMemoryMs = 30000;
 
 export class RemainingTime {
@@ -17,8 +17,8 @@ export class RemainingTime {
   }
 
   /**
-   * Takes an estimate in seconds, null: there is none, as of `nowMs`. One of the same moment as before is not counted again.
-   * Returns what to show, in seconds; null: not known yet.
+   * Takes an estimate of the time `nowMs`, in seconds; null if there is none. An estimate of the same moment as the last one
+   * is not counted again. Returns the seconds to show; null if they are not known yet.
    */
   take(estimate, nowMs) {
     if (estimate === null) {
@@ -29,7 +29,7 @@ export class RemainingTime {
       this.firstMs = nowMs;
       this.endMs = nowMs + 1000 * estimate;
     } else if (nowMs > this.newestMs) {
-      // The mean of all estimates while there are few; later, the newer they are the more they count.
+      // While there are few estimates, it is their mean. Later, newer estimates have more weight.
       const weight = Math.min(1, (nowMs - this.newestMs) / Math.min(kMemoryMs, nowMs - this.firstMs));
       this.endMs += weight * (nowMs + 1000 * estimate - this.endMs);
     }

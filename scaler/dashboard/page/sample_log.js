@@ -1,8 +1,8 @@
-// Figures over time: the newest of what /api/v1/samples gives, piece by piece.
+// Collects figures over time from /api/v1/samples, which returns them piece by piece.
 
-// Up to this window there is a value every second, else every 10 s.
+// Up to this window, there is a value every second; for longer windows, every 10 s.
 const kFineS = 600;
-// Times that are further apart are not joined by a line: the scaler was away.
+// If two times are further apart, the scaler was away, so no line connects them.
 const kFineGapMs = 5000;
 const kCoarseGapMs = 30000;
 
@@ -37,7 +37,7 @@ export class SampleLog {
     }
   }
 
-  /** The figures that there are, [name, unit]. */
+  /** All known figures, as [name, unit]. */
   names() {
     const units = new Map();
     for (const { name, unit } of this.series.values()) units.set(name, unit);

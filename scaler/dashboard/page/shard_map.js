@@ -1,5 +1,5 @@
-// The shard map: one square per shard, in the order in which they run. Whatever the number of
-// shards, a frame is one picture of a pixel per square, drawn larger: two calls and the grid.
+// The shard map: one square per shard, in the order in which they run. For any number of shards, a
+// frame is one picture with a pixel per square, which is drawn enlarged. That takes two calls, and the grid.
 
 export const kStates = ["todo", "leased", "done", "committed", "failed"];
 
@@ -7,18 +7,18 @@ const kLargestSquare = 40;
 const kSmallestSquare = 2;
 const kLongest = 1.5;
 const kGridFrom = 5;
-// What a square that stands for several shards shows: what needs looking at first.
+// If a square stands for several shards, it shows the state with the largest weight: that needs attention first.
 const kWeight = { failed: 5, leased: 4, done: 3, todo: 2, committed: 1 };
 
-/** Cells of `columns` x `rows` as large as fill the box, but not much longer than wide, or wider than long. */
+/** The largest cells, `columns` x `rows`, that fill the box, but not much longer than wide or wider than long. */
 function stretch(layout, width, height) {
   const most = kLongest * layout.square;
   return { ...layout, cellWidth: Math.min(width / layout.columns, most), cellHeight: Math.min(height / layout.rows, most) };
 }
 
 /**
- * How `shards` fit into a box: {per, square, columns, rows, cellWidth, cellHeight}; `per` shards per cell, which is about a
- * square, in CSS pixels.
+ * How `shards` fit into a box: {per, square, columns, rows, cellWidth, cellHeight}. There are `per` shards per cell. A cell
+ * is about a square; sizes are in CSS pixels.
  */
 export function layOut(shards, width, height) {
   for (let square = Math.min(kLargestSquare, Math.floor(width)); square >= kSmallestSquare; --square) {
@@ -77,7 +77,7 @@ export class ShardMap {
     this.theme();
   }
 
-  /** Takes the colours of the page, which may have become dark or light. */
+  /** Reads the colours of the page again, because it may have become dark or light. */
   theme() {
     const style = getComputedStyle(document.documentElement);
     this.colors = kStates.map((state) => rgb(style.getPropertyValue(`--shard-${state}`)));
@@ -118,7 +118,7 @@ export class ShardMap {
       context.moveTo(0, y);
       context.lineTo(this.canvas.width, y);
     }
-    // Cut out, so that the grid has the colour of what is behind, whatever that is.
+    // The grid is cut out, so it has the colour of whatever is behind.
     context.globalCompositeOperation = "destination-out";
     context.lineWidth = 2 * scale;
     context.stroke();

@@ -1,4 +1,4 @@
-// Where each shard of an epoch is, and those that have failed, with a way to try them again.
+// Shows the state of each shard of an epoch, and lets people retry failed shards.
 
 import { retry } from "./actions.js";
 import { byId, element, fillOptions, reconcile, setAttribute, setText, show } from "./dom.js";
@@ -12,12 +12,12 @@ function countsOf(map) {
   return counts;
 }
 
-// A dataset with at most so many epochs is listed whole; of others the newest that have begun, and those with failed shards.
+// If a dataset has more epochs, only the newest that have begun and those with failed shards are listed.
 const kFewEpochs = 6;
 const kNewestEpochs = 3;
 const kAll = "all";
 
-/** The epochs to choose from, `shown` ({dataset, epoch} or null) among them; `whole`: each one. */
+/** The epochs to choose from, always with `shown` ({dataset, epoch} or null). If `whole`, each epoch is among them. */
 export function epochsOf(datasets, shown, whole) {
   const listed = [];
   let left = 0;
@@ -39,7 +39,7 @@ export function epochsOf(datasets, shown, whole) {
   return left > 0 ? [...listed, [kAll, `List ${plural(left, "more epoch")}`]] : listed;
 }
 
-/** What the epoch that is shown has come to so far, besides its shards. */
+/** The results of the shown epoch so far, besides its shards. */
 function epochText(store) {
   const dataset = store.datasets.find((one) => one.index === store.shown?.dataset);
   const epoch = dataset?.epochs.find((one) => one.epoch === store.shown.epoch);
@@ -52,7 +52,7 @@ function epochText(store) {
   return parts.join(" · ");
 }
 
-/** What workers hold of other epochs than `shown`: "Workers also hold 2 shards of test, epoch 1."; "": nothing. */
+/** What workers hold of epochs other than `shown`: "Workers also hold 2 shards of test, epoch 1."; "" if nothing. */
 export function heldElsewhere(datasets, shown) {
   const parts = [];
   for (const { name, index, epochs } of datasets) {
@@ -65,8 +65,8 @@ export function heldElsewhere(datasets, shown) {
 }
 
 /**
- * The map to show. The scaler ends with the job, and may not be there to be asked for the last one. If every record was
- * committed, all shards of a dataset to train are.
+ * The map to show. The scaler ends with the job, so the page may not get the last map from it. But if every record was
+ * committed, all shards of a training dataset are committed, too.
  */
 export function finalMap({ map, ended, mapOfEnd, job, datasets }) {
   if (!map || !ended || mapOfEnd || job.progress.records_committed < job.progress.records_expected) return map;
@@ -76,7 +76,7 @@ export function finalMap({ map, ended, mapOfEnd, job, datasets }) {
 
 const kOld = "The job has ended since. The scaler ended before it could show the last shards.";
 
-/** What is to be known of the map besides the map. */
+/** Remarks about the map. */
 export function mapHint(store) {
   const { datasets, shown, map, ended, live, mapOfEnd } = store;
   if (!ended) return heldElsewhere(datasets, shown);
@@ -107,7 +107,7 @@ class MapView {
     this.canvas.addEventListener("pointerleave", () => this.draw());
   }
 
-  /** Draws only when something is different: most answers are the same as the one before. */
+  /** Draws only if something has changed, because most answers are the same as the one before. */
   draw() {
     const map = finalMap(this.store);
     show(this.canvas, map !== null && map.shards > 0);

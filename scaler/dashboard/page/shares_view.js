@@ -1,4 +1,4 @@
-// Where the time of each worker went lately: the difference between now and half a minute ago.
+// How each worker spent the last half minute: the difference between its totals now and then.
 
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
 import { short } from "./format.js";
@@ -11,7 +11,7 @@ const kShares = [
   ["waiting for pushes", "wait_push_us"],
 ];
 
-/** Totals of each process, for as long as the window is. */
+/** The totals of each process over the window. */
 class Totals {
   constructor() {
     this.kept = new Map();
@@ -34,11 +34,11 @@ class Totals {
     }
   }
 
-  /** Shares that add up to 1; all 0 when nothing was done. */
+  /** Shares that add up to 1. All are 0 if nothing was done. */
   of(node) {
     const ring = this.kept.get(`${node.name} ${node.start}`) || [];
     const newest = ring[ring.length - 1];
-    // Of a process seen only once: since it began.
+    // If the process was seen only once, its totals since its start are shown.
     const first = ring.length > 1 ? ring[0].totals : newest.totals.map(() => 0);
     const parts = newest.totals.map((total, index) => Math.max(0, total - first[index]));
     const sum = parts.reduce((a, b) => a + b, 0);
@@ -48,7 +48,7 @@ class Totals {
 
 export function addSharesView(store) {
   const totals = new Totals();
-  let trained = false;  // some worker has been seen
+  let trained = false;  // some worker was seen training
   byId("shares-legend").append(...kShares.map(([name], index) => element("li", {},
     element("span", { class: `swatch share-${index}`, "aria-hidden": "true" }), element("span", { text: name }))));
 

@@ -1,7 +1,7 @@
-// What is known of the job, and who wants to hear that a part of it has changed. Views are called
-// once per frame, and not while the page is hidden: then they catch up when it is seen again.
+// Holds what is known of the job, and tells views when a part of it has changed. Views are called once
+// per frame. While the page is hidden, they are not called; they catch up when it is visible again.
 
-// Events kept; older ones are asked for when they are wanted.
+// The most events to keep. Older ones are loaded when the user wants them.
 const kEventsMax = 2000;
 
 const kEnded = ["succeeded", "failed", "cancelled", "stopped", "drained"];
@@ -19,7 +19,7 @@ export class Store {
     this.datasets = [];
     this.shown = null;  // {dataset, epoch} of the shard map; null: nothing to show
     this.map = null;
-    this.mapOfEnd = false;  // it was asked for when the job had ended
+    this.mapOfEnd = false;  // the map was loaded after the job's end
     this.failed = { total: 0, shards: [] };
     this.partitions = { total: 0, partitions: [], at: 0 };
     this.policies = [];
@@ -35,19 +35,19 @@ export class Store {
   clearEvents() {
     this.events = [];  // by id, oldest first
     this.effects = new Map();  // id of an event -> events that it led to
-    this.eventsBefore = null;  // those up to this id are not here yet; null: none was heard of
+    this.eventsBefore = null;  // events up to this id are not loaded yet; null: no event is known
   }
 
   get ended() {
     return hasEnded(this.job);
   }
 
-  /** Whether orders can be given now. */
+  /** True if orders can be given now. */
   get live() {
     return this.connection.state === "live";
   }
 
-  /** After which one the stream is to go on; null: with whatever comes next. */
+  /** The id of the event after which the stream continues; null: it continues with the next one. */
   get lastEventId() {
     return this.events.length === 0 ? this.eventsBefore : this.events[this.events.length - 1].id;
   }
@@ -83,7 +83,7 @@ export class Store {
     });
   }
 
-  /** What one view cannot show must not keep the others from showing theirs. */
+  /** If one view fails, the others are still called. */
   update(view) {
     try {
       view.update(this);
@@ -95,7 +95,7 @@ export class Store {
   takeStatus(status) {
     this.seenAt = Date.now();
     const job = status.job;
-    // Another job, or a log that began again: what we have is not its past.
+    // This is another job, or its event log began again. Our events do not belong to it.
     const replaced = this.job && (job.id !== this.job.id ||
       (job.scaler_started_wall_us !== this.job.scaler_started_wall_us && job.last_event_id < this.lastEventId));
     if (replaced) this.clearEvents();
@@ -109,7 +109,7 @@ export class Store {
     this.changed("nodes");
   }
 
-  /** Of the stream: newer than all we have, or one that we have already. */
+  /** Takes an event of the stream. It is newer than all that we have, or we have it already. */
   takeEvent(event) {
     if (this.eventsBefore === null) this.eventsBefore = event.id - 1;
     if (event.id <= this.lastEventId) return;
@@ -119,7 +119,7 @@ export class Store {
     this.changed("events");
   }
 
-  /** A page of events that are all older than ours; `before`: the id that it was asked after. */
+  /** Takes a page of events that are all older than ours. */
   takeOlder(events, before) {
     this.events = [...events, ...this.events];
     events.forEach((event) => this.link(event));

@@ -1,5 +1,5 @@
-// The token that the scaler asks for: taken from the address (#token=..., which a browser never
-// sends), kept for this tab alone, and taken out of the address so that it is not read there.
+// The token that the scaler asks for. It comes from the address (#token=..., which a browser never
+// sends) and is kept for this tab alone. It is removed from the address, so that nobody reads it there.
 
 const kKey = "muster-token";
 

@@ -1,9 +1,9 @@
-// Asks for the token when there is none, or when it is refused.
+// Asks the user for the token if there is none, or if it was refused.
 
 import { byId, element } from "./dom.js";
 import { forgetToken, keepToken } from "./token.js";
 
-/** @param why what the scaler said; "" when it was not asked yet. @param use gets the token */
+/** @param why the scaler's answer; "" if it was not asked yet. @param use gets the token */
 export function askForToken(why, use) {
   const dialog = byId("token-dialog");
   forgetToken(window.sessionStorage);
@@ -32,7 +32,7 @@ export function askForToken(why, use) {
     element("div", { class: "dialog-buttons" },
       element("button", { type: "button", class: "primary", id: "token-use", text: "Show the job", click: send })),
   );
-  // Without a token there is nothing to see: Escape would leave an empty page.
+  // Without a token, there is nothing to see, so Escape would leave an empty page.
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   if (!dialog.open) dialog.showModal();
   input.focus();

@@ -1,9 +1,9 @@
-// Datasets that are topics: how far each partition is, and how much is still to come.
+// Shows datasets that are topics: the position of each partition, and how much is left.
 
 import { byId, element, fillFigures, reconcile, setAttribute, setText, show } from "./dom.js";
 import { count, plural, seconds } from "./format.js";
 
-// Rows of a topic, which may have thousands of partitions, until a person wants to see all.
+// A topic may have thousands of partitions. It gets this many rows until the user wants to see all.
 const kRowsMax = 50;
 
 function known(value) {
@@ -24,13 +24,13 @@ const kColumns = [
   ["Lost", (partition) => offset(partition.lost)],
 ];
 
-/** By number; of more than `max` those with the largest lag, that one first. */
+/** The partitions in the order of their numbers. If there are more than `max`, those with the largest lag, largest first. */
 export function rowsOf(partitions, max) {
   const byNumber = [...partitions].sort((a, b) => a.partition - b.partition);
   return byNumber.length <= max ? byNumber : byNumber.sort((a, b) => (b.lag ?? 0) - (a.lag ?? 0)).slice(0, max);
 }
 
-/** What is said of the partitions that have no row; "": all have one. */
+/** A text about the partitions without a row; "" if all have one. */
 export function leftOut(partitions, rows) {
   if (rows.length >= partitions.length) return "";
   const lost = (all) => all.filter((partition) => partition.lost > 0).length;
@@ -46,7 +46,7 @@ function figuresOf(stream) {
     ["Lag", known(stream.lag) ? plural(stream.lag, "offset") : "unknown"],
     ["Lag time", known(stream.lag_ms) ? seconds(stream.lag_ms / 1000) : "unknown"],
     ...(stream.held_back > 0 ? [["Held back by open transactions", plural(stream.held_back, "offset")]] : []),
-    // From the timestamps of records to the weights; nothing while none come.
+    // The time from the timestamps of records to the weights. It is empty while no records come.
     ...(stream.delay?.records > 0
       ? [["Delay, median", seconds(stream.delay.p50_ms / 1000)], ["Delay, p99", seconds(stream.delay.p99_ms / 1000)]] : []),
     ["Partitions", count(stream.partitions.length)],
@@ -110,7 +110,7 @@ function fillItem(item, { name, stream }, wantsAll) {
 }
 
 export function addTopicsView(store) {
-  const all = new Set();  // indexes of the datasets of which every partition is to be seen
+  const all = new Set();  // indexes of the datasets that show every partition
 
   function toggle(index) {
     if (!all.delete(index)) all.add(index);
