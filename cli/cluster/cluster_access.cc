@@ -21,8 +21,8 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// $KUBECONFIG may name several files; kubectl skips those that are not there. Empty: it names
-/// none.
+/// $KUBECONFIG may name several files, and kubectl skips missing ones. Returns the only one that
+/// exists; empty if the variable names none.
 absl::StatusOr<std::string> OneFileOf(const std::string& variable) {
   std::vector<std::string> named = absl::StrSplit(variable, ':', absl::SkipEmpty());
   if (named.size() > 1) {

@@ -11,25 +11,26 @@
 
 namespace muster::cluster {
 
-/// Which job, and where.
+/// The name of a job and its namespace.
 struct JobPlace {
   std::string job;
-  /// Empty: the context's.
+  /// If empty, the namespace of the kubeconfig's context.
   std::string ns;
 };
 
-/// The job of `target`: the name that the line gives, else that of the job file. The namespace is
-/// the line's, else the job file's.
+/// The job of `target`. The command line names it, or else the job file. The same is true of the
+/// namespace.
 absl::StatusOr<JobPlace> PlaceOf(const JobTarget& target);
 
-/// The API server of a verb, and the namespace. Thread-safe.
+/// The API server that a verb talks to, and the namespace. Thread-safe.
 class Cluster {
  public:
-  /// Reads the kubeconfig that `target` names; without any, in a pod, the pod's own access. Asks
-  /// nothing yet. `ns` empty: the context's. Errors name the file.
+  /// Reads the kubeconfig that `target` names. In a pod without a kubeconfig, it takes the pod's
+  /// own access. It asks the API server nothing yet. If `ns` is empty, the context's namespace is
+  /// used. Errors name the file.
   static absl::StatusOr<std::unique_ptr<Cluster>> Open(const ClusterTarget& target,
                                                        const std::string& ns);
-  /// For tests: with this access.
+  /// For tests, which give their own access.
   Cluster(kubernetes::ClusterAccess access, const std::string& ns);
 
   kubernetes::Client& client() { return client_; }

@@ -35,13 +35,14 @@ using kubernetes::Resource;
 using kubernetes::TextAt;
 using nlohmann::json;
 
-/// The pod says nothing while it writes the export. A connection that is dead ends earlier.
+/// The pod says nothing while it writes the export. A dead connection is noticed earlier by other
+/// means.
 constexpr std::chrono::hours kSilenceMax{2};
-/// Between the start of the container and the port.
+/// The container may have started before it listens, so connecting is tried this often.
 constexpr int kConnectTriesMax = 100;
 constexpr std::chrono::milliseconds kConnectPause{300};
 
-/// One export by a pod.
+/// One export that a pod makes.
 struct PodExport {
   Cluster* cluster = nullptr;
   std::string job;
@@ -66,7 +67,7 @@ absl::StatusOr<json> GetObject(Cluster* cluster, Resource resource, const std::s
                   kubernetes::KindOf(resource), name, cluster->Where()));
 }
 
-/// The claim with the state directory, as the job file in the ConfigMap says.
+/// The claim that holds the state directory. The job file in the ConfigMap names it.
 absl::StatusOr<std::string> StateClaimOf(const json& config_map, const InClusterNames& names) {
   MUSTER_ASSIGN_OR_RETURN(const JobSpec job,
                           ParseJobFile(TextAt(config_map, {"data", "job.yaml"}), "job.yaml", "/"));
@@ -74,7 +75,8 @@ absl::StatusOr<std::string> StateClaimOf(const json& config_map, const InCluster
   return claim.empty() ? names.state_claim : claim;
 }
 
-/// `look`: of the job. One that runs is asked itself, so the pod needs no state.
+/// `look` is the newest look at the job. A running job is asked itself, so the pod then needs no
+/// state.
 absl::StatusOr<PodExport> Prepare(Cluster* cluster, const JobPlace& place, const JobLook& look) {
   const InClusterNames names(place.job);
   MUSTER_ASSIGN_OR_RETURN(const json config_map,
@@ -110,7 +112,7 @@ absl::Status MakePod(PodExport* one) {
   return absl::OkStatus();
 }
 
-/// A connection on which the pod has said hello.
+/// Connects to the pod, and waits until it has said hello.
 absl::StatusOr<ExportSocket> ConnectToPod(PodExport* one) {
   for (int tries = 1;; ++tries) {
     MUSTER_ASSIGN_OR_RETURN(
@@ -134,7 +136,7 @@ absl::StatusOr<ExportSocket> ConnectToPod(PodExport* one) {
   }
 }
 
-/// Makes the pod, if this is the first request.
+/// Sends a request. For the first one, it makes the pod.
 absl::StatusOr<uint64_t> Ask(PodExport* one, ExportRequest request) {
   if (one->owner == nullptr) MUSTER_RETURN_IF_ERROR(MakePod(one));
   MUSTER_ASSIGN_OR_RETURN(ExportSocket socket, ConnectToPod(one));
@@ -161,8 +163,8 @@ absl::StatusOr<v1::GetManifestResponse> AskMaster(const JobLink& link,
   return manifest;
 }
 
-/// Of a job that runs. The first manifest is asked for before a pod is made. Snapshots on S3 need
-/// none.
+/// Exports from a job that runs. It asks for the first manifest before it makes a pod, because
+/// snapshots on S3 need none.
 absl::StatusOr<uint64_t> ExportRunning(PodExport* one, const JobLink& link,
                                        const ExportCommandOptions& options) {
   const auto write = [&](const v1::GetManifestResponse& newest) {
@@ -177,7 +179,7 @@ absl::StatusOr<uint64_t> ExportRunning(PodExport* one, const JobLink& link,
   return ExportedTables(written);
 }
 
-/// Before anything is asked or made.
+/// Checks the options before anything is asked or made.
 absl::Status CheckOptions(const ExportCommandOptions& options) {
   if (!options.query.master.empty() || !options.query.target.state_directory.empty()) {
     return absl::InvalidArgumentError(
@@ -189,7 +191,7 @@ absl::Status CheckOptions(const ExportCommandOptions& options) {
   return exporting::CheckOutputFolder(options.output_directory);
 }
 
-/// The number of tables.
+/// Returns the number of tables.
 absl::StatusOr<uint64_t> Export(Cluster* cluster, const JobPlace& place, int signal_fd,
                                 const ExportCommandOptions& options) {
   MUSTER_ASSIGN_OR_RETURN(const JobLook look, LookAt(cluster, place.job));

@@ -55,7 +55,7 @@ bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-/// Follows each pod in a thread of its own until the job ends.
+/// Follows each pod in its own thread until the job ends.
 absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptions& options,
                        const kubernetes::LogQuery& first) {
   const LogForm form = FormOf(options);
@@ -67,7 +67,7 @@ absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptio
     const absl::StatusOr<JobLook> look = LookAt(cluster, job);
     const absl::StatusOr<std::vector<json>> pods =
         look.ok() ? PodsOf(cluster, job) : absl::StatusOr<std::vector<json>>(look.status());
-    // An API server that is away for a while says nothing about the job.
+    // If the API server is away for a while, that says nothing about the job.
     if (IsAway(pods.status())) {
       if (!std::exchange(is_away, true)) {
         PrintNote(fmt::format("{}; waiting for it", Message(pods.status())));
@@ -105,7 +105,7 @@ absl::Status FollowAll(Cluster* cluster, const std::string& job, const LogsOptio
   return absl::OkStatus();
 }
 
-/// Says which logs cannot be had, and prints the others.
+/// Reports logs that are not available, and prints the others.
 absl::Status PrintAll(Cluster* cluster, const std::vector<LoggedPod>& shown,
                       const kubernetes::LogQuery& query, LogForm form) {
   size_t missing = 0;

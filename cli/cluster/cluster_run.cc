@@ -30,10 +30,10 @@ namespace muster::cluster {
 namespace {
 
 constexpr uint64_t kJobFileBytesMax = 1 << 20;
-/// For whoever reads its log, or asks how it ended.
+/// It stays this long for people who read its log or ask how it ended.
 constexpr std::chrono::hours kEndedJobStays{7 * 24};
 
-/// Until the job is followed, Ctrl-C ends the command at once.
+/// From here until the job is followed, Ctrl-C ends the command at once.
 void LetSignalsEnd() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -58,7 +58,8 @@ absl::StatusOr<Prepared> Prepare(const RunOptions& options) {
   return Prepared{std::move(job), std::move(cluster)};
 }
 
-/// OK if the user may do all that is needed. Leaves out of the job's Role what it can do without.
+/// OK if the user has all necessary rights. If an optional right is missing, it is left out of the
+/// job's Role, too.
 absl::Status CheckUser(Prepared* prepared) {
   Cluster* const cluster = prepared->cluster.get();
   const auto may = [&](const Right& right) {
@@ -75,9 +76,10 @@ absl::Status CheckUser(Prepared* prepared) {
   return absl::OkStatus();
 }
 
-/// What is not in the job file, but of this one Job: `--retry-failed`, and that Kubernetes takes it
-/// away, with what is left of its pods, some time after its end. Whatever else applies manifests
-/// would make it again then, so they do not have that.
+/// The objects of the job, with two things that the job file does not have. `--retry-failed` is for
+/// this one Job. And Kubernetes deletes the Job, with its remaining pods, some time after its end.
+/// Manifests that other programs apply do not have the latter, because those programs would then
+/// make the Job again.
 std::vector<nlohmann::json> ObjectsFor(const RunOptions& options,
                                        const kubernetes::ManifestJob& job) {
   std::vector<nlohmann::json> objects = kubernetes::ObjectsOf(job.spec, job.options);
@@ -111,11 +113,12 @@ int PrintPlan(const RunOptions& options, const Prepared& prepared, const JobLook
   return kExitSucceeded;
 }
 
-/// Whether the job that is there was made from another job file or image than this one.
+/// True if the present job was made from another job file or image than this one.
 bool HasOtherJobFile(const Prepared& prepared, const JobLook& look) {
   const kubernetes::ManifestOptions& options = prepared.job.options;
   if (!look.file_digest.empty()) return look.file_digest != kubernetes::FileDigestOf(options);
-  // An older muster made it, whose templates of pods may differ.
+  // An older muster, whose pod templates may differ, made the job. So only the job files are
+  // compared.
   const absl::StatusOr<nlohmann::json> present =
       prepared.cluster->client().Get({.resource = kubernetes::Resource::kConfigMaps,
                                       .ns = prepared.cluster->ns(),
@@ -123,7 +126,7 @@ bool HasOtherJobFile(const Prepared& prepared, const JobLook& look) {
   return present.ok() && kubernetes::TextAt(*present, {"data", "job.yaml"}) != options.job_file;
 }
 
-/// How one ends a job that lives. Its state stays.
+/// The command that ends a living job. Its state stays.
 std::string EndCommand(const std::string& name, const ClusterTarget& target, const JobLook& look) {
   return look.stage == JobStage::kRunning ? fmt::format("muster drain {}", OptionsFor(name, target))
                                           : DeleteCommand(target.ns, name);
@@ -141,7 +144,7 @@ absl::Status RefuseOther(const RunOptions& options, const Prepared& prepared, co
       name, Describe(look), OptionsFor(name, target), EndCommand(name, target, look)));
 }
 
-/// Says what becomes of a job that lives.
+/// Tells the user that the job lives, and what happens now.
 void SayItLives(const RunOptions& options, const Prepared& prepared, const JobLook& look) {
   const std::string& name = prepared.job.spec.name;
   ClusterTarget target = options.cluster;
@@ -163,7 +166,7 @@ bool Lives(const JobLook& look) {
          look.stage == JobStage::kRunning;
 }
 
-/// Somebody else has made the Job meanwhile: its UID, if it was made from the same file.
+/// Somebody else has made the Job meanwhile. Returns its UID if it was made from the same file.
 absl::StatusOr<std::string> TakeOver(const RunOptions& options, const Prepared& prepared) {
   const std::string& name = prepared.job.spec.name;
   MUSTER_ASSIGN_OR_RETURN(const JobLook look, LookAt(prepared.cluster.get(), name));
@@ -176,7 +179,8 @@ absl::StatusOr<std::string> TakeOver(const RunOptions& options, const Prepared& 
   return look.uid;
 }
 
-/// Who lost the race for the Job may have put a ConfigMap of another file in place of ours.
+/// Another `muster run` that was slower with the Job may have replaced our ConfigMap with that of
+/// its own file. So this puts ours back.
 absl::Status ApplyOwnConfig(Cluster* cluster, const std::vector<nlohmann::json>& objects) {
   for (const nlohmann::json& object : objects) {
     if (kubernetes::TextAt(object, {"kind"}) != "ConfigMap") continue;
@@ -190,8 +194,8 @@ absl::Status ApplyOwnConfig(Cluster* cluster, const std::vector<nlohmann::json>&
   return absl::OkStatus();
 }
 
-/// Makes what the job needs, and returns the UID of the Job that is to be followed. Of a job that
-/// lives, only certificates are renewed.
+/// Makes what the job needs, and returns the UID of the Job to follow. If the job lives, it only
+/// renews certificates.
 absl::StatusOr<std::string> Make(const RunOptions& options, const Prepared& prepared,
                                  const JobLook& look) {
   const std::string& name = prepared.job.spec.name;
@@ -199,7 +203,7 @@ absl::StatusOr<std::string> Make(const RunOptions& options, const Prepared& prep
   if (Lives(look) && HasOtherJobFile(prepared, look)) return RefuseOther(options, prepared, look);
   const absl::Status secrets = EnsureSecrets(cluster, prepared.job, look.stage, PrintNote);
   if (Lives(look)) {
-    // The job can be followed without new certificates.
+    // Following the job needs no new certificates.
     if (!secrets.ok()) PrintNote(fmt::format("certificates: not renewed: {}", Message(secrets)));
     SayItLives(options, prepared, look);
     return look.uid;
@@ -237,7 +241,7 @@ int CodeOf(const absl::Status& status) {
   return is_away ? kExitUnreachable : kExitUsage;
 }
 
-/// `uid`: of the Job that was made or taken over.
+/// `uid` is that of the Job that was made or taken over.
 int Follow(const RunOptions& options, const Prepared& prepared, const std::string& uid) {
   const std::string& name = prepared.job.spec.name;
   ClusterTarget target = options.cluster;

@@ -132,7 +132,7 @@ int WaitForEndOnCluster(const steer::WaitOptions& options) {
     absl::StatusOr<JobLook> look = LookAt(cluster->get(), place->job);
     if (look.ok() && awaited.empty()) awaited = look->uid;
     if (look.ok()) look = LookOfJob(awaited, *std::move(look));
-    // An API server that is away for a while says nothing about the job.
+    // If the API server is away for a while, that says nothing about the job.
     const bool is_away =
         absl::IsUnavailable(look.status()) || absl::IsDeadlineExceeded(look.status());
     if (!look.ok() && !is_away) return PrintError(Message(look.status()), kExitUnreachable);
@@ -168,7 +168,7 @@ int StacksOnCluster(const StacksOptions& options) {
                                                   place->job, kubernetes::kRoleLabel)
                                     : fmt::format("{}={},{}={}", kubernetes::kJobLabel, place->job,
                                                   kubernetes::kNodeLabel, options.node);
-  // The pods of servers and workers have no state directory, which says where a process is.
+  // The state directory says where a process is, but pods of servers and workers have none.
   const std::string looks =
       in_job_pod ? fmt::format(
                        "run `kubectl --namespace {} exec POD -- muster stacks {} --state-dir "

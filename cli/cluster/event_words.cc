@@ -17,12 +17,12 @@ using kubernetes::TextAt;
 using nlohmann::json;
 
 constexpr size_t kWarningBytesMax = 500;
-/// The object has got beyond whatever held it up before: a pod's volumes are mounted, a Job has its
-/// pod. Other events, such as those of one of its volumes, do not say that.
+/// Events after which an earlier trouble of the object is over: a pod has its volumes, or a Job has
+/// its pod. Other events, such as that one of several volumes is there, do not mean that.
 constexpr std::string_view kGetsOn[] = {"Pulling", "Pulled", "Created", "Started",
                                         "SuccessfulCreate"};
 
-/// When the pod got its machine; else when it was made.
+/// When the pod got its machine. If it has none, when it was made.
 std::string BeginOf(const json& pod) {
   const json& scheduled = kubernetes::ConditionOf(pod, "PodScheduled");
   return scheduled.is_object() ? TextAt(scheduled, {"lastTransitionTime"})

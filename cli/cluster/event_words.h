@@ -8,22 +8,22 @@
 
 #include "base/clock.h"
 
-/// What events of Kubernetes say about an object that does not get on. Pure, thread-safe functions.
+/// What Kubernetes' events say about an object that makes no progress. Pure, thread-safe functions.
 namespace muster::cluster {
 
-/// When an event happened last, as Kubernetes writes times, which sort as texts.
+/// When an event happened last, in the format of Kubernetes, whose times sort as texts.
 std::string TimeOf(const nlohmann::json& event);
 
-/// The words of the newest warning about the object with this UID. Empty: there is none, or the
-/// object has got on since.
+/// The text of the newest warning about the object with this UID. Empty if there is none, or if the
+/// object has made progress since.
 std::string NewestWarning(const std::vector<nlohmann::json>& events, std::string_view uid);
 
-/// `words`, and what helps if they say that an object is not there that `muster run` makes for
-/// `job`.
+/// Returns `words`. If they say that an object which `muster run` makes for `job` is missing, it
+/// adds what helps.
 std::string WithAdvice(std::string words, const std::string& job);
 
-/// Whether a pod has had a machine for `length`, and its container still is not there. Meanwhile
-/// only events say what it waits for.
+/// True if a pod has had a machine for `length` and still has no container. In that case, only
+/// events say what it waits for.
 bool StartsFor(const nlohmann::json& pod, WallTime now, std::chrono::seconds length);
 
 }  // namespace muster::cluster

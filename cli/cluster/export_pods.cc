@@ -41,8 +41,8 @@ std::string Said(const PodState& state) {
   return Excerpt(Printable(Describe(state)), kExportReasonBytesMax);
 }
 
-/// A claim that is not there would keep the pod waiting for ever. Who may not see claims learns of
-/// it from the scheduler.
+/// A missing claim would keep the pod waiting for ever, so this checks first. If the user may not
+/// see claims, the scheduler's events report a missing one.
 absl::Status CheckClaims(Cluster* cluster, const json& pod) {
   for (const std::string& claim : kubernetes::ClaimsOf(pod)) {
     const absl::Status found =
@@ -68,7 +68,7 @@ absl::Status DeletePod(Cluster* cluster, const std::string& name, const std::str
   return KindOf(status) == ApiErrorKind::kNotFound ? absl::OkStatus() : status;
 }
 
-/// OK: the name is free. A pod that has ended is removed.
+/// Makes the name free: it removes a pod that has ended. OK if the name is free.
 absl::Status FreeName(Cluster* cluster, const std::string& name, int signal_fd) {
   const TimePoint end = cluster->clock().Now() + kNameFreeMax;
   while (cluster->clock().Now() < end) {
@@ -114,7 +114,7 @@ absl::StatusOr<bool> HasBegun(const json& pod) {
 std::string WaitsFor(const json& pod, const std::vector<json>& events) {
   const PodState state = kubernetes::ReadPodState(pod, kExportContainer);
   if (state.stage != PodStage::kStarting) return Said(state);
-  // While volumes are attached and mounted, only events say what is wrong.
+  // While volumes are being attached and mounted, only events say what is wrong.
   const std::string warning = NewestWarning(events, state.uid);
   if (warning.empty()) return Said(state);
   return Excerpt(fmt::format("{}: {}", Said(state), warning), kExportReasonBytesMax);

@@ -10,24 +10,26 @@
 #include "cli/cluster/cluster_access.h"
 #include "kubernetes/manifests/export_pod.h"
 
-/// The pod that makes an export where the volumes of a job are.
+/// The pod that makes an export. It runs in the cluster because the volumes of the job are there.
 namespace muster::cluster {
 
-/// True: its container runs; false: it will, perhaps. Otherwise why it never will: its image cannot
-/// be had or has no `muster serve-export`, it has ended, or somebody deletes it. Pure.
+/// True if the pod's container runs, and false if it may still start. The error says why it never
+/// will: its image is not available or has no `muster serve-export`, it has ended, or somebody
+/// deletes it. Pure.
 absl::StatusOr<bool> HasBegun(const nlohmann::json& pod);
-/// In plain words, what a pod that has not begun waits for. `events`: of the pod, in any order.
-/// Pure.
+/// Says in plain words what a pod that has not begun waits for. `events` are those of the pod, in
+/// any order. Pure.
 std::string WaitsFor(const nlohmann::json& pod, const std::vector<nlohmann::json>& events);
 
-/// kCancelled if `signal_fd` is readable within `length`.
+/// Waits for `length`. Returns kCancelled if `signal_fd` becomes readable meanwhile.
 absl::Status PauseUnlessSignal(int signal_fd, std::chrono::milliseconds length);
 
-/// The pod of an export, which is deleted with this object. Not thread-safe.
+/// Owns the pod of an export, and deletes it in the destructor. Not thread-safe.
 class ExportPodOwner {
  public:
-  /// Makes the pod; one of the same name that has ended is removed. Errors: kNotFound, if one of
-  /// its claims is not there; kAlreadyExists, if another export of the job runs; those of Client.
+  /// Makes the pod. If a pod of the same name has ended, it is removed first. Errors: kNotFound if
+  /// a claim of the pod is missing; kAlreadyExists if another export of the job runs; those of
+  /// Client.
   static absl::StatusOr<std::unique_ptr<ExportPodOwner>> Make(Cluster* cluster,
                                                               const kubernetes::ExportPod& pod,
                                                               const std::string& pods_text,
@@ -37,16 +39,16 @@ class ExportPodOwner {
   ExportPodOwner& operator=(const ExportPodOwner&) = delete;
 
   const std::string& name() const { return name_; }
-  /// Says on stderr what it waits for, whenever that changes, for at most five minutes
-  /// (kDeadlineExceeded, with the reason and what else one can do).
+  /// Waits for at most five minutes, and says on stderr what it waits for, whenever that changes.
+  /// Errors: kDeadlineExceeded, with the reason and what the user can do instead.
   absl::Status WaitUntilBegun();
-  /// OK while it runs; otherwise how it ended.
+  /// OK while the pod runs. Otherwise the error says how it ended.
   absl::Status CheckRuns();
 
  private:
   ExportPodOwner(Cluster* cluster, std::string name, std::string uid, int signal_fd);
   absl::StatusOr<nlohmann::json> Look();
-  /// Empty, if the user may not see them.
+  /// The events of the pod. Empty if the user may not see them.
   std::vector<nlohmann::json> Events();
 
   Cluster* const cluster_;

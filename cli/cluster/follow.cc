@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTickMs = 200;
 constexpr std::chrono::milliseconds kAskInterval{500};
-// The end of the view waits for a question that has no answer yet.
+// When the view ends, it waits for the answer to its last question. So this must be short.
 constexpr std::chrono::milliseconds kAskDeadline{3'000};
 constexpr std::chrono::milliseconds kMasterSilence{10'000};
 constexpr std::chrono::seconds kDecisionsInterval{2};
@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kDecisionsDeadline{1'000};
 constexpr uint32_t kDecisionsMax = 1'000;
 constexpr uint32_t kSummaryLines = 200;
 
-/// The job is no more, and nobody knows how it ended.
+/// True if the job does not exist any more, so nobody knows how it ended.
 bool IsGone(JobStage stage) {
   return stage == JobStage::kAbsent || stage == JobStage::kDeleted || stage == JobStage::kReplaced;
 }
@@ -56,7 +56,8 @@ int Follower::Run() {
     if (stage == JobStage::kRunning && master_ == nullptr) {
       const absl::StatusOr<Endpoint> endpoint = link_->state().ReadEndpoint();
       if (endpoint.ok()) {
-        // Only a call that waits drives the handshake with the next pod over the tunnel.
+        // It must wait while the master is away: only a waiting call drives the handshake with the
+        // next pod over the tunnel.
         master_ =
             std::make_unique<MasterLink>(MakeAdminClient(OperatorTarget(link_->state(), *endpoint),
                                                          kAskDeadline, WhenAway::kWait),
@@ -134,7 +135,7 @@ int Follower::Finish(const JobLook& look) {
     PrintData(JsonText(SummaryToJson(summary), 2) + "\n");
     return ExitCodeOf(look);
   }
-  // The run's own summary knows more than we saw.
+  // The run's own summary is more complete than what we have seen.
   const absl::StatusOr<std::string> log =
       look.pod.empty()
           ? absl::StatusOr<std::string>("")

@@ -18,31 +18,32 @@ namespace muster::cluster {
 
 struct FollowOptions {
   JobSpec spec;
-  /// OptionsFor the job.
+  /// The result of OptionsFor() for the job.
   std::string asks;
   ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
   OutputFormat output = OutputFormat::kText;
-  /// Outlives the Follower; the JobLink tells it of looks. Null: nothing is put back.
+  /// Outlives the Follower. The JobLink tells it of each look. If it is null, nothing is put back.
   ObjectKeeper* keeper = nullptr;
-  /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd).
+  /// A signalfd for SIGINT, SIGTERM and SIGHUP.
   int signal_fd = -1;
 };
 
-/// Shows a job on Kubernetes as `muster run` shows one of this machine, until it ends or a signal
-/// comes; the job goes on then. An API server that is away is only said. Belongs to one thread.
+/// Shows a job on Kubernetes as `muster run` shows one of this machine. It ends when the job ends,
+/// or when a signal comes; then the job continues. If the API server is away, it only says so.
+/// Belongs to one thread.
 class Follower {
  public:
-  /// All must outlive this.
+  /// All pointers must outlive the Follower.
   Follower(Cluster* cluster, JobLink* link, FollowOptions options);
 
-  /// The exit code: that of the run, or kExitDrained if it was left.
+  /// Returns the exit code: that of the run, or kExitDrained if the user left.
   int Run();
 
  private:
   void Look();
   void ShowDashboard();
   void ShowDecisions();
-  /// True if a signal came.
+  /// Waits for a moment. Returns true if a signal came.
   bool Wait();
   int Leave();
   int Finish(const JobLook& look);

@@ -20,7 +20,7 @@ State StateOf(const JobLook& look) {
   for (const State state : kStates) {
     if (look.outcome == ToString(state) && look.outcome != "failed") return state;
   }
-  // Without the words of the run, its exit code says most.
+  // If the run left no words, its exit code is the best source.
   for (const State state : kStates) {
     if (look.exit_code && *look.exit_code == ExitCode(state)) return state;
   }

@@ -18,7 +18,7 @@ using kubernetes::Resource;
 
 constexpr std::chrono::milliseconds kStillThereInterval{500};
 
-/// The text of the job file in the job's ConfigMap; empty if it cannot be had, because few verbs
+/// The text of the job file in the job's ConfigMap. Empty if it is not available, because few verbs
 /// need it.
 std::string JobFileIn(Cluster* cluster, const InClusterNames& names) {
   const absl::StatusOr<nlohmann::json> map = cluster->client().Get(
@@ -26,7 +26,7 @@ std::string JobFileIn(Cluster* cluster, const InClusterNames& names) {
   return map.ok() ? kubernetes::TextAt(*map, {"data", "job.yaml"}) : "";
 }
 
-/// The job may run on without it, but worse than it looks.
+/// Reports a missing object, because the job may run on without it, but worse than it seems.
 void SayWhatIsMissing(Cluster* cluster, const std::string& job) {
   const std::string service = InClusterNames(job).master_service;
   const absl::Status there =
@@ -76,7 +76,7 @@ int RunOverLink(QueryOptions* query, WhenPending when_pending,
                    .linked_job = fmt::format("the job {} in {}", place->job, (*cluster)->Where())};
   SayWhatIsMissing(cluster->get(), place->job);
   const int code = verb(link->get());
-  // The verb itself knows only a port of this machine.
+  // The verb itself knows only a port of this machine, so this adds what is wrong with the job.
   const absl::Status trouble = (*link)->trouble();
   if (code == kExitUnreachable && !trouble.ok()) PrintNote(Message(trouble));
   return code;

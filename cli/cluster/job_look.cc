@@ -30,7 +30,7 @@ constexpr size_t kReasonBytesMax = 500;
 constexpr char kStuckAdvice[] =
     "It stays so until somebody changes it: `kubectl delete job {}`, in its namespace, takes it "
     "away, and its state stays";
-/// What Kubernetes says of a claim in the ordinary course of things.
+/// Events of a claim that are no sign of trouble.
 constexpr std::string_view kOrdinaryEvents[] = {"WaitForFirstConsumer", "ExternalProvisioning",
                                                 "Provisioning", "ProvisioningSucceeded",
                                                 "WaitForPodScheduled"};
@@ -40,7 +40,7 @@ bool IsOver(const json& pod) {
   return phase == "Failed" || phase == "Succeeded";
 }
 
-/// The newest pod; one that is not over goes before one that is.
+/// The newest pod among those that are not over. If all are over, the newest of all.
 const json* NewestOf(const std::vector<json>& pods) {
   const auto rank = [](const json& pod) {
     return std::pair(!IsOver(pod), TextAt(pod, {"metadata", "creationTimestamp"}));
@@ -49,7 +49,7 @@ const json* NewestOf(const std::vector<json>& pods) {
   return newest == pods.end() ? nullptr : &*newest;
 }
 
-/// The newest pod that is over, other than this one.
+/// The newest pod that is over. The pod `other_than` does not count.
 const json* NewestOver(const std::vector<json>& pods, std::string_view other_than) {
   const json* newest = nullptr;
   const auto created = [](const json& pod) {
@@ -66,12 +66,13 @@ std::string ReasonIn(const json& termination) {
   return Excerpt(Printable(TextAt(termination, {"reason"})), kReasonBytesMax);
 }
 
-/// A shell's codes for a program that cannot be started or is not there, and the runtime's.
+/// True for the exit codes with which a shell or the container runtime says that a program is
+/// missing or cannot be started.
 bool CannotStart(const PodState& state) {
   return state.exit_code && *state.exit_code >= 126 && *state.exit_code <= 128;
 }
 
-/// In plain words, what a pod of the job does while it cannot be asked.
+/// Says in plain words what a pod of the job does while it cannot be asked.
 std::string WordsOf(const json& pod, PodState state) {
   const json termination = TerminationOf(pod);
   if (termination.is_object()) {
@@ -85,7 +86,7 @@ std::string WordsOf(const json& pod, PodState state) {
   return Printable(words);
 }
 
-/// How the run in the pod ended, as its termination message says.
+/// Reads from the pod's termination message how its run ended.
 void ReadEnd(const json& pod, JobLook* look) {
   const PodState state = kubernetes::ReadPodState(pod, kContainer);
   look->exit_code = state.exit_code;

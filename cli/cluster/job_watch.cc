@@ -16,12 +16,13 @@ namespace {
 
 using kubernetes::Resource;
 
-/// A look that is older is not trusted to name the pod.
+/// An older look is not trusted to name the pod.
 constexpr std::chrono::seconds kLookAgeMax{4};
-/// A pod that starts for longer is asked about: machines also warn of what is about to come.
+/// Events are read only if a pod starts for longer than this. Before, machines also warn of things
+/// that will soon be there.
 constexpr std::chrono::seconds kStartsForLong{10};
 
-/// Why a claim of a pod that waits gets no volume. Whoever may not look there hears nothing of it.
+/// Why a claim of a waiting pod gets no volume. Empty if the user may not look there.
 std::string ClaimTrouble(Cluster* cluster, const std::vector<nlohmann::json>& pods,
                          const std::string& pod) {
   for (const nlohmann::json& one : pods) {
@@ -40,7 +41,7 @@ std::string ClaimTrouble(Cluster* cluster, const std::vector<nlohmann::json>& po
   return "";
 }
 
-/// The newest warning about an object. Whoever may not look there hears nothing of it.
+/// The newest warning about an object. Empty if the user may not look there.
 std::string WarningOf(Cluster* cluster, const nlohmann::json& object, const std::string& job) {
   const std::string uid = kubernetes::IdentityOf(object).uid;
   const absl::StatusOr<kubernetes::ObjectList> events = cluster->client().List(
@@ -48,7 +49,7 @@ std::string WarningOf(Cluster* cluster, const nlohmann::json& object, const std:
   return events.ok() ? WithAdvice(NewestWarning(events->items, uid), job) : "";
 }
 
-/// More words about what the job waits for, which neither the Job nor its pod has.
+/// Further words about what the job waits for. The Job and its pod do not have them.
 std::string TroubleOf(Cluster* cluster, const nlohmann::json& job,
                       const std::vector<nlohmann::json>& pods, const JobLook& look) {
   const std::string name = kubernetes::IdentityOf(job).name;

@@ -17,25 +17,25 @@
 
 namespace muster::cluster {
 
-/// Asks the API server about the job: two requests, and some more about a job that waits. A job
-/// that is not there is no error.
+/// Asks the API server about the job. It takes two requests, and some more if the job waits. If the
+/// job does not exist, that is no error.
 absl::StatusOr<JobLook> LookAt(Cluster* cluster, const std::string& job);
 
-/// All pods of the job: of master and scaler, workers and servers.
+/// All pods of the job: those of master and scaler, of workers and of servers.
 absl::StatusOr<std::vector<nlohmann::json>> PodsOf(Cluster* cluster, const std::string& job);
 
-/// One line for each server and worker whose pod has a machine and has not begun for long, with the
-/// words of Kubernetes. Empty if the user may not see them.
+/// One line for each server and worker whose pod has had a machine for long and has not begun. It
+/// quotes Kubernetes. Empty if the user may not see the events.
 std::vector<std::string> StuckNodes(Cluster* cluster, const std::string& job);
 
-/// Looks at a job every 2 s, in its own thread. Thread-safe.
+/// Looks at a job every 2 s, in a thread of its own. Thread-safe.
 class JobWatch {
  public:
   static constexpr std::chrono::seconds kInterval{2};
 
-  /// Starts at once, with `first`. `on_look` is called in the thread, after each look that
-  /// succeeded; may be empty. Only the Job with the UID of `first` is looked at: another one of its
-  /// name makes it kReplaced. `cluster` must outlive this.
+  /// Starts at once, with `first`. The thread calls `on_look`, which may be empty, after each look
+  /// that succeeded. It watches only the Job with the UID of `first`. If there is another Job with
+  /// that name, the stage is kReplaced. `cluster` must outlive this.
   JobWatch(Cluster* cluster, std::string job, JobLook first,
            std::function<void(const JobLook&)> on_look);
   ~JobWatch();
@@ -44,10 +44,10 @@ class JobWatch {
 
   /// The newest look that succeeded.
   JobLook newest() const;
-  /// Why the last look did not succeed; OK if it did.
+  /// Why the last look failed; OK if it did not.
   absl::Status trouble() const;
-  /// The pod that runs now: as last seen, or asked for if that is too long ago. kUnavailable: why
-  /// there is none.
+  /// The pod that runs now. It comes from the newest look, or from a new one if that is too old.
+  /// Errors: kUnavailable says why there is none.
   absl::StatusOr<std::string> FindPod();
 
  private:

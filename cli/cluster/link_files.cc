@@ -47,7 +47,8 @@ absl::Status WriteLinkFiles(const LinkedJob& linked, const StateDirectory& state
   if (!linked.job_file.empty()) {
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(state.job_copy(), linked.job_file));
   }
-  // What these files name lives as long as this process, as those of a run do.
+  // What these files name lives as long as this process. The files of a run name what lives as long
+  // as the run's process.
   MUSTER_RETURN_IF_ERROR(state.WriteRestAddress(
       {.port = linked.rest_port, .pid = ::getpid(), .certificates = state.certificates()}));
   return state.WriteEndpoint({.master = fmt::format("127.0.0.1:{}", linked.master_port),

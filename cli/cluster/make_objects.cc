@@ -23,10 +23,10 @@ using nlohmann::json;
 
 constexpr std::chrono::milliseconds kGoneInterval{500};
 constexpr std::chrono::minutes kGoneMax{5};
-/// Another user may be between the two Secrets.
+/// Another user may just have made one of the two Secrets.
 constexpr int kSecretTriesMax = 5;
 
-/// Null if there is none.
+/// Returns null if the object does not exist.
 absl::StatusOr<json> GetIfThere(Cluster* cluster, Resource resource, const std::string& name) {
   absl::StatusOr<json> object =
       cluster->client().Get({.resource = resource, .ns = cluster->ns(), .name = name});
@@ -46,7 +46,8 @@ absl::Status Apply(Cluster* cluster, const json& object) {
                   fmt::format("{} {}", kind, name));
 }
 
-/// Kubernetes changes almost nothing of a claim, and says so in the words of a comparison.
+/// Kubernetes allows almost no change of a claim. Its own error quotes a comparison of both, so
+/// this adds what to do.
 absl::Status OtherClaim(const std::string& ns, const std::string& name, const absl::Status& why) {
   return Annotate(
       why,
@@ -72,9 +73,10 @@ absl::Status RenewSecrets(Cluster* cluster, const kubernetes::ManifestJob& job, 
   return absl::OkStatus();
 }
 
-/// kAlreadyExists: somebody else was faster, and theirs are the keys. The Secret of the pods
-/// decides. A new authority is made before it, so that no job has keys without their authority; one
-/// that is there keeps its place until the decision.
+/// Makes new Secrets. kAlreadyExists means that somebody else was faster, and that the job has
+/// their keys. The Secret of the pods decides who was faster. If there is no authority yet, a new
+/// one is made before it, so that no job has keys without their authority. If there is one, it is
+/// replaced only after the decision.
 absl::Status MakeSecrets(Cluster* cluster, const kubernetes::ManifestJob& job,
                          const json& authority_before) {
   MUSTER_ASSIGN_OR_RETURN(const kubernetes::JobSecrets secrets,

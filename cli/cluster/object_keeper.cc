@@ -84,10 +84,10 @@ bool ObjectKeeper::PutBack(const json& object) {
   const bool is_of_other_file =
       present.ok() && TextAt(*present, {"data", "digest"}) != TextAt(object, {"data", "digest"});
   if (absl::IsUnavailable(there) || absl::IsDeadlineExceeded(there)) return false;
-  // An API server that does not let us look says nothing about the object.
+  // If the API server refuses to show the object, that does not mean that it is gone.
   const bool is_gone = !there.ok() && kubernetes::KindOf(there) == ApiErrorKind::kNotFound;
   if (!is_gone && !is_of_other_file) return true;
-  // Nobody's new keys are replaced.
+  // A Secret is only created, so that it never replaces somebody's new keys.
   const absl::Status made =
       *resource == Resource::kSecrets
           ? cluster_->client().Create(*resource, cluster_->ns(), object).status()
@@ -106,7 +106,7 @@ bool ObjectKeeper::PutBack(const json& object) {
 
 void ObjectKeeper::Say(std::string note) {
   const MutexLock lock(&mutex_);
-  // Trouble that stays is said once.
+  // The same note is given only once.
   if (said_.insert(note).second) notes_.push_back(std::move(note));
 }
 

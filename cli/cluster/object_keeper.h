@@ -13,31 +13,32 @@
 
 namespace muster::cluster {
 
-/// An object as one makes it again after it was deleted: without what the API server has added.
-/// Pure.
+/// Removes from an object what the API server has added, so that it can be made again after it was
+/// deleted. Pure.
 nlohmann::json AsNew(nlohmann::json object);
 
-/// Puts back what a living job needs and somebody has deleted, while its `muster run` looks on: the
-/// objects that the run has made, and the Secrets as they were. The Job and the claims are not
-/// made again: what was in them is gone. Also tells of pods that do not start. Thread-safe.
+/// Puts back objects that a living job needs and somebody has deleted, while its `muster run`
+/// watches: the objects that the run has made, and the Secrets as they were. It does not make the
+/// Job and the claims again, because what was in them is gone. It also reports pods that do not
+/// start. Thread-safe.
 class ObjectKeeper {
  public:
   static constexpr std::chrono::seconds kInterval{10};
 
-  /// `objects`: of the file of `job`. Reads the Secrets now: those that cannot be had are not kept.
-  /// `cluster` must outlive this.
+  /// `objects` are those of the file of `job`. It reads the Secrets now. Secrets that it cannot
+  /// read are not put back. `cluster` must outlive this.
   ObjectKeeper(Cluster* cluster, std::string job, std::vector<nlohmann::json> objects);
 
-  /// Looks for what is missing, and for pods that do not start, kInterval after the last time, if
-  /// the job lives.
+  /// If the job lives and kInterval has passed since the last time, it looks for missing objects
+  /// and for pods that do not start.
   void OnLook(const JobLook& look);
-  /// Puts back what is missing, now.
+  /// Puts back missing objects now.
   void PutBack();
-  /// What was done since the last call.
+  /// Notes about what was done since the last call.
   std::vector<std::string> TakeNotes();
 
  private:
-  /// False: the API server is away.
+  /// Returns false if the API server is away.
   bool PutBack(const nlohmann::json& object);
   void Say(std::string note);
 

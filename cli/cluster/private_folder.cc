@@ -24,12 +24,12 @@ std::string BaseFolder() {
   return own != nullptr && own[0] == '/' && ::access(own, W_OK | X_OK) == 0 ? own : "/tmp";
 }
 
-/// Until the other end of the pipe is closed, then removes the folder.
+/// Waits until the other end of the pipe is closed, and then removes the folder.
 [[noreturn]] void RemoveAfter(int life, const std::string& path) {
-  // Ctrl-C goes to the whole group.
+  // Ctrl-C reaches all processes of the group, but this one must live on.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::prctl(PR_SET_NAME, "muster-folder");
-  // A reader of our output must not wait for this process.
+  // Otherwise readers of our output would wait for this process.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   char ignored = 0;
   ssize_t got = 0;

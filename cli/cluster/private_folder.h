@@ -10,8 +10,7 @@
 namespace muster::cluster {
 
 /// A folder of mode 0700 below $XDG_RUNTIME_DIR or /tmp, for secrets that a command needs for a
-/// moment. A child process removes it when this process ends, however that happens. Not
-/// thread-safe.
+/// short time. A child process removes it when this process ends, however it ends. Not thread-safe.
 class PrivateFolder {
  public:
   /// Requires: no other thread exists, because this forks. Errors name the folder.

@@ -24,7 +24,7 @@ const std::vector<Right>& RightsToRun() {
     for (const char* verb : {"get", "create", "delete"}) all.push_back({verb, Resource::kJobs});
     const std::vector<Right>& of_job = kubernetes::RightsOfJob();
     all.insert(all.end(), of_job.begin(), of_job.end());
-    // A WebSocket is a GET; API servers from 1.35 on ask for "create", too.
+    // A WebSocket begins as a GET. API servers from 1.35 on also ask for "create".
     all.push_back({"get", Resource::kPods, "portforward"});
     all.push_back({"create", Resource::kPods, "portforward"});
     return all;
