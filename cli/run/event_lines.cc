@@ -9,7 +9,8 @@
 namespace muster {
 namespace {
 
-/// An exit's text goes on with the last lines of the log.
+/// Only the first line of the text is shown. The text of an exit continues with the last lines of
+/// the log.
 std::string TextOf(const MasterEvent& event) {
   return event.kind + (event.node.empty() ? "" : " " + event.node) +
          (event.text.empty() ? "" : ": " + FirstLine(event.text));

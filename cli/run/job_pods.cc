@@ -61,7 +61,7 @@ absl::Status JobPods::Delete(const kubernetes::ObjectIdentity& pod,
           .Delete({.resource = kubernetes::Resource::kPods, .ns = run_.ns, .name = pod.name},
                   options)
           .status();
-  // Aborted: another pod has its name now.
+  // Aborted means that another pod has this name now.
   return absl::IsNotFound(deleted) || absl::IsAborted(deleted) ? absl::OkStatus() : deleted;
 }
 

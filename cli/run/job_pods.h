@@ -15,16 +15,16 @@
 #include "kubernetes/model/json_access.h"
 #include "kubernetes/pods/pod_body.h"
 
-/// What a pod of the job asks of the cluster that it is in.
+/// What the job's own pod asks of its cluster.
 namespace muster {
 
-/// The run of the plan, whose nodes are pods.
+/// The run of a plan whose nodes are pods.
 kubernetes::PodRun PodRunOf(const RunPlan& plan);
 
-/// The API server of the cluster in which this process is. Thread-safe.
+/// The API server of the cluster in which this process runs. Thread-safe.
 class OwnCluster {
  public:
-  /// `clock` outlives the result. Errors: this is no pod.
+  /// `clock` outlives the result. Errors: this process is not in a pod.
   static absl::StatusOr<std::unique_ptr<OwnCluster>> Open(const Clock* clock);
   OwnCluster(kubernetes::ClusterAccess access, const Clock* clock)
       : credentials_(std::move(access), clock), client_(&credentials_, clock) {}
@@ -37,26 +37,26 @@ class OwnCluster {
   kubernetes::Client client_;
 };
 
-/// The pods of a job, for the run in the job's own pod. Errors: of the API server.
+/// The pods of a job, for the run in the job's own pod. Errors are those of the API server.
 class JobPods {
  public:
   static absl::StatusOr<std::unique_ptr<JobPods>> Open(const RunPlan& plan);
 
-  /// As CheckRightsOfJob: of this pod, by asking the API server.
+  /// The same as CheckRightsOfJob for this pod. It asks the API server.
   absl::Status CheckRights();
   /// Deletes servers and workers of earlier runs of the job, and waits until they have ended
-  /// (kubernetes::FormerPods; at most 90 s). Says on stderr what it waits for.
+  /// (kubernetes::FormerPods), for at most 90 s. It says on stderr what it waits for.
   absl::Status EndFormer();
-  /// The pods of all runs of the job.
+  /// Returns the pods of all runs of the job.
   absl::StatusOr<std::vector<nlohmann::json>> All();
-  /// Deletes the pods of the run that its scaler has left behind. An error is said on stderr: the
-  /// pods then go with the Job.
+  /// Deletes the pods of the run that its scaler has left behind. An error is only reported on
+  /// stderr, because Kubernetes deletes the pods together with the Job.
   void End();
 
  private:
   explicit JobPods(kubernetes::PodRun run) : run_(std::move(run)) {}
   absl::StatusOr<std::vector<nlohmann::json>> List(const kubernetes::Selection& selection);
-  /// Nothing happens if it has gone, or another pod has its name now.
+  /// Does nothing if the pod is gone or another pod has its name now.
   absl::Status Delete(const kubernetes::ObjectIdentity& pod, kubernetes::DeleteOptions options);
 
   const SystemClock clock_;

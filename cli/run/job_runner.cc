@@ -159,7 +159,7 @@ void JobRunner::Measure(const JobStatus& status, TimePoint asked_at) {
   if (!training_began_.has_value() && (leased || trained > *trained_before_)) {
     training_began_ = asked_at;
   }
-  // A replay takes records back, so the maximum counts.
+  // A replay reduces the number of trained records, so the largest number counts.
   if (trained > *trained_before_ + trained_) {
     trained_ = trained - *trained_before_;
     trained_at_ = asked_at;
@@ -221,10 +221,10 @@ void JobRunner::Do(const KillNode& effect) {
 RunView::Own JobRunner::OwnFacts() const {
   RunView::Own own{.master_restarts = supervisor_.restarts(NodeRole::kMaster),
                    .scaler_restarts = supervisor_.restarts(NodeRole::kScaler)};
-  // The scaler may want another number of workers meanwhile.
+  // The plan has the number of workers that the scaler wants now.
   const absl::StatusOr<scaler::Plan> plan = scaler::ReadPlan(state_.scaler() + "/plan.json");
   if (plan.ok() && plan->run_id == options_.plan.run_id) own.workers_planned = plan->workers;
-  // Before that, the log ends with lines of an earlier run's master.
+  // Earlier, the last lines of the log may still be those of an earlier run's master.
   if (!view_.status().has_value() && view_.elapsed() >= kMasterSpeaksAfter) {
     own.waiting_for = LastWords(launcher_.LogPath("master"), 1, 400);
     while (own.waiting_for.ends_with('\n')) own.waiting_for.pop_back();

@@ -18,35 +18,36 @@
 
 namespace muster {
 
-/// One run of a job: carries out the supervisor's decisions about master and scaler, passes events
-/// to it, and shows the master's status of the other nodes. Belongs to the main thread.
+/// One run of a job. It carries out the supervisor's decisions about master and scaler, passes
+/// events to the supervisor, and shows what the master reports of the other nodes. Belongs to the
+/// main thread.
 class JobRunner {
  public:
   struct Options {
     RunPlan plan;
     RunSupervisorOptions supervisor;
-    /// The program whose verb `supervise` is run: this one.
+    /// This program. Its verb `supervise` is started.
     std::string program;
     ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
     int progress_fd = 2;
-    /// Readable when SIGINT, SIGTERM or SIGHUP came (a signalfd).
+    /// A signalfd for SIGINT, SIGTERM and SIGHUP.
     int signal_fd = -1;
-    /// Of the state directory's lock; kept open until every node is gone.
+    /// The lock of the state directory. It stays open until every node is gone.
     int lock_fd = -1;
     /// Called once an hour. May be empty.
     std::function<void()> renew = {};
-    /// Signals mean that this process must go while the run continues elsewhere.
+    /// If true, a signal means that this process must go while the run continues elsewhere.
     bool leaves_at_signal = false;
-    /// Ends workers and servers that are no processes of this machine. May be empty.
+    /// Ends workers and servers that are not processes of this machine. May be empty.
     std::function<void()> end_nodes = {};
-    /// Called once, when the job is first seen to make progress in this process. May be empty.
+    /// Called once, when the job first makes progress in this process. May be empty.
     std::function<void()> on_progress = {};
-    /// The name of this machine, which the master shows beside its own; "" = none.
+    /// The name of this machine, which the master reports together with its own; "" = none.
     std::string host = "";
   };
   /// `clock` outlives the runner.
   JobRunner(Options options, const Clock* clock);
-  /// Kills whatever is left.
+  /// Kills all processes that are left.
   ~JobRunner();
 
   /// Runs until every node is gone. Returns the data for the summary.
@@ -70,7 +71,7 @@ class JobRunner {
   void Do(const Note& effect) { view_.OnNote(effect); }
   void Measure(const JobStatus& status, TimePoint asked_at);
   void Draw();
-  /// Shows the scaler's decisions, orders and their outcomes since the last call.
+  /// Shows the scaler's decisions, people's orders and their outcomes since the last call.
   void ShowDecisions();
   RunView::Own OwnFacts() const;
 
@@ -78,10 +79,10 @@ class JobRunner {
   const Clock* const clock_;
   const StateDirectory state_;
   RunSupervisor supervisor_;
-  /// A pipe. Nodes live while its writing end is open; only this process has that end.
+  /// A pipe. Only this process has its writing end. Nodes live as long as that is open.
   int life_read_ = -1;
   int life_write_ = -1;
-  /// Eventfds that every scaler, and every master that reads its data, increments.
+  /// Eventfds that every scaler increments, and every master while it reads its data.
   int beat_fd_ = -1;
   int master_beat_fd_ = -1;
   /// An eventfd. Once it is not 0, the scaler ends workers and servers.
@@ -93,8 +94,8 @@ class JobRunner {
   TimePoint swept_at_;
   TimePoint renewed_at_;
   int signals_ = 0;
-  uint64_t event_bytes_ = 0;  // of the scaler's file of events when it was last read
-  // The training records, for the rate in the summary.
+  uint64_t event_bytes_ = 0;  // size of the scaler's event file when it was last read
+  // Training records and times, for the rate in the summary.
   bool progressed_ = false;  // options_.on_progress was called
   std::optional<uint64_t> trained_before_;
   uint64_t trained_ = 0;

@@ -56,13 +56,13 @@ absl::Status NotPassed(int fd) {
       fmt::format("descriptor {} is not open: only `muster run` can pass it", fd));
 }
 
-/// Of --tls.
+/// The files in the directory of --tls.
 std::optional<CredentialFiles> FilesIn(const std::string& directory, Role role) {
   if (directory.empty()) return std::nullopt;
   return CredentialFilesOf(directory, role);
 }
 
-/// As commands on this machine, and people elsewhere, reach the REST interface.
+/// The addresses of the REST interface: for commands on this machine, and for people elsewhere.
 RestAddress RestAddressOf(const JobSpec& job, uint16_t port) {
   const ScalerSpec& scaler = job.scaler;
   RestAddress address{.port = port, .pid = ::getpid()};
@@ -71,7 +71,7 @@ RestAddress RestAddressOf(const JobSpec& job, uint16_t port) {
   return address;
 }
 
-/// What is pointed to outlives the result.
+/// Everything that is pointed to outlives the result.
 scaler::ScalerOptions ScalerOptionsOf(const ScalerCommandOptions& options, const RunPlan& plan) {
   const JobSpec& job = plan.job;
   const StateDirectory state(job.state_directory);
@@ -221,11 +221,11 @@ int ScalerCommand(const ScalerCommandOptions& options) {
     case scaler::KeeperOutcome::State::kJobOver:
       return kExitSucceeded;
     case scaler::KeeperOutcome::State::kStopped:
-      return kExitFailed;  // if the caller did not request the stop, it restarts the scaler
+      return kExitFailed;  // if `muster run` did not request the stop, it restarts the scaler
     case scaler::KeeperOutcome::State::kBadInput:
       break;
   }
-  // `muster run` shows the text after the mark.
+  // `muster run` shows the text after this mark.
   fmt::print(stderr, "{}the job cannot continue\n{}\n", kLogMark, outcome->reason);
   return kExitUsage;
 }

@@ -7,9 +7,10 @@
 #include "absl/status/statusor.h"
 #include "master/core/core_options.h"
 
-/// The verbs that are nodes themselves. `muster run` starts them; containers may, too. Each returns
-/// the exit code of the process: 0 after a clean stop, 2 if its input is wrong (a restart does not
-/// help), kTakenOverExit if another master has taken the job, 1 otherwise.
+/// The verbs whose process is a node of the job. `muster run` starts them, and containers may start
+/// them, too. Each returns the exit code of the process: 0 after a clean stop, 2 if its input is
+/// wrong (a restart does not help), kTakenOverExit if another master has taken over the job, 1
+/// otherwise.
 namespace muster {
 
 struct MasterCommandOptions {
@@ -20,10 +21,10 @@ struct MasterCommandOptions {
   bool retry_failed = false;
   std::string job_id;
   std::string tls;                // directory of certificates; "" = plain text
-  std::string cluster_namespace;  // as RunPlan
+  std::string cluster_namespace;  // the same as in RunPlan
   std::string started_by;         // a random id of the `muster run`; "" = not known
   bool take_over = false;         // from a master that may still run
-  int beat_fd = -1;               // of `muster run`, which counts signs of life there; -1: none
+  int beat_fd = -1;               // `muster run` counts signs of life there; -1: none
   std::string planted_bug;        // for tests: breaks one rule of the protocol
 };
 int MasterCommand(const MasterCommandOptions& options);
@@ -37,8 +38,8 @@ struct ServerCommandOptions {
   uint64_t start = 0;
   std::string master_address;
   std::string socket_directory;
-  std::string snapshot_root;  // as ps::ServerOptions::snapshot_directory
-  std::string address;        // as ps::ListenWish
+  std::string snapshot_root;  // the same as ps::ServerOptions::snapshot_directory
+  std::string address;        // the same as in ps::ListenWish
   std::string advertise;
   std::string ports = "0";
   bool insecure = false;
@@ -58,17 +59,18 @@ struct ScalerCommandOptions {
   std::string job_id;
   std::string tls;                // directory of certificates; "" = plain text
   std::string trainer;            // absolute
-  std::string node_program;       // that is the servers; "" = this one
-  uint16_t rest_port = 0;         // 0: one that is free
-  std::string cluster_namespace;  // as RunPlan
-  // Inherited descriptors, of `muster run`: scaler/service/scaler_main.h. -1 = none.
+  std::string node_program;       // the program of the servers; "" = this one
+  uint16_t rest_port = 0;         // 0: a free one
+  std::string cluster_namespace;  // the same as in RunPlan
+  // Descriptors that are inherited from `muster run`: see scaler/service/scaler_main.h. -1 = none.
   int life_fd = -1;
   int held_fd = -1;
   int beat_fd = -1;
   int end_fd = -1;
 };
 int ScalerCommand(const ScalerCommandOptions& options);
-/// What `muster run` appends to the scaler's command, so that these are its descriptors.
+/// The flags that `muster run` appends to the scaler's command, so that the scaler finds these
+/// descriptors.
 std::vector<std::string> ScalerDescriptorFlags(const ScalerCommandOptions& options);
 
 }  // namespace muster

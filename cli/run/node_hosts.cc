@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kPodsFileMax = 4 << 20;
 constexpr std::chrono::milliseconds kAskAgain{1'000};
-/// Within the silence after which `muster run` kills a scaler that has given a sign.
+/// Shorter than the silence after which `muster run` kills a scaler that has given a sign of life.
 constexpr std::chrono::milliseconds kAnswerMax{5'000};
 
 absl::StatusOr<NodeUsage> UsageOfOwnProcess(uint64_t pid) {
@@ -32,7 +32,7 @@ absl::StatusOr<NodeUsage> UsageOfOwnProcess(uint64_t pid) {
   return own;
 }
 
-/// Gives a sign of life; -1: to nobody.
+/// Gives a sign of life. If `fd` is -1, nobody gets it.
 void Beat(int fd) {
   const uint64_t one = 1;
   if (fd < 0) return;
@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<NodeHost>> HostOpener::Open(int signal_fd) {
     Beat(options_->beat_fd);
     const absl::Status answer =
         asking.MayI("list", kubernetes::Resource::kPods, "", plan_->cluster_namespace).status();
-    // Any answer will do.
+    // Any answer shows that the API server is there.
     const bool away = absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer);
     if (!away) return OpenPods();
     if (!std::exchange(said, true)) {

@@ -9,19 +9,19 @@
 #include "cli/run/run_plan.h"
 #include "host/node_host.h"
 
-/// Where workers and servers live: the one place that chooses.
+/// The one place that decides where workers and servers live.
 namespace muster {
 
-/// Opens the host of a run: this machine, or the cluster if the plan names its namespace. Belongs
-/// to one thread, and outlives the host.
+/// Opens the host of a run. It is this machine, or the cluster if the plan names a namespace.
+/// Belongs to one thread, and outlives the host.
 class HostOpener {
  public:
-  /// `options` has the inherited descriptors. What is pointed to outlives this.
+  /// `options` has the inherited descriptors. Everything that is pointed to outlives this.
   HostOpener(const RunPlan* plan, const ScalerCommandOptions* options, const Clock* clock);
 
-  /// In the cluster, waits for an API server that does not answer, and gives signs of life to
-  /// `options.beat_fd`, as the host does when it waits. Errors: kCancelled if `signal_fd` becomes
-  /// readable; the host cannot be used.
+  /// In the cluster, it waits while the API server does not answer, and gives signs of life to
+  /// `options.beat_fd`. The host does the same later when it waits. Errors: kCancelled if
+  /// `signal_fd` becomes readable; other errors if the host cannot be used.
   absl::StatusOr<std::unique_ptr<NodeHost>> Open(int signal_fd);
 
  private:

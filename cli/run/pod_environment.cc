@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kRunIdMax = 64;
 
-/// Collects what is wrong, so that one error says all of it.
+/// Collects all errors, so that one message names all of them.
 class Reader {
  public:
   explicit Reader(const ReadVariable& read) : read_(read) {}
@@ -67,7 +67,7 @@ absl::StatusOr<PodEnvironment> ParseJobPod(const ReadVariable& read) {
   TakeCommon(&reader, &pod);
   pod.job = reader.Required("MUSTER_JOB_NAME");
   pod.run_id = reader.Required("MUSTER_RUN_ID");
-  // It names files and labels.
+  // The run id becomes a part of file names and labels.
   const bool plain = std::all_of(pod.run_id.begin(), pod.run_id.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });

@@ -34,10 +34,10 @@ constexpr size_t kTerminationMax = 4'096;
 constexpr size_t kReasonStep = 128;
 constexpr std::chrono::seconds kDeniedMax{60};
 
-/// An earlier pod of the run that says something about the job.
+/// An earlier pod of the run. Its end says something about the job.
 struct PastPod {
   std::string name;
-  std::string created;  // as Kubernetes writes times, which sort as texts
+  std::string created;  // in the format of Kubernetes, whose times sort as texts
   bool progressed = false;
   std::string reason;
 };
@@ -122,7 +122,7 @@ int RefusalInCluster(const absl::Status& why) {
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kUnauthenticated:  // a token that is being renewed
+    case absl::StatusCode::kUnauthenticated:  // the token may be in renewal
       return kExitUnreachable;
     default:
       return kExitUsage;
@@ -132,7 +132,7 @@ int RefusalInCluster(const absl::Status& why) {
 std::string TerminationMessage(const PodEnd& end) {
   nlohmann::json json = {
       {"outcome", end.outcome}, {"exit_code", end.exit_code}, {"progressed", end.progressed}};
-  // JSON may need six bytes for one of the text, so the text gives way until it fits.
+  // JSON may need six bytes for one byte of text, so the text is cut until the message fits.
   for (size_t bytes = kTerminationMax;; bytes -= kReasonStep) {
     json["reason"] = end.reason.substr(0, bytes);
     std::string text = JsonText(json) + "\n";

@@ -36,7 +36,7 @@ absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) 
   std::set<std::string> named;
   absl::StatusOr<StoredJournal> stored = ReadFencedJournal(state.journal());
   if (stored.ok()) {
-    // The data are checked below, file by file.
+    // Only the header is checked here. The data are checked below, file by file.
     MUSTER_RETURN_IF_ERROR(CheckHeader(
         stored->header, {job.spec.name, FixedFields(job.spec), stored->header.sources, ""},
         state.journal()));
@@ -56,7 +56,7 @@ absl::Status CheckDirectories(const LoadedJob& job, const ProgressFn& progress) 
 
 std::string LimitsBeyond(const JobSpec& job, uint64_t machine_bytes) {
   if (machine_bytes == 0) return "";
-  // As floating point, because the products of a job file may be beyond 64 bits.
+  // This uses floating point, because the products may be beyond 64 bits.
   const auto bytes = [](const ReplicaSpec& role, uint32_t replicas) {
     return static_cast<double>(role.limits.memory_bytes.value_or(0)) * replicas;
   };

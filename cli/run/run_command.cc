@@ -40,9 +40,9 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kScalerLeaveMax{10};
-/// Processes of a pod that was deleted may still end.
+/// Processes of a deleted pod may take this long to end.
 constexpr std::chrono::seconds kLockPatience{10};
-/// How long a port of the job file may still be taken, and how often it is tried.
+/// A port of the job file may be taken for this long. It is tried again at this interval.
 constexpr std::chrono::seconds kPortPatience{5};
 constexpr std::chrono::milliseconds kPortPause{20};
 
@@ -52,7 +52,8 @@ uint64_t RandomNumber() {
   return number;
 }
 
-/// The workers' program. In the cluster it is in the image of their pods, and looked up there.
+/// Finds the workers' program. In the cluster it is in the image of the workers' pods, so it is
+/// looked up there.
 absl::StatusOr<std::string> FindTrainer(const LoadedJob& job, bool in_cluster) {
   if (job.spec.worker.command.empty()) {
     return absl::InvalidArgumentError(
@@ -65,7 +66,7 @@ absl::StatusOr<std::string> FindTrainer(const LoadedJob& job, bool in_cluster) {
       name, {.base_directory = job.base_directory, .path = ReadEnvironment("PATH").value_or("")});
 }
 
-/// Waits, up to kPortPatience in all, for the ports of a run that was killed just now.
+/// Waits for the ports of a run that was just killed, up to kPortPatience in all.
 RetryPort WaitForPorts() {
   return [left = std::chrono::milliseconds(kPortPatience)]() mutable {
     if (left == kPortPatience) PrintNote("a port of the job file is taken; trying for 5 s");
@@ -87,7 +88,7 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   if (!options.run_id.empty()) plan.run_id = options.run_id;
   if (options.in_cluster) plan.run_id = pod.run_id;
   plan.master_flags = {"--started-by", fmt::format("{:016x}", RandomNumber())};
-  // The pod before this one may still run on a machine that is lost.
+  // An earlier pod may still run on a lost machine.
   if (options.in_cluster) plan.master_flags.push_back("--take-over");
   if (options.retry_failed) plan.master_flags.push_back("--retry-failed");
   if (!options.planted_bug.empty()) {
@@ -99,7 +100,8 @@ absl::StatusOr<RunPlan> MakePlan(const LoadedJob& job, const RunOptions& options
   const RetryPort retry = options.dry_run ? nullptr : WaitForPorts();
   MUSTER_ASSIGN_OR_RETURN(plan.master_listen,
                           ChooseMasterAddress(job.spec.master_address, RandomNumber(), retry));
-  // In the cluster, scaler and verbs of this pod need neither the Service nor a name server.
+  // In the cluster, the scaler and the verbs in this pod need neither the Service nor a name
+  // server.
   plan.master_address = options.in_cluster ? JoinHostPort("127.0.0.1", kInClusterMasterPort)
                                            : AddressForOthers(plan.master_listen, job.spec);
   MUSTER_ASSIGN_OR_RETURN(plan.rest_port,
@@ -124,8 +126,8 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
                                              const RunPlan& plan, bool in_cluster) {
   MUSTER_RETURN_IF_ERROR(state.Create());
   const absl::Status writable = MakeSnapshotsWritable(job.spec);
-  // A run that goes on has used the place before: what has changed since may change back, and until
-  // then the servers' errors are the reason in `muster status`.
+  // A run that continues could use the folder before. Its trouble may be over soon. Until then,
+  // `muster status` shows the servers' errors as the reason.
   if (!writable.ok() && (!in_cluster || StartsOf(state, plan.run_id).master == 0)) return writable;
   if (!writable.ok()) PrintNote(fmt::format("the run goes on: {}", Message(writable)));
   MUSTER_ASSIGN_OR_RETURN(StateLock lock,
@@ -142,9 +144,9 @@ absl::StatusOr<StateLock> TakeStateDirectory(const LoadedJob& job, const StateDi
   return lock;
 }
 
-/// Finds the job's id, makes its certificates, and writes the files by which other programs find
-/// the run. Requires: the state directory is taken, and signals are blocked, because reading a
-/// journal starts threads.
+/// Finds the job's id, makes its certificates, and writes the files with which other programs find
+/// the run. Requires: the state directory is taken. Signals are blocked, because reading a journal
+/// starts threads.
 absl::Status Announce(const StateDirectory& state, const Clock& clock, RunPlan* plan) {
   const std::string drawn = fmt::format("{:016x}{:016x}", RandomNumber(), RandomNumber());
   MUSTER_ASSIGN_OR_RETURN(const std::string fresh, FreshJobId(plan->job, drawn, clock.Wall()));
@@ -154,14 +156,14 @@ absl::Status Announce(const StateDirectory& state, const Clock& clock, RunPlan* 
   return state.WriteEndpoint(EndpointOf(*plan));
 }
 
-/// A run may take longer than certificates live.
+/// Renews certificates, because a run may take longer than they are valid.
 void RenewCertificates(const RunPlan& plan, const StateDirectory& state, const Clock& clock) {
   const absl::Status renewed =
       PrepareCertificates(plan.job, state, plan.job_id, clock.Wall()).status();
   if (!renewed.ok()) PrintNote(fmt::format("certificates: {}", Message(renewed)));
 }
 
-/// Lines on stderr about data that take long to read.
+/// Prints lines on stderr if reading the data takes long.
 ProgressFn ShowReading() {
   return [clock = SystemClock(), last = SystemClock().Now()](const SourceProgress& at) mutable {
     if (clock.Now() - last < std::chrono::seconds(2)) return;
@@ -178,8 +180,9 @@ bool IsIgnored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-/// Without those that were ignored when the command began (`nohup`, the background of a script):
-/// a signal that is neither blocked nor handled stays ignored.
+/// The signals that stop the command. Signals that were ignored when the command began (`nohup`,
+/// the background of a script) are left out: they stay ignored because they are neither blocked nor
+/// handled.
 sigset_t StopSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -189,11 +192,11 @@ sigset_t StopSignals() {
   return signals;
 }
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP end the command at once, because there is nothing to
-/// clean up, and reading folders may take long. Later signals wait again.
+/// While this object lives, SIGINT, SIGTERM and SIGHUP end the command at once, because there is
+/// nothing to clean up and reading folders may take long. Afterwards, signals are held again.
 class EndsAtOnce {
  public:
-  /// `code`: the exit code.
+  /// The command then ends with the exit code `code`.
   explicit EndsAtOnce(int code) {
     code_ = code;
     for (const int signal : kStopSignals) {
@@ -239,7 +242,7 @@ int BlockSignals() {
 
 namespace {
 
-/// The end of a run that did not begin.
+/// Ends a run that did not begin.
 int EndBefore(const RunOptions& options, const std::string& outcome, int code,
               const absl::Status& why) {
   WriteTerminationLog(options.termination_log,
@@ -259,7 +262,8 @@ absl::StatusOr<PodEnvironment> ReadJobPod() {
   return pod;
 }
 
-/// What comes before a run in the job's own pod. The exit code if there is to be no run.
+/// Does what must be done before a run in the job's own pod. Returns the exit code if there must be
+/// no run.
 std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan,
                                   std::unique_ptr<JobPods>* opened) {
   absl::StatusOr<std::unique_ptr<JobPods>> here = JobPods::Open(plan);
@@ -268,19 +272,19 @@ std::optional<int> BeginInCluster(const RunOptions& options, const RunPlan& plan
   const absl::Status rights = AskWhileDenied([&] { return job_pods->CheckRights(); },
                                              [] { std::this_thread::sleep_for(kRightsPause); });
   if (!rights.ok()) return Refuse(options, rights);
-  // The master of another run takes them for dead.
+  // This run's master will treat nodes of earlier runs as dead, so they must have ended.
   const absl::Status ended = job_pods->EndFormer();
   if (!ended.ok()) return Refuse(options, ended);
   const absl::StatusOr<std::vector<nlohmann::json>> all = job_pods->All();
   if (!all.ok()) return Refuse(options, all.status());
   const absl::Status tries = CheckPodsInVain(*all, plan.run_id);
   if (tries.ok()) return std::nullopt;
-  // Otherwise the Job would make pods for ever.
+  // The Job must not make pods for ever.
   job_pods->End();
   return EndBefore(options, "failed", kExitFailed, tries);
 }
 
-/// On Kubernetes, the cluster judges it.
+/// On Kubernetes, the cluster judges the limits.
 std::string MachineWarning(const RunPlan& plan) {
   return plan.cluster_namespace.empty() ? LimitsBeyond(plan.job, MachineResources().memory_bytes)
                                         : "";
@@ -302,14 +306,14 @@ int DryRun(const RunOptions& options, const LoadedJob& job, const RunPlan& plan)
   return kExitSucceeded;
 }
 
-/// Writes and prints how the run ended.
+/// Stores and prints how the run ended.
 int Finish(const RunOptions& options, const StateDirectory& state, const SummaryInput& summary) {
   const RunOutcome& outcome = summary.outcome;
   const int code = ExitCode(outcome.state);
   WriteTerminationLog(options.termination_log,
                       TerminationMessage({ToString(outcome.state), code, outcome.reason,
                                           /*progressed=*/summary.trained_records > 0}));
-  // The run continues, so it has no summary yet.
+  // If the run continues elsewhere, it has no summary yet.
   using State = RunOutcome::State;
   if (outcome.state == State::kLeft || outcome.state == State::kGivenUp) return code;
   const nlohmann::json json = SummaryToJson(summary);
@@ -327,7 +331,7 @@ int Finish(const RunOptions& options, const StateDirectory& state, const Summary
 
 JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
                                  const StateDirectory& state, JobPods* pods) {
-  // A run id that was drawn is no earlier run's.
+  // If the run id was drawn at random, no earlier process had this run.
   const bool continued = options.in_cluster || !options.run_id.empty();
   const StartsBefore before = continued ? StartsOf(state, plan.run_id) : StartsBefore();
   JobRunner::Options runner{.plan = plan, .supervisor = ToSupervisorOptions(plan.job, before)};
@@ -335,7 +339,7 @@ JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
   if (options.progress) runner.progress = ProgressDisplay::ModeOf(runner.progress_fd);
   if (!options.in_cluster) return runner;
   if (options.progress) runner.progress = ProgressDisplay::Mode::kLines;
-  // Both fit into the usual grace of a pod, 30 s.
+  // The scaler's and the master's timeouts together fit into the usual grace period of a pod, 30 s.
   runner.supervisor.scaler_stop_timeout = kScalerLeaveMax;
   runner.supervisor.continues_elsewhere = true;
   runner.leaves_at_signal = true;
@@ -350,7 +354,8 @@ JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
 }  // namespace
 
 int RunCommand(const RunOptions& options) {
-  // The Job of a pod that is moved while it begins must not be over.
+  // If a pod is moved while it begins, its Job must not end. So the exit code in the cluster is
+  // kLeftExit.
   std::optional<EndsAtOnce> at_once(std::in_place, options.in_cluster ? kLeftExit : kExitDrained);
   PodEnvironment pod;
   if (options.in_cluster) {
@@ -400,7 +405,7 @@ int RunCommand(const RunOptions& options) {
     JobRunner runner(std::move(runner_options), &clock);
     summary = runner.Run();
   }
-  // The files of the state directory now belong to the other run.
+  // The endpoint file now belongs to the other run.
   if (summary.outcome.state == RunOutcome::State::kTakenOver) std::move(remove_endpoint).Cancel();
   return Finish(options, state, summary);
 }

@@ -44,7 +44,7 @@ absl::Status CheckExecutable(const std::string& path) {
   return absl::OkStatus();
 }
 
-/// Where the master listens, by number.
+/// The numeric address on which the master listens.
 struct BindHost {
   std::string text;  // "127.0.0.1", "::1"
   sockaddr_storage address{};
@@ -70,15 +70,15 @@ absl::StatusOr<BindHost> ParseHost(const std::string& host) {
   return absl::InvalidArgumentError(fmt::format("'{}' is no address of this machine", host));
 }
 
-/// OK if the port is free, also for a program that wants it exclusively. InvalidArgument if no port
-/// of the address can be listened at.
+/// OK if the port is free, also for a program that wants it exclusively. InvalidArgument if the
+/// address does not belong to this machine.
 absl::Status TryPort(BindHost host, uint32_t port) {
   const int fd = ::socket(host.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return ErrnoStatus(errno, "cannot create a socket");
   absl::Cleanup close_fd = [fd] { ::close(fd); };
   const int one = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  // The port is at the same place in both kinds of addresses.
+  // The port is at the same offset in both kinds of addresses.
   reinterpret_cast<sockaddr_in*>(&host.address)->sin_port = htons(static_cast<uint16_t>(port));
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&host.address), host.size) != 0 ||
       ::listen(fd, 1) != 0) {
@@ -91,7 +91,7 @@ absl::Status TryPort(BindHost host, uint32_t port) {
   return absl::OkStatus();
 }
 
-/// First port that the kernel may give to an outgoing connection.
+/// The first port that the kernel may give to an outgoing connection.
 uint32_t EphemeralBegin() {
   uint32_t begin = 32'768;
   if (FILE* file = std::fopen("/proc/sys/net/ipv4/ip_local_port_range", "re")) {
@@ -112,7 +112,7 @@ nlohmann::json NodeToJson(const RunPlan& plan, const std::string& node, NodeRole
   return json;
 }
 
-/// The first limits of nodes, and the limits that policies may set.
+/// Describes the first limits of nodes, and the limits that policies may set.
 std::string DescribeLimits(const JobSpec& job) {
   const scaler::InitialLimits limits = InitialLimitsOf(job);
   const scaler::JobShape shape = JobShapeOf(job, {});
@@ -134,7 +134,7 @@ std::string DescribeLimits(const JobSpec& job) {
   return text;
 }
 
-/// Where the certificates of a job with TLS are, or will be.
+/// Says where the certificates of a job with TLS are, or will be.
 std::string CertificatesOf(const JobSpec& job) {
   return job.security.certificates.empty() ? StateDirectory(job.state_directory).certificates()
                                            : job.security.certificates;
@@ -164,7 +164,7 @@ void AddCluster(const RunPlan& plan, NodeCommand* command) {
   command->command.insert(command->command.end(), {"--cluster-namespace", plan.cluster_namespace});
 }
 
-/// Where a server listens.
+/// Adds the options that say where a server listens.
 void AddListening(const JobSpec& job, NodeCommand* command) {
   const auto add = [command](const char* flag, const std::string& value) {
     if (!value.empty()) command->command.insert(command->command.end(), {flag, value});
@@ -177,7 +177,7 @@ void AddListening(const JobSpec& job, NodeCommand* command) {
   if (job.security.insecure) command->command.emplace_back("--insecure");
 }
 
-/// `field` of the job file says what is wanted.
+/// Chooses an address. `field` of the job file says what is wanted; errors name it.
 absl::StatusOr<std::string> ChooseAddress(std::string_view field, const std::string& wanted,
                                           uint64_t seed, const RetryPort& retry) {
   const size_t colon = std::min(wanted.rfind(':'), wanted.size());

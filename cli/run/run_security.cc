@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// Names in the scaler's certificate, for browsers and other REST clients.
+/// The names in the scaler's certificate. Browsers and other REST clients check them.
 std::vector<std::string> HostsOfRest(const JobSpec& spec) {
   std::vector<std::string> hosts = {"localhost", "127.0.0.1", "::1"};
   for (const std::string& host : {spec.scaler.host, spec.scaler.advertise}) {

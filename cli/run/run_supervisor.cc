@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kAskAgain{1'000};
 constexpr std::chrono::milliseconds kCollectWait{3'000};
-/// Steps come about every 100 ms. If there was none for this long, the process stood still.
+/// Steps come about every 100 ms. If no step came for this long, this process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
 
 RunOutcome::State ToOutcome(const MasterView& view) {
@@ -55,7 +55,7 @@ std::vector<RunEffect> RunSupervisor::Step(const RunEvent& event, TimePoint now)
 }
 
 void RunSupervisor::ForgiveOwnPause(TimePoint now) {
-  // The minimum counts, so silence is also found if every step is late.
+  // Only what exceeds the minimum counts, so silence is also found if every step is late.
   const std::chrono::nanoseconds gap = now - std::exchange(now_, now) - kPauseMin;
   if (gap.count() <= 0) return;
   if (deadline_.has_value()) *deadline_ += gap;
@@ -89,7 +89,7 @@ bool RunSupervisor::KeptAlive(const Child& child) const {
     case Stage::kDraining:
       return true;
     case Stage::kFinishing:
-      // It still has to end the nodes.
+      // The scaler still has to end the nodes.
       return child.role == NodeRole::kScaler && pending_.has_value();
     default:
       return false;
@@ -103,7 +103,7 @@ void RunSupervisor::On(const NodeExited& exited) {
   MUSTER_CHECK_MSG(Running(child), event.node);
   Emit(ExitReport(event, child.role, AllStarts(child)));
   child.exited_at = now_;
-  // It ends by itself after the job's end, of which it may know before this process.
+  // The scaler ends by itself after the job's end. It may know of the end before this process does.
   const bool ended_well =
       child.role == NodeRole::kScaler && Classify(event.exit) == ExitKind::kClean;
   if (child.role == NodeRole::kMaster && event.exit.signal == 0 &&
@@ -126,7 +126,7 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     return;
   }
   if (refused && child->role == NodeRole::kScaler) {
-    // Its own message says what was refused.
+    // The scaler's own message says what was refused.
     std::string words = event.last_words;
     while (!words.empty() && words.back() == '\n') words.pop_back();
     child->state = Child::State::kFinished;
@@ -140,7 +140,7 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     Emit(Note{RestartNote(event, delay), /*answer=*/true});
     return;
   }
-  // Progress of the job counts for a process only if it was there to take part in it.
+  // Progress of the job counts for a process only if that process was there to take part.
   const bool progressed = child->progress_at_start != progress_ && child->heard;
   const RestartPolicy::Decision decision = child->policy.OnExit(
       progressed ? RestartPolicy::Progress::kMade : RestartPolicy::Progress::kNone);
@@ -150,7 +150,8 @@ void RunSupervisor::Restart(Child* child, const NodeExited& event) {
     return;
   }
   child->start_at = now_ + decision.delay;
-  // A life that did nothing is no progress: its last words say what keeps the run from beginning.
+  // If the process did nothing in this life, the note shows its last words, because they say why
+  // the run does not begin.
   std::string note = RestartNote(event, decision.delay);
   if (!child->heard) note += Indented(event.last_words);
   Emit(Note{std::move(note), /*answer=*/!child->heard});
@@ -160,10 +161,10 @@ void RunSupervisor::GiveUp(std::string reason) {
   // Later failures do not change the result of a job that has ended.
   if (failure_.has_value() || pending_.has_value()) return;
   failure_ = std::move(reason);
-  // The summary has the full text.
+  // Only the first line is shown, because the summary has the full text.
   Emit(Note{fmt::format("giving up: {}", FirstLine(*failure_))});
   deadline_ = now_ + options_.cancel_wait;
-  // A master that keeps crashing cannot be reached.
+  // If the master itself keeps crashing, it cannot be asked.
   if (!Running(master_)) {
     EnterStopping({RunOutcome::State::kFailed, *failure_});
     return;
@@ -174,7 +175,7 @@ void RunSupervisor::GiveUp(std::string reason) {
 }
 
 bool RunSupervisor::HearMaster(TimePoint asked_at) {
-  // An answer of a former process says nothing about this one.
+  // An answer of an earlier process says nothing about the present one.
   if (!Running(master_) || asked_at < master_.started_at) return false;
   master_.last_heard = now_;
   master_.heard = true;
@@ -202,7 +203,7 @@ void RunSupervisor::On(const MasterAnswered& event) {
     EnterFinishing(event.view);
   } else if (scaler_.state == Child::State::kFinished && event.asked_at >= scaler_.exited_at &&
              (stage_ == Stage::kTraining || stage_ == Stage::kDraining)) {
-    // A user ended it by hand.
+    // The scaler ended though the job goes on: a user has ended it by hand.
     scaler_.state = Child::State::kWaiting;
     scaler_.start_at = now_;
   }
@@ -222,7 +223,7 @@ void RunSupervisor::TakeView(const MasterView& view) {
   if (view_.has_value() && HasProgressed(*view_, view)) ++progress_;
   const bool waited = view_.has_value() && !view_->reason.empty();
   if (!IsTerminal(view.state) && !view.reason.empty() && !waited) {
-    // Shown also without progress lines, because it is no progress.
+    // This is not progress, so it is also shown when progress lines are off.
     Emit(Note{fmt::format("the job waits: {}", view.reason), /*answer=*/true});
   }
   view_ = view;
@@ -254,8 +255,8 @@ void RunSupervisor::On(const MasterBeat&) {
 
 void RunSupervisor::EnterDraining() {
   stage_ = Stage::kDraining;
-  // Longer than the master's two phases, leases and snapshots. To stop the servers earlier would
-  // prevent the snapshots.
+  // This is longer than the two phases of the master's drain, leases and snapshots. If the servers
+  // were stopped earlier, there would be no snapshots.
   deadline_ = now_ + 2 * options_.drain_timeout + options_.drain_slack;
   asked_last_ = now_;
 }
@@ -270,8 +271,8 @@ void RunSupervisor::WatchSilence() {
     if (now_ - child->last_heard < patience) return;
     Kill(child, fmt::format("{}{} for {}", what, child->heard ? "" : unheard, InSeconds(patience)));
   };
-  // Killed before the next one starts, because a paused master still holds the journal's lock, and
-  // a paused scaler would act beside its successor.
+  // A silent process is killed before the next one starts. A paused master still holds the
+  // journal's lock, and a paused scaler would act at the same time as the next one.
   watch(&master_, options_.master_silence_max, options_.master_start_max, "it did not answer",
         ", and read none of its data,");
   watch(&scaler_, options_.scaler_silence_max, options_.scaler_start_max, "it stood still", "");
@@ -297,7 +298,7 @@ void RunSupervisor::On(const DrainWanted&) {
 
 void RunSupervisor::On(const LeaveWanted&) {
   if (stage_ >= Stage::kStopping) return;
-  // The job may be over already; who continues the run will see it.
+  // Even if the job is over already, the process that continues the run will see that.
   nodes_ended_ = true;
   Emit(Note{"this process leaves; workers and servers live on, and the run continues elsewhere",
             /*answer=*/true});
@@ -340,7 +341,8 @@ void RunSupervisor::EnterTakenOver(const NodeExited& event) {
   stage_ = Stage::kStopping;
   pending_ = RunOutcome{RunOutcome::State::kTakenOver,
                         fmt::format("the master ended:{}", Indented(event.last_words))};
-  // The nodes now belong to the other master. Those of this machine end with this process.
+  // Nodes on other machines now belong to the other master. Those on this machine end together with
+  // this process.
   nodes_ended_ = true;
   if (Running(scaler_)) Kill(&scaler_, "another master has taken over the job");
 }
@@ -367,7 +369,7 @@ void RunSupervisor::Advance() {
     EnterStopping(*pending_);
   }
   if (stage_ != Stage::kStopping || Running(scaler_)) return;
-  // The master ends last, so that it learns of every exit. Processes that the scaler left behind
+  // The master ends last, so that it hears of every exit. Processes that the scaler has left behind
   // end now.
   if (!std::exchange(nodes_ended_, true)) Emit(EndNodes{});
   Stop(&master_, options_.stop_timeout);
@@ -377,7 +379,8 @@ void RunSupervisor::Advance() {
 }
 
 void RunSupervisor::AdvanceFinishing(bool late) {
-  if (!pending_.has_value()) {  // a failure of this process
+  if (!pending_
+           .has_value()) {  // this process found a failure, and the master has not confirmed it yet
     if (late || !Running(master_)) {
       EnterStopping({RunOutcome::State::kFailed, *failure_});
     } else if (now_ - asked_last_ >= kAskAgain) {
@@ -385,8 +388,8 @@ void RunSupervisor::AdvanceFinishing(bool late) {
       Emit(AskCancel{*failure_});
     }
   } else if (late || !Running(master_)) {
-    // A scaler learns of the job's end from the master. If there is no master, it is told here, and
-    // ends the nodes.
+    // Usually the scaler hears of the job's end from the master. Without a master, this process
+    // tells it, and the scaler ends the nodes.
     EnterStopping(*pending_);
   } else if (scaler_.state == Child::State::kFinished || scaler_.starts == 0) {
     stage_ = Stage::kCollecting;
@@ -396,7 +399,7 @@ void RunSupervisor::AdvanceFinishing(bool late) {
 }
 
 void RunSupervisor::StartDue() {
-  // The master starts first, because nothing else works without it.
+  // The master starts first, because the scaler needs it.
   for (Child* child : {&master_, &scaler_}) {
     if (child->state != Child::State::kWaiting || !child->wanted || !KeptAlive(*child)) continue;
     if (now_ < child->start_at) continue;

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// Lines about events of one answer.
+/// The most lines about the events of one answer.
 constexpr size_t kEventsShownMax = 20;
 
 }  // namespace

@@ -15,29 +15,29 @@
 
 namespace muster {
 
-/// What `muster run` shows of a job, wherever it runs: progress, events of the master, the scaler's
-/// decisions and the address of the dashboard. Belongs to one thread.
+/// Shows a job for `muster run`, wherever the job runs: progress, events of the master, the
+/// scaler's decisions and the address of the dashboard. Belongs to one thread.
 class RunView {
  public:
   struct Options {
     std::string job;
-    /// By the job file.
+    /// Numbers from the job file.
     uint32_t servers = 0;
     uint32_t workers = 0;
     ProgressDisplay::Mode progress = ProgressDisplay::Mode::kOff;
     int progress_fd = 2;
-    /// So long after its last answer the master counts as silent.
+    /// If the master has not answered for this long, it counts as silent.
     std::chrono::milliseconds silence{2'000};
-    /// The caller tells itself of the job's end, and of master and scaler.
+    /// The caller itself reports the ends of the job, the master and the scaler.
     bool caller_tells_ends = false;
   };
-  /// What the caller alone knows.
+  /// Facts that only the caller knows.
   struct Own {
-    /// By the plan of this run's scaler.
+    /// From the plan of this run's scaler.
     std::optional<uint32_t> workers_planned = {};
     uint32_t master_restarts = 0;
     uint32_t scaler_restarts = 0;
-    /// ProgressInput::waiting_for.
+    /// The same as ProgressInput::waiting_for.
     std::string waiting_for = {};
   };
   /// `clock` outlives the view.
@@ -45,24 +45,24 @@ class RunView {
 
   bool is_off() const { return display_.mode() == ProgressDisplay::Mode::kOff; }
   std::chrono::milliseconds elapsed() const;
-  /// As the newest answer has it; none: the master has not answered yet.
+  /// The status in the newest answer. None if the master has not answered yet.
   const std::optional<JobStatus>& status() const { return status_; }
-  /// For other lines.
+  /// The display, for other lines.
   ProgressDisplay& display() { return display_; }
 
   void OnAnswer(MasterLink::Answer answer);
-  /// Shows text that the user has asked for, or only progress has room for.
+  /// Shows a text. If the user has not asked for it, it is shown only with the progress.
   void OnNote(const Note& note);
-  /// The scaler's events after decisions_shown().
+  /// Takes the scaler's events with ids above decisions_shown().
   void OnDecisions(const std::vector<scaler::rest::Event>& events);
   uint64_t decisions_shown() const { return decisions_shown_; }
-  /// For whom the address of the dashboard must be: the token is a secret, and others may read a
-  /// pipe or a file. None: it was shown.
+  /// Whom the address of the dashboard is for. Its token is a secret, and others may read a pipe or
+  /// a file. None if the address was shown.
   std::optional<AddressFor> WantsDashboard() const;
-  /// Shows it, once; "": there is none yet.
+  /// Shows the address once. It is "" if there is none yet.
   void OnDashboard(const std::string& address);
 
-  /// Draws progress if it is time to.
+  /// Draws the progress if it is time to do so.
   void Draw(const Own& own);
   /// Removes the progress. Returns what the view knows for the summary.
   SummaryInput Finish(RunOutcome outcome);

@@ -25,7 +25,7 @@ Resources InitialLimitsOfRole(const ReplicaSpec& role, double margin) {
 
 bool FitsMemory(const JobSpec& job, const scaler::InitialLimits& limits) {
   if (!job.budget.memory_bytes.has_value()) return true;
-  // The sum of many may be beyond 64 bits.
+  // The sum may be beyond 64 bits.
   const double all = job.ps.replicas * static_cast<double>(limits.server.memory_bytes) +
                      job.worker.replicas * static_cast<double>(limits.worker.memory_bytes);
   return all <= static_cast<double>(*job.budget.memory_bytes);
@@ -68,7 +68,8 @@ scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine) {
   shape.workers_min = job.worker.replicas_min.value_or(job.worker.replicas);
   shape.workers_max = job.worker.replicas_max.value_or(job.worker.replicas);
   if (HasGroup(job)) {
-    // Fewer make no step, and more only wait. What the file says of the first workers holds.
+    // A group with fewer members makes no step, and further members would only wait. But the job
+    // file's number of first workers stays possible.
     const uint32_t first = job.worker.replicas;
     shape.members_min = job.group.members_min;
     shape.workers_min = std::max(shape.workers_min, std::min(job.group.members_min, first));

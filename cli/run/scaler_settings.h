@@ -10,25 +10,26 @@
 #include "scaler/policy/policies.h"
 #include "scaler/sensor/job_sensor.h"
 
-/// Translates a job file into the scaler's settings; lower layers do not know job files. Pure
-/// functions.
+/// Translates a job file into the scaler's settings, because lower layers do not know job files.
+/// Pure functions.
 namespace muster {
 
-/// The first limits of nodes: those of the file. If there is a request but no limit of memory, the
-/// limit is 1.5 times the request (spec.scaler.initialResources.margin), at most the maximum, or
-/// the request itself if the budget has no more. CPU then has no limit; processes share it.
+/// The first limits of nodes: those of the job file. If the file requests memory but sets no limit,
+/// the limit is 1.5 times the request (spec.scaler.initialResources.margin), at most the maximum.
+/// If the budget has no room for that, it is the request itself. CPU then has no limit, because
+/// processes share it.
 scaler::InitialLimits InitialLimitsOf(const JobSpec& job);
 
 scaler::KeeperOptions KeeperOptionsOf(const JobSpec& job);
 
-/// Requests, bounds, budget and worker counts. `machine`: what there is here
-/// (host/processes/machine.h). What earlier runs needed is not known here.
+/// Requests, bounds, budget and numbers of workers. `machine` is what this machine has
+/// (host/processes/machine.h). It lacks what earlier runs needed.
 scaler::JobShape JobShapeOf(const JobSpec& job, const Resources& machine);
 
-/// Thresholds that follow from others that the file has are made to fit.
+/// The thresholds of the job file. Thresholds that depend on them are adapted.
 PolicyOptions PolicyOptionsOf(const JobSpec& job);
 scaler::Arbiter::Options ArbiterOptionsOf(const JobSpec& job);
-/// Policies that begin paused, by name.
+/// The names of policies that are paused from the beginning.
 std::set<std::string> PausedPoliciesOf(const JobSpec& job);
 
 }  // namespace muster

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-/// Takes the first look of a follower, which has a thread of its own.
+/// Takes the first look of a follower, which runs in its own thread.
 class FirstLook {
  public:
   absl::StatusOr<FollowOptions::Progress> Take(const StreamLook& look) {
@@ -37,7 +37,8 @@ class FirstLook {
   std::optional<StreamLook> look_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// "at offset 9 of partition 0, but there are 5 so far", if the dataset ends beyond its log.
+/// Says what is missing if the dataset ends beyond its log: "at offset 9 of partition 0, but there
+/// are 5 so far".
 std::string MissingText(const StreamLook& look) {
   for (const PartitionLook& partition : look.partitions) {
     if (!partition.end.has_value() || *partition.end <= partition.stable_end) continue;

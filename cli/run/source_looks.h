@@ -10,27 +10,28 @@
 
 namespace muster {
 
-/// One look at a source of the job that grows, as its master will look at it.
+/// One look at a growing source of the job. The job's master will look at it in the same way.
 struct SourceLook {
   std::string dataset;
   StreamLook look;
 };
 
-/// Looks once at every source that grows. Waits for its brokers, for each of them some seconds at
-/// most. Errors: those of the settings.
+/// Looks once at every growing source. It waits for its brokers, at most some seconds for each
+/// source. Errors are those of the settings.
 absl::StatusOr<std::vector<SourceLook>> LookAtSources(const JobSpec& job);
 
-/// What the looks say about a run that would begin now. Pure.
+/// What the looks say about a run that begins now. Pure.
 struct SourceFindings {
-  /// What would make the run wait without end, or fail. Empty: nothing was found.
+  /// Reasons why the run would wait for ever, or fail. Empty if there are none.
   std::vector<std::string> errors;
-  /// What is worth knowing: brokers that could not be asked, records that the job will wait for.
+  /// What the user should know: brokers that could not be asked, and records that the job will wait
+  /// for.
   std::vector<std::string> notes;
 };
 SourceFindings JudgeLooks(const std::vector<SourceLook>& looks);
 
-/// A line for each topic whose end is a time after `now`: no look can find that end yet, and the
-/// job waits for it. Pure.
+/// A line for each topic whose end is a time after `now`. No look can find such an end yet, so the
+/// job will wait for it. Pure.
 std::vector<std::string> EndsAhead(const JobSpec& job, WallTime now);
 
 }  // namespace muster

@@ -18,7 +18,7 @@ struct Waiting {
   double pushes = 0;
 };
 
-/// Shares of the workers' time, all workers together.
+/// How the workers' time was spent, for all workers together.
 Waiting WaitingOf(const JobStatus& status) {
   WorkerTimes sum;
   for (const NodeStatus& node : status.nodes) {
@@ -54,7 +54,8 @@ std::string RateText(const SummaryInput& input) {
       "  {} records/s in training; workers waited {:.1f} % for {}, {:.1f} % for pulls, {:.1f} % "
       "for pushes\n",
       CountText(static_cast<uint64_t>(TrainingRate(input))), 100 * waiting.shards,
-      // A member gets its shards with the next step, so the wait for a sum is part of it.
+      // A member gets its shards together with the next step, so this wait includes the wait for a
+      // sum.
       input.status->group.has_value() ? "shards and each other" : "shards", 100 * waiting.pulls,
       100 * waiting.pushes);
 }
@@ -75,7 +76,7 @@ std::string BehindText(const StreamStatus& stream) {
 std::string StreamText(const DatasetStatus& dataset) {
   const StreamStatus& stream = *dataset.stream;
   std::string text = fmt::format("  topic {}: {}", stream.topic, BehindText(stream));
-  // Shards that run repeatedly have delays, too.
+  // Shards that run again have delays, too, so some epoch must be committed.
   if (stream.delay && LastCommittedEpoch(dataset) != nullptr) {
     text += fmt::format("; from a record's timestamp to the weights {} (p50), {} (p99)",
                         MillisecondsText(stream.delay->total_p50_ms),
@@ -89,7 +90,7 @@ std::string StreamText(const DatasetStatus& dataset) {
   return text;
 }
 
-/// A line of an epoch, or of several together.
+/// The line of one epoch, or of several together.
 std::string GroupText(const DatasetStatus& dataset, const EpochGroup& group) {
   const EpochStatus& epoch = group.sum;
   std::string text =
@@ -147,7 +148,7 @@ std::string SummaryText(const SummaryInput& input) {
                                  DurationText(input.elapsed));
   if (!input.outcome.reason.empty()) text += fmt::format("  {}\n", input.outcome.reason);
   if (input.outcome.state == RunOutcome::State::kDrained) {
-    // A drained job has a reason only if a problem, for example lost snapshots, stops it.
+    // A drained job has a reason only if a problem stopped it, for example lost snapshots.
     const std::string trouble = input.status.has_value() ? input.status->reason : "";
     text += trouble.empty()
                 ? "  not finished: the same command continues the job\n"
