@@ -18,23 +18,24 @@
 namespace muster {
 namespace {
 
-/// They write the state directory. What other verbs write is for the user to share.
+/// These verbs write the state directory, which only its owner may read. What other verbs write,
+/// the user may share.
 const std::set<std::string> kPrivateVerbs = {"join", "master", "ps", "run", "scaler", "supervise"};
 
 int Main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
-  // `muster node` is process 1 of its pod: the kernel drops signals that it does not handle, and
-  // its supervision reads those that wait.
+  // `muster node` may be process 1 of its pod, and the kernel drops signals that process 1 does not
+  // handle. Held signals wait until the node's supervision reads them.
   if (verb == "run" || verb == "verify" || verb == "node") HoldSignals();
   if (kPrivateVerbs.contains(verb)) KeepFilesPrivate();
-  // Not a verb for people: the supervising process of each node. The option parser does not see it,
-  // because it would read the node's own arguments.
+  // This is the supervising process of a node, and no verb for people. The option parser must not
+  // see it, because it would read the node's own arguments.
   if (verb == "supervise") {
     absl::StatusOr<SuperviseOptions> options = ParseSuperviseArguments({argv + 2, argv + argc});
     if (!options.ok()) return PrintError(Message(options.status()), kExitUsage);
     return ExitCodeOf(Supervise(*options));
   }
-  // Not for a supervising process, because failpoints are for nodes and verbs.
+  // Supervising processes skip this, because failpoints are for nodes and verbs.
   if (const absl::Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
     return PrintError(Message(armed), kExitUsage);
   }
@@ -56,7 +57,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // --help and --version arrive here, too, with exit code 0.
+    // --help and --version arrive here, too. They have exit code 0.
     if (error.get_exit_code() == 0) return app.exit(error);
     return PrintError(UsageMessage(verb, error.what()), kExitUsage);
   }
@@ -67,8 +68,8 @@ int Main(int argc, char** argv) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  // Started from an image (ImageOf), it would be called "exe"; `muster list` and people look for
-  // this name.
+  // If the process was started from an image (ImageOf), its name would be "exe". `muster list` and
+  // people look for "muster".
   ::prctl(PR_SET_NAME, "muster");
   return muster::Main(argc, argv);
 }

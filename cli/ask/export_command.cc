@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-/// The error for a file that is gone, or was deleted while it was read.
+/// True for the errors of a file that is gone, or that was deleted while it was read.
 bool MayBeReplaced(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInternal(status);
 }
@@ -32,7 +32,8 @@ bool SamePartitions(const v1::GetManifestResponse& a, const v1::GetManifestRespo
                     });
 }
 
-/// A bucket gets the options of the job's snapshots; if those are in a folder, of the job file.
+/// A bucket gets the options of the job's snapshots. If the snapshots are in a folder, it gets the
+/// options of the job file.
 absl::StatusOr<std::string> OutputPlace(const std::string& output, const JobSpec& job,
                                         const v1::GetManifestResponse& manifest) {
   if (!IsS3Place(output)) return output;
@@ -92,7 +93,7 @@ absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch
 
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory) {
-  // The copy's relative paths may be wrong, but name, seed and partitions are not paths.
+  // Relative paths in the copy may be wrong here, but name, seed and partitions are not paths.
   MUSTER_ASSIGN_OR_RETURN(const LoadedJob job, LoadJob(state.job_copy(), ""));
   ps::ExportOptions options;
   options.job = job.spec.name;

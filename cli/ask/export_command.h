@@ -14,13 +14,13 @@
 namespace muster {
 
 /// Writes the tables that `manifest` describes into `output_directory` (docs/export.md), and prints
-/// a warning for each table with values that are NaN or infinite. The job's
-/// seed and partitions come from the copy of its job file in the state directory.
+/// a warning for each table with values that are NaN or infinite. The job's seed and partitions
+/// come from the copy of its job file in the state directory.
 absl::Status WriteExportOf(const v1::GetManifestResponse& manifest, const StateDirectory& state,
                            const std::string& output_directory);
 
-/// The request for the weights of `epoch`: "best", or a number from 1; empty: the newest weights.
-/// kInvalidArgument for anything else.
+/// The request for the weights of `epoch`: "best", or a number from 1. If empty, it asks for the
+/// newest weights. kInvalidArgument for any other text.
 absl::StatusOr<v1::GetManifestRequest> ManifestRequestFor(std::string_view epoch);
 
 /// How to fetch a manifest, and how to write its export.
@@ -28,16 +28,17 @@ struct ExportSteps {
   std::function<absl::StatusOr<v1::GetManifestResponse>()> fetch;
   std::function<absl::Status(const v1::GetManifestResponse&)> write;
 };
-/// The running job deletes the files of a manifest as soon as newer ones have replaced them. If
-/// `write` fails for this reason, it is tried again with the newest manifest, kExportTriesMax times
-/// in all. Returns the manifest that was written.
+/// A running job deletes the files of a manifest as soon as newer ones replace them. If `write`
+/// fails because of that, it is tried again with the newest manifest, kExportTriesMax times in all.
+/// Returns the manifest that was written.
 inline constexpr int kExportTriesMax = 10;
 absl::StatusOr<v1::GetManifestResponse> ExportWhileItRuns(const ExportSteps& steps);
 
-/// How many tables an export of it has; each tensor of a group's state is one.
+/// How many tables an export of this manifest has. Each tensor of a group's state is one table.
 uint64_t ExportedTables(const v1::GetManifestResponse& manifest);
 
-/// For an export of the newest weights: that others were better and are kept; empty: none are.
+/// A note for an export of the newest weights: other weights were better and are kept. Empty if
+/// none are.
 std::string KeptBestNote(const JobStatus& status);
 
 /// Says what was written.

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-/// A job that does not answer must not delay the others for long.
+/// Short, because a job that does not answer must not delay the others for long.
 constexpr std::chrono::milliseconds kDeadline{1'000};
 
 ListedJob Ask(const StateDirectory& state) {

@@ -19,7 +19,7 @@ struct ListOptions {
 /// `muster list`: the jobs that run on this machine. Returns the exit code of the process.
 int ListCommand(const ListOptions& options);
 
-/// The nodes of one role in state `running`. Pure.
+/// How many nodes of this role are in the state `running`. Pure.
 int64_t RunningNodes(const JobStatus& status, NodeRole role);
 
 /// A job that runs.
@@ -28,10 +28,10 @@ struct ListedJob {
   int64_t pid = 0;                  // of `muster run`; 0: it is about to begin or to end
   std::optional<JobStatus> status;  // absent: its master does not answer
 };
-/// A table; one sentence when there are no jobs. Pure.
+/// A table, or one sentence if there are no jobs. Pure.
 std::string ListText(const std::vector<ListedJob>& jobs);
 /// {"jobs": [{"name", "state", "pid", "state_directory", "workers_running", "servers_running",
-/// "records_committed", "records_expected"}]}; null where the master does not answer. Pure.
+/// "records_committed", "records_expected"}]}. Values are null if the master does not answer. Pure.
 nlohmann::json ListToJson(const std::vector<ListedJob>& jobs);
 
 }  // namespace muster

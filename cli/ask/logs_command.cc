@@ -40,7 +40,7 @@ struct FollowedLog {
   LogFollower follower;
 };
 
-/// The logs that are shown. A node that gets its first log meanwhile joins when all are shown.
+/// The logs that are shown. If all are shown, a node that gets its first log meanwhile is added.
 class ShownLogs {
  public:
   ShownLogs(const LogsOptions& options, StateDirectory state, std::optional<WallTime> since)
@@ -49,7 +49,7 @@ class ShownLogs {
     if (options.query.output == OutputFormat::kJson) form_ = LogForm::kJson;
   }
 
-  /// NotFound: a node that was named has no log, and nothing was printed.
+  /// Errors: NotFound if a node that was named has no log; nothing was printed then.
   absl::Status PrintEnds() {
     for (const std::string& node : options_.nodes) {
       const bool is_name = node.find('/') == std::string::npos;

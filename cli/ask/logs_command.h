@@ -10,21 +10,23 @@
 namespace muster {
 
 struct LogsOptions {
-  /// Lines from the end, of one node, and of each of several.
+  /// How many lines from the end are shown if there is one node, and how many of each if there are
+  /// several.
   static constexpr uint32_t kLinesOfOne = 100;
   static constexpr uint32_t kLinesOfEach = 10;
 
   QueryOptions query;
-  std::vector<std::string> nodes;  // none: all that have a log
-  /// From the end, of each node; negative: all. Absent: as above, all with `since`.
+  std::vector<std::string> nodes;  // none: all nodes with a log
+  /// How many lines from the end of each log; negative: all. If absent, the numbers above, or all
+  /// with `since`.
   std::optional<int64_t> lines;
-  std::string since;  // ParseSince; "": from the beginning
+  std::string since;  // see ParseSince; "": from the beginning
   bool follow = false;
 };
-/// `muster logs`. Works without a running job as well. Returns the exit code of the process.
+/// `muster logs`. It also works without a running job. Returns the exit code of the process.
 int LogsCommand(const LogsOptions& options);
 
-/// How many lines from the end of each log the line asks for.
+/// How many lines from the end of each log the command line asks for.
 uint32_t LinesOfEach(const LogsOptions& options);
 
 }  // namespace muster

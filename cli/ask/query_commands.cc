@@ -26,7 +26,7 @@ void PrintJson(const nlohmann::json& json) {
   PrintData(JsonText(json, 2) + "\n");
 }
 
-/// A scaler that does not answer must not hold up what the master has said.
+/// Short, because a scaler that does not answer must not delay the master's answer.
 constexpr std::chrono::milliseconds kScalerDeadline{1'000};
 
 absl::StatusOr<JobStatus> AskStatus(const QueryOptions& options) {
@@ -34,7 +34,7 @@ absl::StatusOr<JobStatus> AskStatus(const QueryOptions& options) {
   return source.client->GetStatus();
 }
 
-/// Rate and remaining time, which only the scaler measures, if it answers.
+/// Adds the rate and the remaining time if the scaler answers. Only the scaler measures them.
 void AddRate(const QueryOptions& options, JobStatus* status) {
   if (!options.master.empty() || IsTerminal(status->state)) return;
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.target);

@@ -6,13 +6,13 @@
 
 #include "cli/state/job_source.h"
 
-/// The verbs that ask a running job's master, or the state directory of one that does not run. Each
-/// returns the exit code of the process.
+/// The verbs that ask a running job's master. If the job does not run, they read its state
+/// directory. Each returns the exit code of the process.
 namespace muster {
 
 struct StatusOptions {
   QueryOptions query;
-  bool all_epochs = false;  // as text: each by itself; documents have all
+  bool all_epochs = false;  // text shows each epoch by itself; documents always have all
 };
 int StatusCommand(const StatusOptions& options);
 int NodesCommand(const QueryOptions& options);
@@ -35,10 +35,10 @@ int PartitionsCommand(const PartitionsOptions& options);
 struct ExportCommandOptions {
   QueryOptions query;
   std::string output_directory;
-  /// As the manifest request understands it (ManifestRequestFor); empty: the newest weights.
+  /// See ManifestRequestFor; empty: the newest weights.
   std::string epoch;
 };
-/// Works without a running job as well.
+/// It also works without a running job.
 int ExportCommand(const ExportCommandOptions& options);
 
 }  // namespace muster

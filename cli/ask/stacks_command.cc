@@ -24,7 +24,7 @@ std::string NamesOf(const std::map<std::string, std::vector<pid_t>>& nodes) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// What to say if no process of this machine is the node's.
+/// What to say if the node has no process on this machine.
 std::string WhereElse(const StacksOptions& options,
                       const std::map<std::string, std::vector<pid_t>>& nodes) {
   const auto client = ConnectToMaster(options.query);

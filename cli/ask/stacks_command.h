@@ -12,8 +12,8 @@ struct StacksOptions {
   std::string node;
   uint32_t timeout_s = 10;
 };
-/// `muster stacks`. Asks no process of the job, so that a node that hangs gives an answer, too.
-/// Returns the exit code of the process.
+/// `muster stacks`. It asks no process of the job, so it also works for a node that hangs. Returns
+/// the exit code of the process.
 int StacksCommand(const StacksOptions& options);
 
 }  // namespace muster

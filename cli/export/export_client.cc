@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSumsBytesMax = 64 << 20;
 
-/// "weights/" and "weights" are the same folder, beside which the temporary one is made.
+/// "weights/" and "weights" are the same folder. The temporary folder is made beside it.
 fs::path Normal(const std::string& folder) {
   return fs::path(folder + "/").lexically_normal().parent_path();
 }
@@ -33,7 +33,7 @@ absl::Status ReceiveFile(ExportSocket* socket, const ExportedFile& file, const f
   });
 }
 
-/// Every file has the sum that the last one says, and none is missing.
+/// Checks every file against the sums in the last file, and that no file is missing.
 absl::Status CheckSums(const std::vector<ExportedFile>& files, const fs::path& folder) {
   if (files.empty() || files.back().name != kSumsName) {
     return absl::DataLossError(fmt::format("the export came without {}", kSumsName));
@@ -100,7 +100,8 @@ absl::StatusOr<uint64_t> FetchExport(ExportSocket* socket, const ExportRequest& 
   if (request.output.empty()) {
     MUSTER_RETURN_IF_ERROR(ReceiveFiles(socket, reply.files, Normal(folder)));
   }
-  // The pod may go. It gives up waiting for this, so it need not arrive.
+  // This tells the pod that it may go. The pod does not wait for it for ever, so an error does not
+  // matter.
   socket->Send("\n").IgnoreError();
   return reply.tables;
 }

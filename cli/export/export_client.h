@@ -10,14 +10,14 @@
 
 namespace muster::exporting {
 
-/// OK if an export may be written to the folder: it is not there or is empty, and its parent is
-/// there. Otherwise kAlreadyExists or kNotFound.
+/// OK if an export may be written to the folder: its parent exists, and the folder itself is
+/// missing or empty. Otherwise kAlreadyExists or kNotFound.
 absl::Status CheckOutputFolder(const std::string& folder);
 
-/// Sends the request and writes the files of the reply to `folder` (of a request with an `output`:
-/// nothing). They are checked with their sums; the folder appears whole or not at all. Requires:
-/// the hello was read. Returns the number of tables. Errors: that of the reply; those of
-/// ExportSocket; kDataLoss for anything damaged.
+/// Sends the request and writes the files of the reply to `folder`. If the request has an `output`,
+/// it writes nothing. The files are checked against their sums. The folder appears complete or not
+/// at all. Requires: the hello was read. Returns the number of tables. Errors: the one in the
+/// reply; those of ExportSocket; kDataLoss for anything damaged.
 absl::StatusOr<uint64_t> FetchExport(ExportSocket* socket, const ExportRequest& request,
                                      const std::string& folder);
 

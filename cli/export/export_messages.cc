@@ -17,7 +17,7 @@ using kubernetes::IntegerAt;
 using kubernetes::TextAt;
 using nlohmann::json;
 
-/// A name below the output folder, and nowhere else.
+/// True for the plain name of a file directly in the output folder.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;

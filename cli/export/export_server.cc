@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSentBytes = 1 << 20;
 
-/// The files of an export, the sums last: who has them has everything.
+/// The files of an export. The sums come last, so a client that has them has everything.
 absl::StatusOr<std::vector<ExportedFile>> FilesIn(const std::string& folder) {
   std::vector<ExportedFile> files;
   std::error_code error;
@@ -75,7 +75,7 @@ absl::Status ServeClient(ExportSocket* client, const std::string& token, const M
   for (const ExportedFile& file : answered->reply.files) {
     MUSTER_RETURN_IF_ERROR(SendFile(client, answered->folder + "/" + file.name));
   }
-  // What is still under way would be lost with the pod.
+  // It waits for the client, because bytes that are still in transit would be lost with the pod.
   return client->ReadLine().status();
 }
 

@@ -12,14 +12,14 @@ namespace muster::exporting {
 
 struct MadeExport {
   uint64_t tables = 0;
-  /// With the files to send; empty: there are none.
+  /// The folder with the files to send; empty: there are none.
   std::string folder;
 };
 using MakeExport = std::function<absl::StatusOr<MadeExport>(const ExportRequest&)>;
 
-/// Serves one client: `make` is called if its request shows `token`, and what it made is sent. OK
-/// if the client says that it has all of it; otherwise the error that the
-/// client got, or why it got nothing.
+/// Serves one client. If its request shows `token`, `make` is called and its result is sent. OK if
+/// the client says that it has all of it. Otherwise the error that the client got, or the reason
+/// why it got nothing.
 absl::Status ServeClient(ExportSocket* client, const std::string& token, const MakeExport& make);
 
 }  // namespace muster::exporting

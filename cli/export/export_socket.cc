@@ -15,7 +15,7 @@
 namespace muster::exporting {
 namespace {
 
-/// The manifest of a job with very many partitions.
+/// The manifest of a job with very many partitions still fits.
 constexpr size_t kLineBytesMax = 64 << 20;
 constexpr size_t kPieceBytes = 256 << 10;
 

@@ -97,16 +97,17 @@ absl::StatusOr<MadeExport> Make(const ExportRequest& request, const Served& serv
   std::string output = request.output;
   if (output.empty()) {
     made.folder = output = served.folder + "/export";
-    std::error_code ignored;  // of a client that has gone
+    std::error_code ignored;  // the client may be gone
     std::filesystem::remove_all(made.folder, ignored);
   }
-  // The job file is also beside the templates of the pods, where there is no state directory.
+  // The export takes the copy of the job file from a state directory. Here the folder of the job
+  // file stands in for it, because the pod may have no state directory.
   const StateDirectory with_job_file(std::filesystem::path(served.job_file).parent_path().string());
   MUSTER_RETURN_IF_ERROR(WriteExportOf(manifest, with_job_file, output));
   return made;
 }
 
-/// The next client; kDeadlineExceeded: none came.
+/// Waits for the next client. kDeadlineExceeded if none came.
 absl::StatusOr<ExportSocket> NextClient(const Served& served) {
   while (true) {
     pollfd fd{served.listener.get(), POLLIN, 0};
@@ -132,7 +133,7 @@ int ServeExportCommand(const ServeExportOptions& options) {
         &*client, served->token,
         [&](const ExportRequest& request) { return Make(request, *served); });
     if (handed_out.ok()) return kExitSucceeded;
-    // The client has heard it, too, and may ask again.
+    // The client got the same error, and may ask again.
     PrintNote(Message(handed_out));
   }
 }

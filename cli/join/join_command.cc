@@ -37,7 +37,7 @@ std::string HostName() {
   return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != 0 ? name : "unknown-host";
 }
 
-/// "gpu-2" -> "worker-gpu-2". Node names have few characters.
+/// "gpu-2" -> "worker-gpu-2". Characters that node names may not have are replaced.
 std::string NameOfWorker(const std::string& host) {
   std::string name = "worker-" + host.substr(0, 40);
   for (char& c : name) {
@@ -48,7 +48,7 @@ std::string NameOfWorker(const std::string& host) {
   return name;
 }
 
-/// One `muster join`.
+/// One call of `muster join`.
 class Join {
  public:
   Join(const JoinOptions& options, int signal_fd)
@@ -74,8 +74,8 @@ class Join {
     return MakeAdminClient(std::move(target), kDeadline, when_away);
   }
   v1::JoinNodeRequest Request() const;
-  /// Asks until the master answers. Errors: it refuses; kUnavailable: it was away for too long;
-  /// kCancelled: a signal came.
+  /// Asks until the master answers. Errors: the master refuses; kUnavailable if it was away for too
+  /// long; kCancelled if a signal came.
   absl::StatusOr<v1::JoinNodeResponse> AskForPlace();
   absl::StatusOr<JoinRunner::End> RunPlace(const v1::JoinNodeResponse& place);
   NodeCommand CommandOf(const v1::JoinNodeResponse& place) const;
@@ -91,7 +91,7 @@ class Join {
   std::string certificates_;   // absolute; empty: plain text
   std::string certified_job_;  // the job of the certificates
   Role asks_as_ = Role::kOperator;
-  std::string joiner_;  // of the state directory
+  std::string joiner_;  // who joins, from the state directory
   std::optional<StateLock> lock_;
   std::string reason_;
 };
@@ -147,8 +147,8 @@ absl::Status Join::CheckCertificates() {
       const Credentials ours,
       LoadCredentials(CredentialFilesOf(certificates_, node), {"", node}, clock_.Wall()));
   certified_job_ = ours.identity.job_id;
-  // The node's own certificate is enough, with a token that can only join. The job's token needs
-  // that of an operator.
+  // A token that can only join needs the node's own certificate. The job's token needs the
+  // certificate of an operator.
   const CredentialFiles operators = CredentialFilesOf(certificates_, Role::kOperator);
   if (::access(operators.certificate.c_str(), F_OK) != 0) {
     asks_as_ = node;
@@ -245,7 +245,8 @@ absl::StatusOr<JoinRunner::End> Join::RunPlace(const v1::JoinNodeResponse& place
   Log(LogLevel::kInfo, "joined the job '{}' as {}", place.job(), place.node());
   int life[2];
   if (::pipe2(life, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot create a pipe");
-  // The writing end: when it is closed, the node ends, however this process dies.
+  // The writing end stays open in this process alone. When it is closed, the node ends, however
+  // this process dies.
   const OwnedFd life_read(life[0]);
   const OwnedFd life_write(life[1]);
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<LocalHost> host,
@@ -270,7 +271,7 @@ absl::StatusOr<JoinRunner::End> Join::RunPlace(const v1::JoinNodeResponse& place
                           .backoff_max = std::chrono::milliseconds(place.backoff_max_ms())};
   ours.keeper.drain_timeout = std::chrono::milliseconds(place.drain_timeout_ms());
   if (ours.role == NodeRole::kServer) {
-    // It may take snapshots first.
+    // A server may take snapshots before it stops.
     ours.keeper.stop_timeout = ours.keeper.drain_timeout + ours.keeper.stop_timeout;
   }
   MasterLink link(Client(place.job_id(), WhenAway::kWait), place.run_id(), kPollInterval, &clock_);

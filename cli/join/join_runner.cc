@@ -64,7 +64,8 @@ void JoinRunner::Wait() {
   }
   ::poll(fds.data(), fds.size(), static_cast<int>(kTickInterval.count()));
   for (HostReport& report : parts_.host->TakeReports()) {
-    // Its end may be due to another one with its name: the master is asked before it starts again.
+    // The node may have ended because another process has its name. So the master is asked before
+    // the node starts again.
     if (std::holds_alternative<NodeExited>(report)) place_unsure_ = true;
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
@@ -100,14 +101,15 @@ void JoinRunner::ReadSignals() {
 void JoinRunner::Hear(const MasterLink::Answer& answer) {
   answered_at_ = answer.asked_at;
   const uint64_t incarnation = answer.status.master_incarnation;
-  // At the job's end the master may go before another question, and the place is of no use.
+  // After the job's end, the master may go before it answers another question, and the place does
+  // not matter any more.
   const bool ours = !place_unsure_ || IsTerminal(answer.status.state);
   if (incarnation_ != incarnation || !ours) {
-    // Another process of the master, perhaps of another run. A process of an older run must end,
-    // because the new run takes it for dead.
+    // This is another process of the master, perhaps of another run. If the run is new, it counts
+    // the node's process as dead, so that process must end.
     const absl::StatusOr<std::string> run = parts_.ask_run();
     if (absl::IsFailedPrecondition(run.status())) return GiveUp(std::string(Message(run.status())));
-    if (!run.ok()) return;  // the next answer asks again
+    if (!run.ok()) return;  // asks again after the next answer
     incarnation_ = incarnation;
     place_unsure_ = false;
     if (*run != parts_.place.run_id && !because_.has_value()) {
@@ -143,7 +145,7 @@ void JoinRunner::Do(const AskCancel& effect) {
 }
 
 void JoinRunner::GiveUp(std::string reason) {
-  // The job may continue with others, so only this place is given up.
+  // The job may continue with other nodes, so only this place is given up.
   if (because_.has_value()) return;
   because_ = End::kCrashed;
   reason_ = std::move(reason);

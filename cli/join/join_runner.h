@@ -24,33 +24,33 @@ struct JoinPlace {
   scaler::KeeperOptions keeper;
 };
 
-/// Keeps the process of one place alive until the run is over for it, and tells the master. Belongs
-/// to one thread.
+/// Keeps the process of one place alive until the run is over for it, and reports to the master.
+/// Belongs to one thread.
 class JoinRunner {
  public:
   enum class End : uint8_t {
-    kJobOver,   // also: told to stop
+    kJobOver,   // or it was told to stop
     kLeft,      // drained, and not started again
     kCrashed,   // too often
     kBadInput,  // a server that refuses to start
-    kNewRun,    // the job was run again: this place is of the past
-    kAway,      // the master, for too long
+    kNewRun,    // the job was run again, so this place does not exist any more
+    kAway,      // the master was away for too long
   };
   struct Parts {
     JoinPlace place;
     NodeHost* host = nullptr;      // outlives the runner
     MasterLink* link = nullptr;    // the same
     const Clock* clock = nullptr;  // the same
-    int signal_fd = -1;            // signals to end
+    int signal_fd = -1;            // readable when a signal to end came
     std::chrono::seconds patience{600};
-    /// Asks the master for the present run. kUnavailable: it cannot be asked now;
-    /// kFailedPrecondition: another `muster join` has taken the place.
+    /// Asks the master for the id of the present run. kUnavailable if it cannot be asked now;
+    /// kFailedPrecondition if another `muster join` has taken the place.
     std::function<absl::StatusOr<std::string>()> ask_run;
   };
   explicit JoinRunner(Parts parts);
 
   End Run();
-  /// Why, for kCrashed and kBadInput.
+  /// The reason of kCrashed and kBadInput.
   const std::string& reason() const { return reason_; }
 
  private:
@@ -66,11 +66,11 @@ class JoinRunner {
   void Do(const StopNode& effect) { parts_.host->Stop(effect.node, effect.timeout); }
   void Do(const KillNode& effect) { parts_.host->Kill(effect.node); }
   void Do(const scaler::DumpNode& effect);
-  void Do(const scaler::SetLimits&) {}  // the operator of this machine limits it
+  void Do(const scaler::SetLimits&) {}  // the operator of this machine sets limits
   void Do(const scaler::AskDrainNode& effect) {
     parts_.link->AskDrainNode(effect.node, effect.timeout);
   }
-  void Do(const scaler::AskDrainJob&) {}  // the scaler's
+  void Do(const scaler::AskDrainJob&) {}  // the scaler does that
   void Do(const scaler::ReleaseNode& effect) { parts_.host->Release(effect.node); }
   void Do(const AskCancel& effect);
   void Do(const scaler::RestartDelayed& effect);
@@ -81,9 +81,10 @@ class JoinRunner {
   const Parts parts_;
   scaler::NodeKeeper keeper_;
   std::deque<scaler::KeeperEvent> events_;
-  std::map<uint64_t, std::string> untold_;  // exits by the numbers of their reports
-  std::optional<uint64_t> incarnation_;     // of the master that answered last
-  bool place_unsure_ = false;               // another may have it since the node's last exit
+  std::map<uint64_t, std::string>
+      untold_;  // exits that the master has not heard of, by the numbers of their reports
+  std::optional<uint64_t> incarnation_;  // of the master that answered last
+  bool place_unsure_ = false;  // since the node's last exit, another process may have the place
   TimePoint answered_at_;
   uint32_t signals_ = 0;
   std::optional<End> because_;  // why the keeper was told to stop

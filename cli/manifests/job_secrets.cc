@@ -21,8 +21,9 @@
 namespace muster {
 namespace {
 
-/// A folder that only we may read, and that goes with its owner. Meanwhile Ctrl-C and the like
-/// wait, because a process that ends at once would leave the keys there. For one thread.
+/// A folder that only its owner may read, and that is removed with this object. Until then, Ctrl-C
+/// and similar signals wait, because a process that ends at once would leave the keys there. For
+/// one thread.
 class SecretFolder {
  public:
   static absl::StatusOr<SecretFolder> Make() {
@@ -72,7 +73,7 @@ std::vector<std::string> FileNames() {
   return names;
 }
 
-/// Fills `secrets->files` from what is there already, and what the authority adds.
+/// Fills `secrets->files` with the present files and with those that the authority adds.
 absl::Status Certify(const SecretFolder& folder, const std::string& job, const std::string& ns,
                      WallTime now, kubernetes::JobSecrets* secrets) {
   const std::string directory = folder.File("tls");

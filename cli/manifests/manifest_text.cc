@@ -38,7 +38,7 @@ std::string ManifestsText(const ManifestsOptions& options, const kubernetes::Man
              "once:\n"
              "#   {}\n",
              job.spec.name, job.options.ns, kVersion, names.muster, names.authority,
-             // A line break would end the comment.
+             // Printable, because a line break would end the comment.
              Printable(SecretsLine(options, job.options.ns))) +
          kubernetes::YamlOfAll(objects);
 }

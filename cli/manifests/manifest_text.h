@@ -7,17 +7,17 @@
 #include "cli/manifests/manifests_command.h"
 #include "kubernetes/manifests/objects.h"
 
-/// What `muster manifests` prints. Pure, thread-safe functions.
+/// The texts of `muster manifests`. Pure, thread-safe functions.
 namespace muster {
 
-/// The line of a shell that makes the job's Secrets, for the same namespace as `options`.
+/// The shell command that makes the job's Secrets, in the same namespace as `options`.
 std::string SecretsLine(const ManifestsOptions& options, const std::string& ns);
 
-/// All objects but the Secrets, ready for `kubectl apply -f -`; as YAML, after comments that say
-/// how to apply them and where the Secrets are. JSON is a List.
+/// All objects except the Secrets, ready for `kubectl apply -f -`. YAML begins with comments that
+/// say how to apply them and where the Secrets are. JSON is a List.
 std::string ManifestsText(const ManifestsOptions& options, const kubernetes::ManifestJob& job);
 
-/// The Secrets, in the same two forms.
+/// The Secrets, as YAML or JSON.
 std::string SecretsText(const ManifestsOptions& options,
                         const std::vector<nlohmann::json>& secrets);
 

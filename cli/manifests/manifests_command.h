@@ -13,14 +13,14 @@ struct ManifestsOptions {
   std::string job_file;
   kubernetes::ManifestFlags flags;
   ManifestsOutput output = ManifestsOutput::kYaml;
-  /// The Secrets alone.
+  /// Prints only the Secrets.
   bool secrets = false;
-  /// A folder into which a base for Kustomize is written; empty: everything goes to stdout.
+  /// The folder into which a base for Kustomize is written. If empty, everything goes to stdout.
   std::string kustomize;
 };
 
-/// `muster manifests`: prints the objects of a job on Kubernetes, or writes them. Asks no cluster.
-/// Returns the exit code.
+/// `muster manifests`: prints the objects of a job on Kubernetes, or writes them. It asks no
+/// cluster. Returns the exit code.
 int ManifestsCommand(const ManifestsOptions& options);
 
 }  // namespace muster

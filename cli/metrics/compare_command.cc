@@ -15,7 +15,8 @@
 namespace muster::metrics {
 namespace {
 
-/// The running job's master, or the state directory. That a job of many does not run is no news.
+/// Asks the running job's master, or reads the state directory. It says nothing about jobs that do
+/// not run, because that is usual here.
 absl::StatusOr<JobStatus> StatusOf(const QueryOptions& query) {
   absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(query);
   if (absl::IsNotFound(client.status())) client = OpenStoredJob(query.target);
@@ -37,7 +38,7 @@ absl::StatusOr<ComparedJob> Look(const std::string& given) {
   absl::StatusOr<std::vector<scaler::RunSummary>> runs =
       scaler::ReadSummaries(state.scaler() + "/history");
   if (runs.ok()) job.runs = *std::move(runs);
-  // Relative paths of the copy would begin at another folder, and so would no longer differ.
+  // All jobs get the same base folder. Otherwise equal relative paths would seem to differ.
   const absl::StatusOr<LoadedJob> loaded = LoadJob(state.job_copy(), "/");
   if (loaded.ok()) job.settings = SettingsOf(loaded->spec);
   return job;

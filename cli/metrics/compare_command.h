@@ -8,10 +8,10 @@
 namespace muster::metrics {
 
 struct CompareOptions {
-  std::vector<std::string> jobs;  // each a state directory or a job file
+  std::vector<std::string> jobs;  // state directories or job files
   OutputFormat output = OutputFormat::kText;
 };
-/// `muster compare`: the jobs side by side, whether or not they run. Returns the exit code of the
+/// `muster compare`: shows jobs side by side, whether or not they run. Returns the exit code of the
 /// process.
 int CompareCommand(const CompareOptions& options);
 

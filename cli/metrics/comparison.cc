@@ -27,7 +27,7 @@ std::string LetterOf(size_t index) {
   return index < 26 ? std::string(1, static_cast<char>('A' + index)) : std::to_string(index + 1);
 }
 
-/// A metric of a dataset, and its value in each job as far as there is one.
+/// A metric of a dataset, with its value in each job that has one.
 struct MetricRow {
   std::string dataset;
   std::string metric;
@@ -75,7 +75,8 @@ std::string ChangeText(const Values& values) {
   return std::abs(change) < 1000 ? fmt::format("{:+.4g}", change) : fmt::format("{:+.0f}", change);
 }
 
-/// Which of the values is best; all that are equal to it are. None unless they differ.
+/// Says for each value whether it is the best one, or equal to it. None is unless the values
+/// differ.
 std::vector<bool> BestOf(const Values& values, Better better) {
   std::vector<bool> best(values.size(), false);
   std::vector<double> known;
@@ -90,7 +91,7 @@ std::vector<bool> BestOf(const Values& values, Better better) {
   return best;
 }
 
-/// `text(i)` is the cell of job i, for the jobs that have a value.
+/// `text(i)` returns the cell of job i. It is called for jobs that have a value.
 FigureRow RowOf(std::string label, const Values& values, Better better,
                 const std::function<std::string(size_t)>& text) {
   FigureRow row{.label = std::move(label), .cells = {}, .change = ChangeText(values)};
@@ -172,7 +173,7 @@ std::vector<FigureRow> FigureRowsOf(const std::vector<ComparedJob>& jobs) {
   return rows;
 }
 
-/// The rows for the jobs from `first` to before `end`.
+/// The table of the jobs in [first, end).
 std::string TableText(const std::vector<FigureRow>& rows, size_t first, size_t end) {
   const bool change = first == 0 && end == 2 && rows.front().cells.size() == 2;
   std::vector<Column> columns = {{"", 0}};
@@ -181,7 +182,7 @@ std::string TableText(const std::vector<FigureRow>& rows, size_t first, size_t e
   std::vector<std::vector<std::string>> cells;
   for (const FigureRow& row : rows) {
     std::vector<std::string>& line = cells.emplace_back();
-    // Long names of metrics must not push the values out of the table.
+    // A long name of a metric must not push the values out of the table.
     line.push_back(Excerpt(row.label, 24));
     for (size_t i = first; i < end; ++i) line.push_back(row.cells[i]);
     if (change) line.push_back(row.change);
@@ -251,7 +252,8 @@ std::vector<Difference> DifferencesOf(const std::vector<ComparedJob>& jobs) {
       known->values[i] = value;
     }
   }
-  // A job without a copy of its job file says nothing about its settings.
+  // If a job has no copy of its job file, its settings are unknown, so it has no part in
+  // differences.
   std::erase_if(all, [&jobs](const Difference& difference) {
     std::optional<size_t> first;
     for (size_t i = 0; i < jobs.size(); ++i) {
@@ -261,7 +263,8 @@ std::vector<Difference> DifferencesOf(const std::vector<ComparedJob>& jobs) {
     }
     return true;
   });
-  // Whether secrets differ is worth knowing. They themselves are not for a terminal or a file.
+  // It is worth knowing that secrets differ. But the secrets themselves must not appear on a
+  // terminal or in a file.
   for (Difference& difference : all) {
     std::string_view name = difference.field;
     if (!name.starts_with(kEnvPrefix)) continue;

@@ -13,7 +13,7 @@ namespace {
 struct SummaryValue {
   static constexpr const char* kName = "Summary.Value";
   std::string tag;
-  std::optional<float> simple_value;  // absent: a value of another kind
+  std::optional<float> simple_value;  // absent if the value is of another kind
   static void Fields(auto& f, auto& v) {
     f(1, "tag", v.tag);
     f(2, "simple_value", v.simple_value);
@@ -52,7 +52,8 @@ constexpr char kFileVersion[] = "brain.Event:2";
 constexpr size_t kHeaderBytes = 12;  // length, checksum of the length
 constexpr size_t kFooterBytes = 4;   // checksum of the data
 
-/// As records have it: the checksum of bytes that contain checksums would be weak otherwise.
+/// The masked checksum of a record. Without the mask, the checksum of bytes that contain checksums
+/// would be weak.
 uint32_t MaskedCrc(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
@@ -78,7 +79,7 @@ std::string EncodeRecord(const Event& event) {
   return record;
 }
 
-/// The data of the first record in `bytes`; nothing if it is torn or damaged.
+/// The data of the first record in `bytes`. None if the record is cut off or damaged.
 std::optional<std::string_view> FirstRecord(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes + kFooterBytes) return std::nullopt;
   if (ReadLittleEndian(bytes.substr(8, 4)) != MaskedCrc(bytes.substr(0, 8))) return std::nullopt;

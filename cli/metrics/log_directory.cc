@@ -59,7 +59,7 @@ absl::StatusOr<uint64_t> LogDirectory::AddTo(const std::string& file_path,
   std::string added;
   for (const Point& point : missing) added += EncodePoint(point);
   if (whole) {
-    // TensorBoard reads the same file on.
+    // TensorBoard continues to read the same file, so it is changed in place.
     MUSTER_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Open(file_path));
     MUSTER_RETURN_IF_ERROR(output.WriteAt(bytes->size(), added));
     return missing.size();

@@ -10,17 +10,19 @@
 
 namespace muster::metrics {
 
-/// A folder that TensorBoard reads: DATASET/events.out.tfevents.muster for each dataset, the event
-/// files of one job. A point that a file has is not written again, and a record that a kill tore is
-/// replaced. So the files are the same, however often the writer is killed. Not thread-safe.
+/// A folder that TensorBoard reads. It has the event files of one job:
+/// DATASET/events.out.tfevents.muster for each dataset. A point that is in a file is not written
+/// again, and a record that was cut off by a kill is replaced. So the files are the same, however
+/// often the writer is killed. Not thread-safe.
 class LogDirectory {
  public:
-  /// Makes the folder, and holds a lock on it while it lives. kAlreadyExists: another process
-  /// writes there. `writer` is in the first record of each file; only files with it are added to.
+  /// Makes the folder, and holds a lock on it while this object lives. kAlreadyExists if another
+  /// process writes there. `writer` is in the first record of each file. Points are added only to
+  /// files with this writer.
   static absl::StatusOr<LogDirectory> Open(const std::string& path, const std::string& writer);
 
-  /// Adds what the files lack, and returns the number of points added. kFailedPrecondition: a file
-  /// is of another writer. After an error, call again: nothing is lost.
+  /// Adds points that the files lack, and returns how many were added. kFailedPrecondition if a
+  /// file has another writer. After an error, call it again: nothing is lost.
   absl::StatusOr<uint64_t> Add(const PointsOfDatasets& points, WallTime now);
 
   std::string FileOf(const std::string& dataset) const {

@@ -16,12 +16,13 @@ double SecondsOf(WallTime wall) {
   return static_cast<double>(wall.count()) / 1e6;
 }
 
-/// A value that is shown once must not change, so the epoch has no shard that may be retried.
+/// True if the epoch is final: a value that was shown once must not change, so no shard may be
+/// retried.
 bool IsCommitted(const EpochStatus& epoch) {
   return epoch.shards.total > 0 && epoch.shards.committed == epoch.shards.total;
 }
 
-/// When each epoch was committed, by the words that name it.
+/// The time when each epoch was committed, by the words that name the epoch.
 std::map<std::string, WallTime> CommitTimes(const std::vector<MasterEvent>& events) {
   std::map<std::string, WallTime> times;
   for (const MasterEvent& event : events) {
@@ -38,7 +39,7 @@ PointsOfDatasets EpochPoints(const JobStatus& status, const std::vector<MasterEv
   const std::map<std::string, WallTime> times = CommitTimes(events);
   PointsOfDatasets all;
   for (const DatasetStatus& dataset : status.datasets) {
-    // An open topic has one epoch, which is not over although all known shards may be committed.
+    // An open topic has one epoch, which is not over even if all known shards are committed.
     if (dataset.stream && dataset.stream->open) continue;
     for (const EpochStatus& epoch : dataset.epochs) {
       if (!IsCommitted(epoch)) continue;

@@ -23,7 +23,7 @@ namespace muster::metrics {
 namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
-/// A running job's rates are added this often, its epochs as soon as they are committed.
+/// Rates of a running job are added this often. Epochs are added as soon as they are committed.
 constexpr std::chrono::seconds kRatesEvery{60};
 
 absl::StatusOr<std::vector<MasterEvent>> AllEvents(AdminClient* client) {
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<MasterEvent>> AllEvents(AdminClient* client) {
   }
 }
 
-/// The rates that the scaler's history knows of.
+/// The rates in the scaler's history.
 std::vector<Point> RatesOf(const StateDirectory& state) {
   absl::StatusOr<scaler::HistoryReader> reader =
       scaler::HistoryReader::Open(state.scaler() + "/history");
@@ -50,7 +50,7 @@ std::vector<Point> RatesOf(const StateDirectory& state) {
   return sampler.points();
 }
 
-/// Which job the files are of: a job that begins again has another id.
+/// Says to which job the files belong. A job that begins again has another id.
 std::string WriterOf(const StateDirectory& state, const std::string& name) {
   const absl::StatusOr<Endpoint> endpoint = state.ReadEndpoint();
   const bool told = endpoint.ok() && !endpoint->job.id.empty();
@@ -70,7 +70,7 @@ class Exporter {
   Exporter(const TensorboardOptions& options, StateDirectory state)
       : options_(options), state_(std::move(state)) {}
 
-  /// Looks at the job once, and writes what there is to write. True: the job does not run.
+  /// Looks at the job once, and writes new points. Returns true if the job does not run.
   absl::StatusOr<bool> Step() {
     MUSTER_ASSIGN_OR_RETURN(const JobSource source, FindJobSource(options_.query));
     MUSTER_ASSIGN_OR_RETURN(const JobStatus status, source.client->GetStatus());
@@ -127,7 +127,7 @@ int TensorboardCommand(const TensorboardOptions& options) {
   Exporter exporter(options, *std::move(state));
   while (true) {
     const absl::StatusOr<bool> over = exporter.Step();
-    // A master that was killed is back soon.
+    // A killed master is back soon, so this waits.
     const bool away = options.follow && IsUnreachable(over.status());
     if (!over.ok() && !away) return PrintError(over.status());
     if (over.ok() && *over) return kExitSucceeded;

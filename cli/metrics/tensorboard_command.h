@@ -11,8 +11,8 @@ struct TensorboardOptions {
   std::string log_directory;
   bool follow = false;  // until the run is over
 };
-/// `muster tensorboard`: the metrics of a job as event files. Works without a running job as well.
-/// Returns the exit code of the process.
+/// `muster tensorboard`: writes the metrics of a job as event files. It also works without a
+/// running job. Returns the exit code of the process.
 int TensorboardCommand(const TensorboardOptions& options);
 
 }  // namespace muster::metrics

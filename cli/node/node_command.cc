@@ -24,14 +24,14 @@
 namespace muster {
 namespace {
 
-/// The whole log goes to stdout; this part of it is for the last words.
+/// The whole log goes to stdout. This much of it is kept for the last words.
 constexpr uint64_t kLogBytesMax = 64 << 10;
 constexpr uint32_t kLastWordsLines = 20;
 constexpr uint64_t kLastWordsBytes = 4'000;
-/// The cluster decides how long a node may take to end, and kills it then.
+/// The cluster decides how long a node may take to end, and then kills it.
 constexpr std::chrono::hours kStopTimeout{24};
-/// Nobody else ends a node whose master, and whoever would end its pod, are gone for good. Longer
-/// than Kubernetes waits before it starts the job's pod again.
+/// If the master and the processes that would delete the pod are gone for good, nobody else ends
+/// the node. This is longer than Kubernetes waits before it starts the job's pod again.
 constexpr std::chrono::seconds kMasterAwayMax = std::chrono::hours(1);
 constexpr int kNotFoundExit = 127;
 constexpr int kNotExecutableExit = 126;
@@ -56,12 +56,12 @@ absl::StatusOr<NodeCommand> MakeCommand(const PodNodeOptions& options, const Pod
                 options.job_file.empty() ? kInClusterJobFile : options.job_file, ""));
   RunPlan plan{.job = job.spec,
                .job_file = job.path,
-               // Relative commands begin in the image's folder.
+               // Relative commands begin in the folder of the image.
                .base_directory = std::filesystem::current_path().string(),
                .program = OwnProgram(),
                .master_address = options.master_address,
                .job_id = node.pod.job_id};
-  // Other files than the job's own pod has.
+  // This pod has other files than the job's own pod.
   plan.job.state_directory = node.folder.path();
   if (plan.master_address.empty()) {
     plan.master_address = AddressForOthers(plan.job.master_address, plan.job);

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-/// The exit code of a shell whose command was killed.
+/// A shell has this exit code if its command was killed.
 constexpr int kKilledBelowShell = 128 + SIGKILL;
 
 }  // namespace

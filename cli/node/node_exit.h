@@ -9,24 +9,24 @@
 
 namespace muster {
 
-/// What is known of the end of a node's only life in a container.
+/// What is known about the end of a node whose container has only one life.
 struct ContainerEnd {
   std::string node;
   SuperviseReport exited;
   std::optional<SlotRecord> slot;
   std::string last_words;
-  /// Of the container's control group, before the command began and after it ended; none: it
-  /// cannot be read.
+  /// Figures of the container's control group, before the command began and after it ended. None if
+  /// they cannot be read.
   std::optional<CgroupUsage> before;
   std::optional<CgroupUsage> after;
 };
 
-/// The exit, as the scaler's host reports it. A SIGKILL, or an exit that a killed child caused, is
-/// the kernel's if the group counts one more kill for memory. Pure.
+/// The exit in the form that the scaler's host reports. A SIGKILL, or an exit because of a killed
+/// child, is the kernel's kill for memory if the group counts one more such kill. Pure.
 NodeExited ExitOf(const ContainerEnd& end);
 
-/// The exit of a node whose command could not be started, by a wrong input of `muster node` or of
-/// its environment: `code`, and why. Pure.
+/// The exit of a node whose command could not be started because the input of `muster node` or its
+/// environment is wrong. It has `code`, and the reason. Pure.
 NodeExited NotRun(const std::string& node, int code, const std::string& why);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// "--output", "-o": all names of the options of a verb that its help shows.
+/// All names of the options that the help of a verb shows: "--output", "-o".
 std::vector<std::string> OptionsOf(const CLI::App& verb) {
   std::vector<std::string> names;
   for (const CLI::Option* option : verb.get_options()) {
@@ -26,7 +26,7 @@ std::string Words(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-/// Bash, and zsh through its emulation of bash's completion.
+/// For bash, and for zsh through its emulation of bash's completion.
 std::string BashScript(const CLI::App& app) {
   std::string cases;
   for (const std::string& name : ListedVerbs(app)) {
@@ -81,8 +81,8 @@ std::string FishScript(const CLI::App& app) {
 std::string CompletionScript(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return FishScript(app);
   if (shell == "zsh") {
-    // It can be sourced. As a file _muster of $fpath, the first completion runs it, and it answers
-    // that completion.
+    // The script can be sourced. It can also be a file _muster of $fpath. The first completion then
+    // runs it, so it must answer that completion.
     return "#compdef muster\n"
            "(( $+functions[compdef] )) || { autoload -U compinit && compinit; }\n"
            "autoload -U +X bashcompinit && bashcompinit\n" +

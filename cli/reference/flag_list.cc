@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kColumns = 100;
 
-/// "-n, --last INT".
+/// The names of an option, such as "-n, --last INT".
 std::string NamesOf(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
@@ -23,7 +23,7 @@ std::string NamesOf(const CLI::Option& option) {
   return text;
 }
 
-/// Options are sorted by this: the long name, or the letter if there is none.
+/// Options are sorted by this key: the long name, or the letter if there is no long name.
 std::string KeyOf(const CLI::Option& option) {
   return option.get_lnames().empty() ? option.get_snames().front() : option.get_lnames().front();
 }
@@ -34,7 +34,7 @@ void AddFlagsOf(const CLI::App& verb, const std::string& name,
     if (option->get_group().empty()) continue;
     if (option->get_snames().empty() && option->get_lnames().empty()) continue;
     ListedFlag& flag = (*flags)[KeyOf(*option)];
-    // Some verbs have a letter for it, and others have not.
+    // Some verbs have a letter for this option, and others do not.
     const std::string names = NamesOf(*option);
     if (names.size() > flag.flag.size()) flag.flag = names;
     const std::string& meaning = option->get_description();
@@ -51,7 +51,7 @@ void AddFlagsOf(const CLI::App& verb, const std::string& name,
   }
 }
 
-/// `text` in lines that begin with `indent` and end before kColumns.
+/// Breaks `text` into lines that begin with `indent` and end before kColumns.
 std::string Wrapped(std::string_view text, std::string_view indent) {
   std::string wrapped;
   std::string line(indent);

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// One line of text for roff, with characters escaped that would be requests or hyphens.
+/// One line of text for roff. Characters are escaped if they would be requests or hyphens.
 std::string Plain(std::string_view line) {
   std::string escaped = line.starts_with('.') || line.starts_with('\'') ? "\\&" : "";
   for (const char c : line) {
@@ -54,7 +54,7 @@ std::vector<const CLI::App*> Below(const CLI::App& verb) {
   return verb.get_subcommands([](const CLI::App* below) { return !below->get_group().empty(); });
 }
 
-/// "muster restart [OPTION]... NODE [JOB]", with the names as --help has them.
+/// "muster restart [OPTION]... NODE [JOB]", with the same names as in --help.
 std::string Synopsis(const CLI::App& verb, const std::string& command) {
   std::string line = Bold(command) + " [\\fIoption\\fR]...";
   for (const CLI::Option* option : ShownOptions(verb)) {
@@ -65,7 +65,7 @@ std::string Synopsis(const CLI::App& verb, const std::string& command) {
   return line + "\n";
 }
 
-/// ".TP" for a word of a list and what it means.
+/// An item of a list (".TP"): a word and its meaning.
 std::string Item(const std::string& word, std::string_view what) {
   return ".TP\n" + word + "\n" + Plain(what) + "\n";
 }
@@ -86,7 +86,7 @@ std::string Options(const CLI::App& verb) {
   return items;
 }
 
-/// The text of --help below the options: indented lines are examples.
+/// The text below the options of --help. Its indented lines are examples.
 std::string Footer(std::string_view footer) {
   std::string text;
   bool examples = false;

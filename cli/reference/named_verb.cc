@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Verbs of kubectl, ray and others, with Muster's verbs that do the same.
+/// Verbs of kubectl, ray and other programs, each with the verb of Muster that does the same.
 constexpr auto kVerbsOfOthers = std::to_array<std::pair<const char*, const char*>>({
     {"get", "nodes, shards, partitions or events"},
     {"describe", "status or explain"},
@@ -51,7 +51,7 @@ absl::Status CheckVerb(const CLI::App& app, const std::string& word) {
 
 std::string UsageMessage(const std::string& word, const std::string& why) {
   if (word.starts_with('-')) return fmt::format("{}. `muster help` shows how to use it", why);
-  // The user probably wants the job's processes, as in `docker ps`.
+  // The user probably wants to see the job's processes, as with `docker ps`.
   const char* const meant =
       word == "ps" ? " `muster ps` runs a parameter server; `muster nodes` lists a job's processes."
                    : "";

@@ -8,14 +8,14 @@
 
 namespace muster {
 
-/// The names of `app`'s verbs that `muster --help` lists, in its order.
+/// The names of `app`'s verbs that `muster --help` lists, in the same order.
 std::vector<std::string> ListedVerbs(const CLI::App& app);
 
-/// Checks the first word of a command line. InvalidArgument when `app` has no such verb: the
-/// message names the verb that was probably meant. Options ("--version") and no word at all are OK.
+/// Checks the first word of a command line. InvalidArgument if `app` has no such verb; the message
+/// names the verb that was probably meant. An option ("--version") or no word at all is OK.
 absl::Status CheckVerb(const CLI::App& app, const std::string& word);
 
-/// The message for a line of the verb `word` that the parser refused for the reason `why`.
+/// The message if the parser refuses a command line of the verb `word`, with its reason `why`.
 std::string UsageMessage(const std::string& word, const std::string& why);
 
 }  // namespace muster

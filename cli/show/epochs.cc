@@ -87,7 +87,7 @@ std::string LatestText(const MetricTrend& trend) {
 std::string EarlierText(const MetricTrend& trend) {
   std::string text;
   if (trend.previous) text = "before " + MetricText(*trend.previous);
-  // A first epoch has nothing to compare with.
+  // The first epoch has no other epoch to compare with.
   if (!trend.best || (trend.best_epoch == trend.epoch && !trend.previous)) return text;
   if (!text.empty()) text += ", ";
   if (trend.best_epoch == trend.epoch) return text + "best so far";

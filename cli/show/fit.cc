@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kGap = 2;
 
-/// The place of the last one of the largest rank; npos when none is above 0.
+/// The index of the last item with the largest rank. npos if no rank is above 0.
 template <typename Ranked>
 size_t PlaceOfLeast(const std::vector<Ranked>& all) {
   size_t place = std::string::npos;
@@ -69,7 +69,7 @@ std::string CutText(std::string_view text, size_t columns) {
   std::string line = Printable(ValidUtf8(text));
   if (columns == 0 || line.size() <= columns) return line;
   if (columns <= kMore.size()) return std::string(kMore.substr(0, columns));
-  // Cuts at the end of a word. A single word that is too long is cut visibly.
+  // Cuts at the end of a word. If a single word is too long, the cut is visible.
   const size_t room = columns - kMore.size();
   const size_t blank = line.rfind(' ', room - 1);
   const bool word = blank != std::string::npos && line.find_first_not_of(' ') < blank;

@@ -5,37 +5,38 @@
 #include <string_view>
 #include <vector>
 
-/// Lines and tables that fit a terminal. What has no room is left out whole, so that no number is
-/// ever cut into another one. Pure.
+/// Lines and tables that fit a terminal. A part without room is left out as a whole, so that a
+/// number is never cut into another one. Pure.
 namespace muster {
 
-/// A piece of a line; those of the largest rank are left out first, from the right.
+/// A piece of a line. Pieces with the largest rank are left out first, from right to left.
 struct LineField {
   std::string text;
   uint32_t rank = 0;
 };
 
-/// The fields one after the other, without those that have no room in `columns`; 0: all of them.
-/// What is too long without any of a rank above 0 is cut as by CutText().
+/// Joins the fields, without those that have no room in `columns`; 0: all of them. If fields of
+/// rank 0 alone are too long, the line is cut as by CutText().
 std::string FitLine(std::vector<LineField> fields, size_t columns);
 
-/// The words that have room in `columns`, and "..." where others were left out. On one line, with
-/// nothing in it that a terminal would obey. 0: all of them.
+/// The words that have room in `columns` (0: all), with "..." if others were left out. The result
+/// is one line without control characters.
 std::string CutText(std::string_view text, size_t columns);
 
-/// A column of a table; those of the largest rank are left out first, from the right.
+/// A column of a table. Columns with the largest rank are left out first, from right to left.
 struct Column {
   std::string heading;
   uint32_t rank = 0;
 };
 
-/// The lines of a table, the heading first, columns two spaces apart; where columns have no room
-/// the heading ends in how many there are. Lines that are too long with those of rank 0 alone are
-/// cut as by CutText(). `rows` are as long as `columns`.
+/// The lines of a table. The heading comes first, and columns are two spaces apart. If columns have
+/// no room, the heading ends with their number. If columns of rank 0 alone are too long, lines are
+/// cut as by CutText(). Each of `rows` must be as long as `columns`.
 std::vector<std::string> FitTable(const std::vector<Column>& columns,
                                   const std::vector<std::vector<std::string>>& rows, size_t width);
 
-/// Columns as wide as their widest cell, two spaces apart; the first row is the heading.
+/// A table whose columns are as wide as their widest cell, two spaces apart. The first row is the
+/// heading.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace muster

@@ -12,14 +12,14 @@
 namespace muster {
 namespace {
 
-/// ", about 812 steps/min"; empty: not known.
+/// ", about 812 steps/min". Empty if the rate is not known.
 std::string StepRate(const GroupStatus& group, const std::optional<double>& records_per_second) {
   if (!records_per_second.has_value() || group.global_batch == 0) return "";
   const double steps = 60 * *records_per_second / group.global_batch;
   return fmt::format(", about {} steps/min", CountText(static_cast<uint64_t>(steps)));
 }
 
-/// The members that the others wait for. Empty while all compute.
+/// The members that the others wait for. Empty while all members compute.
 std::string Awaited(const GroupStatus& group) {
   std::vector<std::string> names;
   uint32_t members = 0;

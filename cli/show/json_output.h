@@ -7,7 +7,7 @@
 #include "proto/status/job_status.h"
 
 /// What `--output json` adds to the documents of the model (ToJson of proto/fields/json.h over
-/// proto/status); docs/cli.md lists all of them, so fields are only ever added. Pure.
+/// proto/status). docs/cli.md lists all documents, so fields may only be added. Pure.
 namespace muster {
 
 /// {"nodes": [...]}.

@@ -29,7 +29,7 @@ double Percent(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The first epoch that is not done; the last one when all are.
+/// The index of the first epoch that is not done. If all are done, that of the last one.
 size_t CurrentEpoch(const DatasetStatus& dataset) {
   size_t current = 0;
   while (current + 1 < dataset.epochs.size() &&
@@ -292,7 +292,7 @@ void ProgressDisplay::Answer(const std::string& line) {
 
 void ProgressDisplay::Clear() {
   if (lines_drawn_ == 0) return;
-  // Up, then erase to the end of the screen.
+  // Moves up, and then erases to the end of the screen.
   Write(fmt::format("\x1b[{}A\r\x1b[J", lines_drawn_));
   lines_drawn_ = 0;
 }
@@ -300,7 +300,8 @@ void ProgressDisplay::Clear() {
 void ProgressDisplay::Write(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
-    // A stopped terminal or a pager must not block supervision, so text without room is dropped.
+    // A stopped terminal or a pager must not block supervision, so text that cannot be written is
+    // dropped.
     pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
     if (::poll(&room, 1, 0) <= 0 || (room.revents & POLLOUT) == 0) return;
     const size_t size = std::min<size_t>(text.size() - done, PIPE_BUF);

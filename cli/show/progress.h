@@ -12,12 +12,12 @@
 
 namespace muster {
 
-/// Records per second over the last few seconds. A value.
+/// Measures records per second over the last few seconds. A value.
 class RateMeter {
  public:
-  /// `count` may fall (a replay); the rate is then 0 until it grows again.
+  /// `count` may fall because of a replay. The rate is then 0 until it grows again.
   void Add(TimePoint now, uint64_t count);
-  /// Over at most the last kWindow; 0 before there are two readings.
+  /// The rate over at most the last kWindow. 0 before there are two readings.
   double PerSecond() const;
   static constexpr std::chrono::seconds kWindow{10};
 
@@ -25,9 +25,9 @@ class RateMeter {
   std::deque<std::pair<TimePoint, uint64_t>> readings_;
 };
 
-/// What the display shows beside the master's status.
+/// What the display shows in addition to the master's status.
 struct ProgressInput {
-  std::optional<JobStatus> status;  // the newest; none before the master answered
+  std::optional<JobStatus> status;  // the newest one; none before the master answered
   std::chrono::milliseconds elapsed{0};
   double records_per_second = 0;
   uint32_t servers_running = 0, servers_wanted = 0;
@@ -38,21 +38,22 @@ struct ProgressInput {
   std::string last_event;
 };
 
-/// Records expected and done over all datasets and epochs.
+/// The numbers of records expected and done, over all datasets and epochs.
 struct Totals {
   uint64_t expected = 0;
   uint64_t done = 0;
 };
 Totals TotalsOf(const JobStatus& status);
 
-/// For which nodes the job waits because the cluster has no place for them, and why, servers first.
-/// Those with the same reason are one line. Pure.
+/// Says which nodes the cluster has no place for, and why, servers first. Nodes with the same
+/// reason share a line. Pure.
 std::vector<std::string> WaitsOf(const std::vector<const NodeStatus*>& nodes);
-/// Why the job gets nowhere and what it waits for, as sentences: its reason, nodes without a place,
-/// topics that cannot be read, or that rejected records cannot be written to. Pure.
+/// Sentences that say why the job makes no progress and what it waits for: its reason, nodes
+/// without a place, topics that cannot be read, and topics to which rejected records cannot be
+/// written. Pure.
 std::vector<std::string> TroublesOf(const JobStatus& status);
 
-/// The block that is redrawn in place on a terminal, one line each, none wider than `columns`.
+/// The lines of the block that is redrawn in place on a terminal. None is wider than `columns`.
 /// Pure.
 std::vector<std::string> ProgressBlock(const ProgressInput& input, size_t columns);
 /// The same in one line, for pipes and files. Pure.
@@ -62,30 +63,30 @@ std::string ProgressLine(const ProgressInput& input);
 std::string DurationText(std::chrono::milliseconds duration);
 /// "12,345 records/s".
 std::string RateText(double records_per_second);
-/// "1:23 left"; "- left" when it is not known.
+/// "1:23 left", or "- left" if it is not known.
 std::string RemainingText(std::optional<double> seconds);
 /// "0.35 s".
 std::string MillisecondsText(uint64_t milliseconds);
 
-/// Draws progress to a stream: a block in place on a terminal, a line every few seconds elsewhere,
-/// nothing when off. Not thread-safe.
+/// Shows progress: as a block in place on a terminal, as a line every few seconds elsewhere, or not
+/// at all if it is off. Not thread-safe.
 class ProgressDisplay {
  public:
   enum class Mode : uint8_t { kOff, kLines, kBlock };
-  /// kBlock when `fd` is a terminal and neither NO_COLOR is set nor TERM is dumb.
+  /// kBlock if `fd` is a terminal, NO_COLOR is not set, and TERM is not dumb.
   static Mode ModeOf(int fd);
 
   ProgressDisplay(Mode mode, int fd) : mode_(mode), fd_(fd) {}
   ~ProgressDisplay() { Clear(); }
 
   Mode mode() const { return mode_; }
-  /// Draws if it is time to.
+  /// Draws if it is time to do so.
   void Draw(const ProgressInput& input, TimePoint now);
-  /// Writes a line above the block. Shown in every mode but kOff.
+  /// Writes a line above the block, in every mode except kOff.
   void Print(const std::string& line);
-  /// The same in every mode: what the user has just asked for is answered.
+  /// The same in every mode, for an answer to something that the user has just asked for.
   void Answer(const std::string& line);
-  /// Removes the block, so that others may write.
+  /// Removes the block, so that others can write.
   void Clear();
 
  private:

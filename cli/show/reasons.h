@@ -6,11 +6,12 @@
 
 namespace muster {
 
-/// Names by what they have in common, so that a line is said once and not for each of them. Pure.
+/// Collects names with the same reason, so that each reason is said once. Pure.
 class Reasons {
  public:
   void Add(const std::string& name, const std::string& reason);
-  /// {"worker-0, worker-2, worker-3 and 2 more", reason}, in the order in which the reasons came.
+  /// {"worker-0, worker-2, worker-3 and 2 more", reason}, in the order in which the reasons were
+  /// added.
   std::vector<std::pair<std::string, std::string>> All() const;
 
  private:

@@ -8,7 +8,7 @@ namespace muster {
 /// the name contains KEY, TOKEN, SECRET or PASSWORD, in capitals or not.
 bool LooksSecret(std::string_view name);
 
-/// What is shown instead of such a value.
+/// The text in place of such a value.
 inline constexpr std::string_view kHiddenValue = "(hidden)";
 
 }  // namespace muster

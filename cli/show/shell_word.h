@@ -8,7 +8,7 @@ namespace muster {
 /// `text` in single quotes, as one word of a POSIX shell: 'it'\''s'. Pure.
 std::string ShellQuoted(std::string_view text);
 
-/// As above, without quotes where a shell needs none: for lines that people read.
+/// The same, but without quotes if a shell needs none. For lines that people read.
 std::string ShellWord(std::string_view text);
 
 }  // namespace muster

@@ -28,7 +28,7 @@ std::string ShardRangeText(const ShardStatus& shard) {
                      shard.first_line + shard.records - 1);
 }
 
-/// Where the time of a worker's loops went, since its process began.
+/// How the loops of a worker have spent their time since its process began.
 std::string LoopsText(const WorkerTimes& times) {
   const uint64_t sum =
       times.compute_us + times.wait_shard_us + times.wait_pull_us + times.wait_push_us;
@@ -37,7 +37,7 @@ std::string LoopsText(const WorkerTimes& times) {
                      100.0 * static_cast<double>(times.compute_us) / static_cast<double>(sum));
 }
 
-/// What a request costs a server.
+/// How long a server takes for a request.
 std::string ServiceText(const ServerCounters& counters) {
   const uint64_t requests = counters.pulls + counters.pushes;
   if (counters.service_us == 0 || requests == 0) return "";
@@ -53,7 +53,7 @@ std::string StateText(const NodeStatus& node) {
   return fmt::format("{}, {} ({} left)", state, drain, node.drain_left);
 }
 
-/// Since the master last heard of the node; "-" where it did not yet, or never will.
+/// The time since the master last heard of the node. "-" if it never did, or never will.
 std::string HeartbeatText(const NodeStatus& node) {
   const bool ended = node.state == NodeState::kExited || node.state == NodeState::kFinished;
   if (ended || !node.heartbeat_age_ms) return "-";
@@ -74,7 +74,7 @@ std::string WorkText(const NodeStatus& node) {
                      static_cast<double>(counters.row_bytes) / 1e6, ServiceText(counters));
 }
 
-/// A row of an epoch, or of several together.
+/// A row about one epoch, or several together.
 std::vector<std::string> EpochRow(const std::string& dataset, std::string number,
                                   const EpochStatus& epoch, bool shards_known) {
   const auto shards = [shards_known](uint64_t count) {
@@ -109,7 +109,7 @@ std::string EpochsText(const JobStatus& status, EpochsShown shown) {
   return text;
 }
 
-/// The metrics of every listed epoch that has some, with a column for each metric.
+/// The metrics of every listed epoch that has any. Each metric has a column.
 std::string MetricsText(const JobStatus& status) {
   std::set<std::string> names;
   for (const DatasetStatus& dataset : status.datasets) {
@@ -153,7 +153,7 @@ std::string TrendsText(const JobStatus& status) {
 
 }  // namespace
 
-/// The figures of a topic that lag tools show, and those that they cannot know.
+/// Figures of a topic: those that other tools show as lag, and those that they cannot know.
 std::string StreamsText(const JobStatus& status) {
   std::vector<std::vector<std::string>> rows = {
       {"TOPIC", "PARTITION", "BEGIN", "COMMITTED", "CUT", "END", "LAG", "LAG TIME", "LOG BEGINS"}};
@@ -253,7 +253,7 @@ std::string ShardsText(const ShardPage& page) {
                     leased ? DurationText(std::chrono::milliseconds(shard.age_ms)) : "-",
                     ShardRangeText(shard)});
   }
-  // The table's lines, each followed by why the shard failed so far.
+  // Each line of the table is followed by the reasons why the shard has failed.
   const std::string table = FormatTable(rows);
   std::string text;
   size_t begin = 0;
@@ -304,7 +304,7 @@ std::string PartitionsText(const PartitionList& list) {
 std::string EventText(const MasterEvent& event) {
   std::string text = fmt::format("{}  {}{}{} ", WallToText(event.wall_us), event.kind,
                                  event.node.empty() ? "" : " ", event.node);
-  // The end of a node has the last lines of its log.
+  // The event of a node's end contains the last lines of its log.
   std::string_view indent = " ";
   for (std::string_view rest = event.text;; indent = "    ") {
     const size_t end = rest.find('\n');

@@ -8,10 +8,10 @@
 #include "proto/status/partition_status.h"
 #include "proto/status/shard_status.h"
 
-/// What the verbs print for people. Pure.
+/// The texts that verbs print for people. Pure.
 namespace muster {
 
-/// `columns`: for the parts that are fitted to a terminal; 0: nothing is left out.
+/// `columns` is for the parts that are fitted to a terminal; 0: nothing is left out.
 std::string StatusText(const JobStatus& status, EpochsShown shown = EpochsShown::kNewest,
                        size_t columns = 0);
 std::string NodesText(const JobStatus& status);

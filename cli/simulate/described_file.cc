@@ -27,7 +27,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Takes a value; the error says what is wrong with it.
+/// Takes a value. If the value is wrong, the error says why.
 using Taker = std::function<absl::Status(const YamlNode& node)>;
 using Takers = std::map<std::string, Taker>;
 
@@ -58,7 +58,7 @@ absl::StatusOr<uint32_t> ParseCount(std::string_view text) {
   return static_cast<uint32_t>(count);
 }
 
-/// How many times as long.
+/// Parses how many times longer something takes.
 absl::StatusOr<double> ParseFactor(std::string_view text) {
   absl::StatusOr<double> factor = job_file::ParseCpu(text);
   if (!factor.ok() || *factor < 0.01 || *factor > 1'000) {
@@ -85,7 +85,7 @@ Taker Into(T* to, absl::StatusOr<T> (*parse)(std::string_view)) {
   };
 }
 
-/// A flag that can only be set: "killed: true".
+/// For a flag that can only be set: "killed: true".
 Taker OnlyTrue(std::function<void()> then) {
   return [then = std::move(then)](const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kScalar || node.text != "true") {
@@ -139,7 +139,7 @@ class Reader {
       }
       const absl::Status taken = taker->second(entry.value);
       if (taken.ok()) continue;
-      // An inner level has already added the place.
+      // An inner level has already added the position.
       if (Message(taken).starts_with(file_name_ + ":")) return taken;
       return ErrorAt(entry.value.position, fmt::format("{}{}: {}", prefix, name, Message(taken)));
     }
@@ -255,7 +255,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  /// Fields that do not fit together, with the place of the event.
+  /// Reports fields that do not fit together, with the position of the event.
   absl::Status Check(const DescribedSpec& spec) const {
     DescribedSpec one = spec;
     one.happenings.clear();

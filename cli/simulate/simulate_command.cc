@@ -26,14 +26,14 @@ using scaler::HistoryReader;
 using scaler::Simulation;
 using scaler::SimulationOptions;
 
-/// The folder itself, or that of a state directory.
+/// `given` is the folder of a history, or a state directory that has one.
 std::string HistoryFolder(const std::string& given) {
   const std::string below = given + "/scaler/history";
   std::error_code ignored;
   return std::filesystem::is_directory(below, ignored) ? below : given;
 }
 
-/// Leaves out the proposals of policies that were not requested.
+/// Removes the events of policies that were not requested.
 void KeepOnly(const std::vector<std::string>& policies, Simulation* simulation) {
   if (policies.empty()) return;
   const auto other = [&policies](const std::string& name) {
@@ -50,7 +50,7 @@ void Show(Simulation simulation, TimeShown times, const SimulateOptions& options
                 : SimulationText(simulation, times));
 }
 
-/// The parts of a history that could not be read.
+/// Reports the parts of a history that could not be read.
 void NoteGaps(const HistoryReader& reader) {
   for (const std::string& file : reader.unread()) PrintNote("left out: " + file);
   if (reader.lines_skipped() == 0) return;
@@ -100,7 +100,7 @@ absl::Status PlayDescribed(const SimulateOptions& options, const SimulationOptio
         "duration");
   }
   absl::StatusOr<std::string> text = ReadFile(options.described, kDescribedBytesMax);
-  // There is no running job that could be away.
+  // No running job can be away here, so an unreadable file is always a wrong argument.
   if (!text.ok()) return absl::InvalidArgumentError(fmt::format("{}", Message(text.status())));
   MUSTER_ASSIGN_OR_RETURN(const scaler::DescribedSpec spec,
                           ReadDescribed(*text, options.described));

@@ -15,21 +15,21 @@ namespace muster::simulate {
 
 struct SimulateOptions {
   std::string history;    // a folder of files history-*.jsonl, or a state directory that has one
-  std::string described;  // a file; one of the two
-  std::string job_file;   // its thresholds; "": the policies' own
+  std::string described;  // a file; either this or `history` is given
+  std::string job_file;   // thresholds come from it; "": the defaults
   std::vector<std::string> policies;  // only these; none: all
   bool dry_run = false;
-  std::string from;  // of a history; "": its beginning
-  std::string to;    // "": its end
+  std::string from;  // the part of a history to use; "": from its beginning
+  std::string to;    // "": to its end
   OutputFormat output = OutputFormat::kText;
 };
 
-/// "10m": so long after `begin`; or a time as muster events shows it, "2026-01-31T12:34:56Z".
-/// InvalidArgument when it is neither.
+/// Parses "10m", which means that long after `begin`, or a time in the form of `muster events`,
+/// "2026-01-31T12:34:56Z". InvalidArgument if it is neither.
 absl::StatusOr<WallTime> ParseMoment(std::string_view text, WallTime begin);
 
-/// Thresholds of the job file, and only the policies named: all others are paused. Errors: those of
-/// the job file; InvalidArgument for a policy that there is not.
+/// Takes the thresholds of the job file, and pauses all policies that are not named. Errors: those
+/// of the job file; InvalidArgument for a policy that does not exist.
 absl::StatusOr<scaler::SimulationOptions> SimulationOptionsOf(const SimulateOptions& options);
 
 /// `muster simulate`. Returns the exit code.

@@ -4,17 +4,17 @@
 
 namespace muster {
 
-/// A verb's job that runs on a cluster; each field but `on` may be empty.
+/// The job of a verb, if it runs on a cluster. Each field except `on` may be empty.
 struct ClusterTarget {
-  /// "kubernetes"; empty: the job runs on this machine.
+  /// "kubernetes". If empty, the job runs on this machine.
   std::string on;
-  /// The job's name; empty: the job file's.
+  /// The job's name. If empty, the job file names it.
   std::string job;
-  /// Of the kubeconfig; empty: the current one.
+  /// A context of the kubeconfig. If empty, the current one.
   std::string context;
-  /// Empty: the job file's, else the context's.
+  /// If empty, the namespace of the job file, or else that of the context.
   std::string ns;
-  /// Empty: $KUBECONFIG, else ~/.kube/config.
+  /// If empty, $KUBECONFIG, or else ~/.kube/config.
   std::string kubeconfig;
 
   bool is_set() const { return !on.empty(); }

@@ -14,15 +14,15 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds kMasterDeadline{5'000};
-// A dead master is back within this time, and a run whose master has ended is over.
+// Within this time, a master that died is back, or its run is over.
 constexpr std::chrono::milliseconds kAwayMax{5'000};
 constexpr std::chrono::milliseconds kToldAfter{1'000};
 constexpr std::chrono::milliseconds kAwayPause{50};
 
-// A wait for a stopped master is reported, too.
+// Short, so that people soon see that a stopped master is being waited for.
 constexpr std::chrono::milliseconds kProbeDeadline{1'000};
 
-/// The place of the token, also for a master that was named by its address.
+/// Finds the directory with the token, even if the master was named by its address.
 absl::StatusOr<StateDirectory> FindTokensDirectory(const QueryOptions& options) {
   const JobTarget& target = options.target;
   const bool named = !target.job_file.empty() || !target.state_directory.empty();
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<AdminClient>> Connect(const QueryOptions& options
   if (!options.master.empty()) {
     endpoint.master = options.master;
     endpoint.job = {};
-    // A copy of a state directory has certificates, but no endpoint.
+    // A copy of a state directory has certificates but no endpoint.
     std::error_code ignored;
     if (!found.ok() && std::filesystem::exists(state.certificates(), ignored)) {
       endpoint.certificates = state.certificates();
@@ -62,8 +62,8 @@ bool Answers(AdminClient* client) {
   return !IsUnreachable(client->ListEvents(nothing).status());
 }
 
-/// As ConnectToMaster, but of a job that runs it waits for an answer, or for its end. After
-/// kAwayMax the caller's own call will tell why there is none.
+/// The same as ConnectToMaster, but if the job runs, it waits until the master answers or the job
+/// ends. After kAwayMax it stops waiting; the caller's own call then says why there is no answer.
 absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToPresentMaster(const QueryOptions& options) {
   if (options.no_wait) return ConnectToMaster(options);
   const SystemClock clock;
@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<AdminClient>> ConnectToMaster(const QueryOptions&
 absl::StatusOr<JobSource> OpenStoredSource(const QueryOptions& options, const absl::Status& away) {
   absl::StatusOr<std::unique_ptr<AdminClient>> stored = OpenStoredJob(options.target);
   if (absl::IsNotFound(stored.status())) return away;
-  // That no job runs is no news where what is there cannot be read.
+  // If the stored state cannot be read, that matters more than that no job runs.
   if (!stored.ok()) {
     return absl::Status(stored.status().code(),
                         fmt::format("{}; no job runs there", Message(stored.status())));

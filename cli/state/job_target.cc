@@ -13,10 +13,10 @@ constexpr char kDefaultJobFile[] = "job.yaml";
 }  // namespace
 
 absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state) {
-  // Without a journal nothing is fixed yet.
+  // Without a journal, no field is fixed yet.
   if (!std::filesystem::exists(state.journal())) return absl::OkStatus();
   absl::StatusOr<LoadedJob> former = LoadJob(state.job_copy(), job.base_directory);
-  if (!former.ok()) return absl::OkStatus();  // the journal itself decides
+  if (!former.ok()) return absl::OkStatus();  // the journal itself will be checked
   const std::string advice = fmt::format(
       "Choose another spec.stateDirectory for the new job, put the former value back to resume the "
       "old job, or delete {} if you do not need its weights",

@@ -10,9 +10,9 @@
 
 namespace muster {
 
-/// FailedPrecondition when the state directory already holds the journal of another job, or of this
-/// one with other values in fields that may not change on resume: shows both values and says what
-/// to do.
+/// FailedPrecondition if the state directory has the journal of another job, or of this job with
+/// other values in fields that may not change on resume. The message shows both values and says
+/// what to do.
 absl::Status CheckSameJob(const LoadedJob& job, const StateDirectory& state);
 
 /// How a verb names its job; each field may be empty.
@@ -20,18 +20,18 @@ struct JobTarget {
   std::string job_file;
   std::string state_directory;
   ClusterTarget cluster = {};
-  /// "the job ads in the namespace team of ...", if the state directory is only a link to it.
+  /// If the state directory is only a link to a job: "the job ads in the namespace team of ...".
   std::string linked_job = {};
 };
 
-/// The job file that the target names: ./job.yaml when it names none.
+/// The job file that the target names. If it names none, ./job.yaml.
 std::string JobFileOf(const JobTarget& target);
 
-/// An error that no job runs there (NotFound) also says at which job file the verb looked, and
-/// which jobs run on this machine. Other errors stay as they are.
+/// If `error` says that no job runs there (NotFound), the result also names the job file that the
+/// verb looked at, and the jobs that run on this machine. Other errors stay the same.
 absl::Status SayWhereLooked(const absl::Status& error, const JobTarget& target);
 
-/// The state directory of the target: the given one, otherwise the job file's, otherwise that of
+/// The state directory of the target: the given one, or that of the job file, or that of
 /// ./job.yaml. InvalidArgument if there is none of these.
 absl::StatusOr<StateDirectory> FindStateDirectory(const JobTarget& target);
 

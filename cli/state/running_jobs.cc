@@ -16,13 +16,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kProgram = "muster";
 constexpr uint64_t kNameMax = 64;
 
-/// Of /proc/PID.
+/// True if the process is `muster`. `process` is its folder in /proc.
 bool IsProgram(const fs::path& process) {
   const absl::StatusOr<std::string> name = ReadFile((process / "comm").string(), kNameMax);
   return name.ok() && *name == std::string(kProgram) + "\n";
 }
 
-/// Adds the state directories whose locks the process has open. False: its files may not be seen.
+/// Adds the state directories whose locks the process has open. False if this user may not see its
+/// files.
 bool AddLocks(const fs::path& process, std::set<std::string>* paths) {
   std::error_code error;
   fs::directory_iterator files(process / "fd", error);
@@ -39,7 +40,7 @@ bool AddLocks(const fs::path& process, std::set<std::string>* paths) {
 }  // namespace
 
 std::optional<std::string> StateDirectoryOfLock(std::string_view path) {
-  // The lock of an empty path gives its relative place in every state directory.
+  // The lock of an empty path is the lock's relative path in every state directory.
   const std::string suffix = StateDirectory("").lock();
   if (!path.ends_with(suffix) || path.size() == suffix.size()) return std::nullopt;
   path.remove_suffix(suffix.size());

@@ -25,7 +25,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kSmallFileMax = 1 << 20;
-/// How long a new run waits for the remains of a killed one: 10 s.
+/// A new run waits this many times for the remains of a killed one: 10 s in all.
 constexpr int kRemainsTries = 500;
 constexpr std::chrono::milliseconds kRemainsPause{20};
 
@@ -40,7 +40,7 @@ absl::Status CheckWritable(const std::string& folder) {
   return absl::OkStatus();
 }
 
-/// 0 when the file has none.
+/// Returns 0 if the file has no pid.
 pid_t ReadPid(int fd) {
   char text[32] = {};
   if (::pread(fd, text, sizeof(text) - 1, 0) <= 0) return 0;
@@ -54,8 +54,9 @@ absl::Status InUse(const StateDirectory& directory, pid_t holder, std::string_vi
       directory.path(), holder, remark, directory.path()));
 }
 
-/// True if the process `pid`, which held the lock, is gone and left its files. Checks the lock only
-/// if the process is not visible, because it may run in another container, or be about to end.
+/// True if the process `pid`, which held the lock, is gone and has left its files. The lock is
+/// checked only if the process is not visible. In that case, it may run in another container or be
+/// about to end.
 bool WasKilled(const std::string& lock_path, pid_t pid) {
   if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -144,7 +145,7 @@ absl::StatusOr<Endpoint> StateDirectory::ReadEndpoint() const {
                     path_, endpoint()));
   }
   Endpoint value;
-  // Reading a field that is missing, or has another type, throws.
+  // Reading a field throws if it is missing or has another type.
   try {
     const nlohmann::json json = nlohmann::json::parse(*text);
     value = {.master = json.at("master").get<std::string>(),
@@ -273,10 +274,10 @@ absl::StatusOr<StateLock> StateLock::Acquire(const StateDirectory& directory) {
 
 absl::Status StateLock::CheckFree(const StateDirectory& directory) {
   const int fd = ::open(directory.lock().c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::OkStatus();  // no run was here yet
+  if (fd < 0) return absl::OkStatus();  // there was no run yet
   absl::Cleanup close_fd = [fd] { ::close(fd); };
-  // Tries only the lock of a live run, because the try takes it for a moment. The processes of a
-  // killed run end by themselves.
+  // The lock is tried only if a live process holds it, because a try takes the lock for a moment.
+  // The processes of a killed run end by themselves.
   const pid_t holder = ReadPid(fd);
   const bool alive = holder > 0 && (::kill(holder, 0) == 0 || errno != ESRCH);
   if (!alive || ::flock(fd, LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();

@@ -15,37 +15,37 @@
 
 namespace muster {
 
-/// Creates the folder and proves that it can be written; the error begins with the job file's
-/// `field` that names it.
+/// Creates the folder and tests that it can be written. The error begins with the `field` of the
+/// job file that names it.
 absl::Status MakeWritable(const std::string& folder, std::string_view field);
 
-/// Whether MakeWritable could succeed, with nothing created: the folder, or the nearest one above
-/// it that exists, is a folder that this user may write.
+/// OK if MakeWritable would probably succeed. It creates nothing: it checks that the folder, or the
+/// nearest existing one above it, is a folder that this user may write.
 absl::Status CouldWrite(const std::string& folder, std::string_view field);
 
-/// Where a running job is found: `<state>/run/endpoint.json`.
+/// Tells other programs where a running job is: `<state>/run/endpoint.json`.
 struct Endpoint {
   std::string master;  // "127.0.0.1:20123"
   int64_t pid = 0;     // of `muster run`
   std::string run_id;
-  JobIdentity job;  // as far as it is known
-  /// Directory of the job's certificates; empty: connections are plain text.
+  JobIdentity job;  // the parts that are known
+  /// The directory of the job's certificates. If empty, connections are plain text.
   std::string certificates = "";
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// Where the REST interface of a running job is found: `<state>/run/rest.json`.
+/// Tells other programs where the REST interface of a running job is: `<state>/run/rest.json`.
 struct RestAddress {
   uint16_t port = 0;
   int64_t pid = 0;                 // of the scaler that serves it
-  std::string host = "127.0.0.1";  // as this machine reaches it
+  std::string host = "127.0.0.1";  // for programs on this machine
   std::string advertise = "127.0.0.1";
-  /// As of Endpoint.
+  /// The same as in Endpoint.
   std::string certificates = "";
   friend bool operator==(const RestAddress&, const RestAddress&) = default;
 };
 
-/// The files below a job's state directory that the muster executable owns. A value.
+/// The files in a job's state directory that belong to the muster executable. A value.
 class StateDirectory {
  public:
   explicit StateDirectory(std::string path) : path_(std::move(path)) {}
@@ -59,11 +59,11 @@ class StateDirectory {
   std::string lock() const { return run() + "/lock"; }
   /// Sockets of the supervising processes of nodes.
   std::string nodes() const { return run() + "/nodes"; }
-  /// What a scaler leaves for its successor.
+  /// What a scaler leaves for the next one.
   std::string scaler() const { return path_ + "/scaler"; }
-  /// The job's token, which master and scaler ask for (base/token_file.h).
+  /// The job's token. Callers of master and scaler must show it (base/token_file.h).
   std::string token() const { return scaler() + "/token"; }
-  /// With this token, a machine can join as `role` (kWorker or kServer), and do nothing else.
+  /// A token with which a machine can join as `role` (kWorker or kServer), and do nothing else.
   std::string JoinTokenOf(Role role) const {
     return scaler() + "/join-" + std::string(RoleWord(role));
   }
@@ -72,25 +72,25 @@ class StateDirectory {
   std::string LogOf(const std::string& node) const { return logs() + "/" + node + ".log"; }
   std::string SlotOf(const std::string& node) const { return run() + "/" + node + ".slot"; }
 
-  /// Creates the folders and proves that they can be written. Their owner alone may use them (mode
-  /// 0700); only a folder that was there and holds other files keeps its mode. The error says which
-  /// cannot be written and why.
+  /// Creates the folders and tests that they can be written. Only their owner may use them (mode
+  /// 0700). A folder that was there before and holds other files keeps its mode. The error says
+  /// which folder cannot be written, and why.
   absl::Status Create() const;
 
-  /// Makes the job's token, if it is not there, and those of machines that join.
+  /// Makes the job's token if it is missing, and the tokens of machines that join.
   absl::Status MakeToken() const;
 
   absl::Status WriteEndpoint(const Endpoint& endpoint) const;
   void RemoveEndpoint() const;
-  /// NotFound when no job runs here, or the one that did was killed; says which and what to do.
+  /// NotFound if no job runs here, or if the one that ran was killed. It says which, and what to
+  /// do.
   absl::StatusOr<Endpoint> ReadEndpoint() const;
 
-  /// The scaler writes it when it serves, and removes it when it ends.
+  /// A scaler writes this when it begins to serve, and removes it when it ends.
   absl::Status WriteRestAddress(const RestAddress& address) const;
   void RemoveRestAddress() const;
-  /// NotFound if no scaler serves: there is no file, or the scaler that wrote it is dead, and
-  /// another
-  /// program may have its port.
+  /// NotFound if no scaler serves: there is no file, or the scaler that wrote it is dead. In that
+  /// case, another program may have its port.
   absl::StatusOr<RestAddress> ReadRestAddress() const;
 
  private:
@@ -100,21 +100,21 @@ class StateDirectory {
   std::string path_;
 };
 
-/// Held while any process of a run uses the state directory: `muster run`, and the supervising
-/// processes that inherit fd(). The kernel releases it however they die.
+/// A lock that is held while any process of a run uses the state directory: `muster run`, and the
+/// supervising processes, which inherit fd(). The kernel releases it however they die.
 class StateLock {
  public:
   /// Waits while the processes of a killed run end. AlreadyExists, with the holder's pid, if
-  /// another
-  /// run holds it. Requires: Create() succeeded.
+  /// another run holds it. Requires: Create() succeeded.
   static absl::StatusOr<StateLock> Acquire(const StateDirectory& directory);
-  /// For a directory that several machines share, where a lost machine may have the lock for ever,
-  /// or locks may not be possible: after `patience`, says so by `tell` and goes on without the
-  /// lock. Something else must keep two runs from writing (the generation of a journal).
+  /// For a directory that several machines share. A lost machine may have the lock for ever, or
+  /// locks may not work there at all. After `patience`, it says so through `tell` and continues
+  /// without the lock. Something else must then prevent that two runs write (the generation of a
+  /// journal).
   static absl::StatusOr<StateLock> AcquireOrPass(const StateDirectory& directory,
                                                  std::chrono::milliseconds patience,
                                                  const std::function<void(std::string_view)>& tell);
-  /// AlreadyExists as above when a run that lives holds it; takes nothing.
+  /// AlreadyExists, as above, if a live run holds it. It takes nothing.
   static absl::Status CheckFree(const StateDirectory& directory);
   StateLock(StateLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   StateLock& operator=(StateLock&& other) noexcept {
@@ -127,7 +127,7 @@ class StateLock {
  private:
   explicit StateLock(int fd) : fd_(fd) {}
   static absl::StatusOr<StateLock> Open(const StateDirectory& directory);
-  /// Writes our pid, for others' messages.
+  /// Writes our pid into the file, for the messages of other processes.
   absl::Status Sign(const StateDirectory& directory) const;
   int fd_ = -1;
 };

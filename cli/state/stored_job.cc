@@ -68,8 +68,8 @@ absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& targ
     return absl::NotFoundError(
         fmt::format("no job ever ran with the state directory {}", state.path()));
   }
-  // The copy is the job file that ran; its relative paths begin at another folder. A master that
-  // was started by hand leaves no copy.
+  // The copy is the job file of the run, but its relative paths are wrong here. If a master was
+  // started by hand, there is no copy.
   const bool copied = std::filesystem::exists(state.job_copy()) || !target.state_directory.empty();
   MUSTER_ASSIGN_OR_RETURN(LoadedJob job,
                           LoadJob(copied ? state.job_copy() : JobFileOf(target), ""));
@@ -80,7 +80,8 @@ absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& targ
              std::filesystem::exists(DefaultSnapshots(state.path()))) {
     job.spec.snapshot_directory = DefaultSnapshots(state.path());
   } else {
-    // The journal knows. In a cluster, snapshots have a volume of their own.
+    // The journal names the folder of the snapshots. In a cluster, snapshots have a volume of their
+    // own.
     job.spec.snapshot_directory.clear();
   }
   job.spec.state_directory = state.path();

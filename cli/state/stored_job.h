@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Answers the questions of AdminClient from the state directory of a job that does not run
-/// (JobArchive); orders are refused with FailedPrecondition. Nothing in the directory is changed.
+/// (JobArchive). It refuses orders with FailedPrecondition, and changes nothing in the directory.
 /// NotFound if no run there has made a journal.
 absl::StatusOr<std::unique_ptr<AdminClient>> OpenStoredJob(const JobTarget& target);
 

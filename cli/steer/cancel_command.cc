@@ -25,7 +25,7 @@ namespace {
 
 using scaler::rest::Event;
 
-/// Of a job that is over nothing can be lost any more.
+/// The records that a cancel would lose. A job that is over cannot lose any.
 uint64_t Uncommitted(const JobStatus& status) {
   const Progress& progress = status.progress;
   if (IsTerminal(status.state)) return 0;
@@ -49,15 +49,16 @@ BeforeCancel AskPerson(uint64_t uncommitted) {
   }
 }
 
-/// Why the job has no snapshot left to take: it has ended. OK: its master is only away.
+/// An error if the job has ended, so that no snapshot can be taken any more. OK if only its master
+/// is away.
 absl::Status WhyOver(const QueryOptions& query, const absl::Status& answer) {
   if (!IsUnreachable(answer)) return answer;
   const absl::Status master = ConnectToMaster(query).status();
   return absl::IsNotFound(master) ? master : absl::OkStatus();
 }
 
-/// Snapshots of all servers, which commit what is trained now; workers and servers go on.
-/// DeadlineExceeded when they take too long: the servers are as before.
+/// Lets all servers take snapshots, which commits what is trained now. Workers and servers
+/// continue. DeadlineExceeded if this takes too long; the servers are as before then.
 absl::Status TakeSnapshots(const CancelOptions& options, AdminClient* master,
                            const JobStatus& status) {
   const SystemClock clock;
@@ -67,7 +68,7 @@ absl::Status TakeSnapshots(const CancelOptions& options, AdminClient* master,
     if (node.role == ToString(NodeRole::kServer)) behind.push_back(node.name);
   }
   const std::vector<std::string> servers = behind;
-  absl::Status over;  // why nothing can be waited for any more
+  absl::Status over;  // why waiting is useless now
   while (true) {
     std::erase_if(behind, [&](const std::string& server) {
       v1::DrainNodeRequest request;
@@ -93,12 +94,13 @@ absl::Status TakeSnapshots(const CancelOptions& options, AdminClient* master,
                   fmt::join(behind, ", "), options.timeout_s));
 }
 
-/// Says what would be lost, and commits it if that is wanted. Aborted: the person wants no cancel.
+/// Says what would be lost, and commits it if the user wants that. Aborted if the person does not
+/// want to cancel.
 absl::Status Prepare(const CancelOptions& options) {
   const absl::StatusOr<std::unique_ptr<AdminClient>> master = ConnectToMaster(options.query);
   const absl::StatusOr<JobStatus> status =
       master.ok() ? (*master)->GetStatus() : absl::StatusOr<JobStatus>(master.status());
-  // The cancel itself needs no answer to this question.
+  // The cancel itself does not need the status.
   if (!status.ok()) return options.snapshot.value_or(false) ? status.status() : absl::OkStatus();
   const uint64_t uncommitted = Uncommitted(*status);
   const bool person = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
@@ -141,7 +143,7 @@ int CancelCommand(const CancelOptions& options) {
   const std::string reason =
       options.reason.empty() ? "cancelled by `muster cancel`" : options.reason;
   if (const absl::Status prepared = Prepare(options); !prepared.ok()) {
-    // What was not cancelled in time is no lack of a job.
+    // In these cases, the job goes on, so the exit code must not say that there is no job.
     const bool goes_on = absl::IsAborted(prepared) || absl::IsDeadlineExceeded(prepared);
     return goes_on ? PrintError(Message(prepared), kExitFailed) : PrintError(prepared);
   }

@@ -7,7 +7,7 @@
 
 #include "cli/ask/query_commands.h"
 
-/// `muster cancel`: what a cancel loses is said first, and can be committed first.
+/// `muster cancel`. It first says what a cancel loses, and can commit that before.
 namespace muster::steer {
 
 struct CancelOptions {
@@ -21,12 +21,12 @@ int CancelCommand(const CancelOptions& options);
 
 enum class BeforeCancel : uint8_t { kNothing, kSnapshot, kAsk, kQuit };
 
-/// What comes before the cancel when `uncommitted` records would be lost. `person`: a
-/// person at a terminal can answer. Pure.
+/// What to do before the cancel if `uncommitted` records would be lost. `person` says that a person
+/// at a terminal can answer. Pure.
 BeforeCancel WhatFirst(std::optional<bool> snapshot, uint64_t uncommitted, bool person);
 
-/// What a person answers to "snapshot first?": yes (also by Enter alone), no, or quit; nothing for
-/// any other text. Pure.
+/// A person's answer to "snapshot first?": yes (also by Enter alone), no, or quit. None for any
+/// other text. Pure.
 std::optional<BeforeCancel> ParseAnswer(std::string_view line);
 
 }  // namespace muster::steer

@@ -16,8 +16,8 @@
 namespace muster::steer {
 namespace {
 
-/// A page that leads to the address. Other users can read the arguments of the browser's process,
-/// but not this file: so the token is here and not there.
+/// Writes a page that leads to the address. Other users can read the arguments of the browser's
+/// process, but not this file. So only the file contains the token.
 absl::StatusOr<std::string> WriteRedirect(const StateDirectory& state, const std::string& address) {
   const std::string path = state.run() + "/dashboard.html";
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(
@@ -35,7 +35,8 @@ absl::StatusOr<std::string> WriteRedirect(const StateDirectory& state, const std
 int DashboardCommand(const DashboardOptions& options) {
   const absl::StatusOr<StateDirectory> state = FindStateDirectory(options.query.target);
   if (!state.ok()) return PrintError(state.status());
-  // Says what to do when no job runs there, or its scaler is away, or its token cannot be read.
+  // The error says what to do if no job runs there, its scaler is away, or its token cannot be
+  // read.
   const absl::Status serves = FindScaler(options.query.target).status();
   if (!serves.ok()) return PrintError(Message(serves), kExitUnreachable);
   const std::string address = DashboardAddress(*state, AddressFor::kTerminal);
@@ -51,7 +52,8 @@ int DashboardCommand(const DashboardOptions& options) {
                                           "hand",
                                           std::strerror(errno)),
                               kExitFailed);
-  // What the callers would end (threads, a tunnel) is the parent's.
+  // The child exits at once: threads and a tunnel belong to the parent, so the child must not end
+  // them.
   if (options.stays) ::_exit(code);
   return code;
 }

@@ -23,18 +23,18 @@ using scaler::rest::RestClient;
 
 constexpr std::chrono::milliseconds kPollInterval{300};
 constexpr uint32_t kEventsPerPage = 1'000;
-/// More than a job's scaler keeps.
+/// A job's scaler keeps fewer events than this.
 constexpr uint32_t kEventsKept = 1'000'000;
 
-/// Continues to read the scaler's events.
+/// Reads the scaler's events, and later their continuation.
 class EventsOfScaler {
  public:
   EventsOfScaler(const QueryOptions& query, uint64_t after) : query_(query), after_(after) {}
 
-  /// Adds new events, from the scaler or from the file that it left. If neither can be read, adds
-  /// nothing, and says so once.
+  /// Adds new events, from the scaler or from the file that it has left. If neither can be read, it
+  /// adds nothing, and says so once.
   void AddNewTo(Timeline* timeline) {
-    // A user who names a master by its address may not have the state directory.
+    // If the user names a master by its address, the state directory may be somewhere else.
     if (!query_.master.empty()) return;
     const absl::StatusOr<StateDirectory> state = FindStateDirectory(query_.target);
     if (!state.ok()) return;
@@ -73,7 +73,7 @@ class EventsOfScaler {
   bool told_ = false;
 };
 
-/// Continues to read the master's events; outlives restarts of the master.
+/// Reads the master's events, and later their continuation, over restarts of the master.
 class EventsOfMaster {
  public:
   static absl::StatusOr<EventsOfMaster> Open(const QueryOptions& query) {
@@ -81,7 +81,7 @@ class EventsOfMaster {
     return EventsOfMaster(query, std::move(source));
   }
 
-  /// Adds new events; Unavailable or DeadlineExceeded while the master is away.
+  /// Adds new events. Unavailable or DeadlineExceeded while the master is away.
   absl::Status AddNewTo(Timeline* timeline) {
     while (true) {
       MUSTER_ASSIGN_OR_RETURN(const MasterEvents page, source_.client->ListEvents(request_));
@@ -94,8 +94,8 @@ class EventsOfMaster {
   }
 
   bool live() const { return source_.live; }
-  /// False if the run is over and left nothing. Otherwise, the next call gets an answer, or the
-  /// master is away.
+  /// Finds the master again. False if the run is over and has left no state. Otherwise, the next
+  /// call gets an answer, or finds the master away.
   bool FindAgain() {
     const absl::Status away = ConnectToMaster(query_).status();
     if (away.ok()) return true;
@@ -138,14 +138,15 @@ int EventsCommand(const EventsOptions& options) {
   }
   absl::StatusOr<EventsOfMaster> master = EventsOfMaster::Open(options.query);
   if (!master.ok()) return PrintError(master.status());
-  // Requests the event itself, too, because its time shows which of the master's events came later.
+  // It also requests the event itself, because its time shows which of the master's events came
+  // later.
   EventsOfScaler scaler(options.query, filter.after_id == 0 ? 0 : filter.after_id - 1);
   Timeline timeline(filter);
   for (bool first = true;; first = false) {
     const bool live = master->live();
     scaler.AddNewTo(&timeline);
     const absl::Status status = master->AddNewTo(&timeline);
-    // A follower outlives restarts of the master, and ends with the run.
+    // With --follow, it waits while the master is restarted, and ends with the run.
     const bool waiting = options.follow && IsUnreachable(status);
     if (!status.ok() && !waiting) return PrintError(status);
     const std::vector<TimelineEntry> entries = timeline.Take(options.follow && live && !waiting);

@@ -18,7 +18,7 @@ namespace {
 using scaler::rest::Event;
 using scaler::rest::Explanation;
 
-/// The unit of a field of `before` and `after`, and what people call it.
+/// The unit of a field of `before` and `after`, and its name for people.
 std::pair<std::string, std::string> NameAndUnit(const std::string& field) {
   static constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
       {"_bytes", "bytes"}, {"_per_second", "1/s"}, {"_seconds", "s"}, {"_s", "s"}};
@@ -37,7 +37,7 @@ std::pair<std::string, std::string> NameAndUnit(const std::string& field) {
   return {name, unit};
 }
 
-/// A figure of `before` or `after`.
+/// A figure of `before` or `after`, as text.
 std::string AmountText(const std::string& field, double value, const std::string& unit) {
   const bool is_limit = field == "memory_bytes" || field == "cpus";
   return is_limit && value == 0 ? "not limited" : FigureText(value, unit);
@@ -47,7 +47,7 @@ std::string DryRunText(const Event& event) {
   return event.dry_run ? " [dry run: not done]" : "";
 }
 
-/// The event on a line of its own below another one.
+/// The event as one line below another event.
 std::string ShortLine(const Event& event) {
   return fmt::format("  #{} {} {}{}  {}\n", event.id, WallToText(event.wall_us), event.kind,
                      event.target.empty() ? "" : " " + event.target, EventWords(event));
@@ -91,7 +91,7 @@ std::string FigureText(double value, const std::string& unit) {
   if (unit == "ratio") return fmt::format("{:.3g} times", value);
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
   const std::string number = whole ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
-  if (unit.empty()) return number;  // it may be a name: a pid
+  if (unit.empty()) return number;  // it may be a kind of name, such as a pid
   const bool large = value >= 1'000 && value < 1e15;
   return fmt::format("{} {}",
                      large ? CountText(static_cast<uint64_t>(std::llround(value))) : number, unit);

@@ -25,25 +25,25 @@ namespace {
 using scaler::rest::Event;
 using scaler::rest::RestClient;
 
-/// Larger numbers of shards go to the master, which has no limit.
+/// If there are more shards, the order goes to the master, which has no limit.
 constexpr size_t kShardsPerOrder = 1'000;
 
 void PrintJsonData(const nlohmann::json& json) {
   PrintData(JsonText(json, 2) + "\n");
 }
 
-/// " (event #12)" if the scaler did it.
+/// " (event #12)" if the scaler took the order.
 std::string EventRemark(const std::optional<Event>& event) {
   return event.has_value() ? fmt::format(" (event #{})", event->id) : "";
 }
 
-/// {..., "event": 12} if the scaler did it.
+/// Adds "event": 12 if the scaler took the order.
 nlohmann::json WithEvent(nlohmann::json json, const std::optional<Event>& event) {
   if (event.has_value()) json["event"] = event->id;
   return json;
 }
 
-/// Why shards cannot be tried again now, and what to do instead.
+/// Says why shards cannot be tried again now, and what to do instead.
 absl::Status CannotRetry(const QueryOptions& options, const absl::Status& away) {
   if (!absl::IsNotFound(away)) return away;
   const bool by_directory = !options.target.state_directory.empty();
@@ -78,10 +78,11 @@ int WatchDrain(const DrainOptions& options, const std::optional<Event>& event, P
       if (node.ok() && node->drain == DrainState::kDrained) {
         return PrintDrain(options, "drained", node->drain_left, event);
       }
-      // A worker that has left may be gone before the master calls it drained. It holds nothing.
+      // A worker that has left may be gone before the master calls it drained. It holds no work, so
+      // it is drained.
       if (node.ok() && node->state == NodeState::kFinished)
         return PrintDrain(options, "drained", 0, event);
-      // The scaler has taken the order, whether the master shows it yet or not.
+      // The scaler has taken the order, even if the master does not show it yet.
       if (node.ok() && !options.wait) {
         return PrintDrain(options, "draining", node->drain_left, event);
       }
@@ -96,7 +97,7 @@ int DrainNodeByMaster(const DrainOptions& options, AdminClient* client, Patience
   request.set_node(options.node);
   request.set_timeout_ms(uint64_t{options.timeout_s} * 1'000);
   while (true) {
-    // Repeated, because a restarted master does not know of it.
+    // The request is repeated, because a restarted master has forgotten it.
     const absl::StatusOr<v1::DrainNodeResponse> response = client->DrainNode(request);
     const bool again = options.wait && (response.ok() ? response->drain() != "drained"
                                                       : IsUnreachable(response.status()));
@@ -125,7 +126,7 @@ int ResumeNodeOf(const DrainOptions& options, AdminClient* client) {
 int DrainOneNode(const DrainOptions& options) {
   const SystemClock clock;
   Patience patience = Patience::OfAPerson(std::nullopt, &clock);
-  // The scaler knows no other time limit than the job's.
+  // The scaler has only the job's time limit, so another one must go to the master.
   if (!options.undo && options.timeout_s == 0) {
     const absl::StatusOr<std::optional<Event>> event =
         TryOrder(options.query, {scaler::EndNode{options.node}, options.reason});
@@ -182,7 +183,7 @@ int OrderCommand(const GivenOrder& given) {
   } else if (outcome.has_value()) {
     PrintData(EventLine(*outcome));
   }
-  // The order is being carried out. An unknown outcome does not mean that there is no job.
+  // The order is being carried out. That its outcome is unknown does not mean that there is no job.
   return waited.ok() ? kExitSucceeded : PrintError(Message(waited), kExitFailed);
 }
 

@@ -8,23 +8,23 @@
 #include "cli/ask/query_commands.h"
 #include "scaler/model/orders.h"
 
-/// The verbs that give orders to a running job. They go to its scaler, where each is an event;
-/// those that the master can carry out by itself go there when no scaler answers. Each returns the
-/// exit code of the process.
+/// The verbs that give orders to a running job. Orders go to the job's scaler, which records each
+/// as an event. If no scaler answers, orders that the master can carry out by itself go to the
+/// master. Each verb returns the exit code of the process.
 namespace muster::steer {
 
-/// What every order has.
+/// Options of every order.
 struct OrderOptions {
   QueryOptions query;
   std::string reason;
-  bool wait = false;         // until its outcome is known
+  bool wait = false;         // whether to wait until the outcome is known
   uint32_t timeout_s = 300;  // of --wait
 };
 
 /// An order that only the scaler can carry out.
 struct GivenOrder {
   OrderOptions options;
-  absl::StatusOr<scaler::Order> order;  // an error: what the line says is none
+  absl::StatusOr<scaler::Order> order;  // an error if the command line gives no order
 };
 int OrderCommand(const GivenOrder& given);
 
@@ -33,8 +33,8 @@ struct DrainOptions {
   std::string reason;
   std::string node;  // "": the whole job
   bool undo = false;
-  bool wait = false;       // until the node is drained
-  uint32_t timeout_s = 0;  // of the node's drain; 0: the job file's
+  bool wait = false;       // whether to wait until the node is drained
+  uint32_t timeout_s = 0;  // for the node's drain; 0: that of the job file
 };
 int DrainCommand(const DrainOptions& options);
 

@@ -9,7 +9,7 @@
 
 namespace muster::steer {
 
-/// Waiting that is bounded and never silent for long. Not thread-safe.
+/// Waits for a limited time, and writes a line about it from time to time. Not thread-safe.
 class Patience {
  public:
   /// How often a line is written.
@@ -23,10 +23,11 @@ class Patience {
   /// `clock` must outlive it.
   Patience(Options options, const Clock* clock)
       : options_(std::move(options)), clock_(clock), began_(clock->Now()), said_(began_) {}
-  /// Pauses of 300 ms, and lines on stderr.
+  /// It pauses for 300 ms, and writes lines to stderr.
   static Patience OfAPerson(std::optional<std::chrono::seconds> limit, const Clock* clock);
 
-  /// Writes "waiting for WHAT, 4 s" if a line is due, and pauses. False if the limit is reached.
+  /// Writes "waiting for WHAT, 4 s" if a line is due, and pauses. Returns false if the limit is
+  /// reached.
   bool Wait(std::string_view what);
 
  private:

@@ -25,7 +25,7 @@ absl::StatusOr<std::optional<Event>> TryOrder(const QueryOptions& query, const s
   }
   const bool not_done =
       absl::IsUnavailable(away) || absl::IsUnauthenticated(away) || absl::IsUnimplemented(away);
-  // That no job runs is better said by the caller, who looks for the master next.
+  // If no job runs, the caller reports that better: it looks for the master next.
   const bool no_job = absl::IsNotFound(state.ReadEndpoint().status());
   if (no_job && (not_done || !client.ok())) return std::nullopt;
   if (!not_done) return away;

@@ -15,13 +15,13 @@
 namespace muster::steer {
 namespace {
 
-// The other screen, without cursor and wrapping; and back.
+// Switches to the alternate screen, without cursor and line wrap. The other text switches back.
 constexpr std::string_view kTakeScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 constexpr std::string_view kGiveScreenBack = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr std::array<int, 4> kCrashes = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 constexpr std::array<int, 6> kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 
-/// The data that a crash handler needs, made in advance.
+/// What a crash handler needs. It is prepared in advance.
 struct Rescue {
   int in = -1;
   int out = -1;
@@ -29,7 +29,7 @@ struct Rescue {
 };
 Rescue rescue;
 
-/// Calls only what may be called from a signal handler.
+/// Calls only functions that a signal handler may call.
 void RestoreTerminal() {
   if (rescue.in < 0) return;
   [[maybe_unused]] const ssize_t written =
@@ -39,7 +39,7 @@ void RestoreTerminal() {
 
 void OnCrash(int signal) {
   RestoreTerminal();
-  // SA_RESETHAND: this time it ends the process as it always does.
+  // Because of SA_RESETHAND, the signal now ends the process as usual.
   ::raise(signal);
 }
 
@@ -47,7 +47,7 @@ void WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the terminal is gone; the next read reports its end
+    if (written <= 0) return;  // the terminal is gone; the next read reports that
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -72,7 +72,7 @@ std::string Painted(const std::vector<TopLine>& lines, Colour colour) {
   std::string text = "\x1b[H";
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view code = colour == Colour::kOn ? CodeOf(lines[i].tone) : "";
-    // Erases the old text line by line, so that nothing flickers.
+    // Each line is erased when it is rewritten, so that nothing flickers.
     text += fmt::format("{}{}{}{}\x1b[K", i == 0 ? "" : "\r\n", code, lines[i].text,
                         code.empty() ? "" : "\x1b[0m");
   }

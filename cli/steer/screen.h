@@ -13,19 +13,19 @@
 
 namespace muster::steer {
 
-/// Whether lines have tones: not with NO_COLOR.
+/// Whether lines are coloured. They are not if NO_COLOR is set.
 enum class Colour : uint8_t { kOff, kOn };
 
-/// The lines as a terminal shows them, from its upper left corner on. Pure.
+/// The bytes that draw the lines on a terminal, from its upper left corner. Pure.
 std::string Painted(const std::vector<TopLine>& lines, Colour colour);
 
-/// A terminal's whole screen, redrawn in place. Its former contents come back however the process
-/// ends, except by SIGKILL: when this object is destroyed, when the process is stopped (Ctrl-Z),
-/// and when it crashes. Meanwhile, AwaitInput handles the signals that end or stop the process. One
-/// at a time; belongs to the thread that made it.
+/// A terminal's whole screen, which is redrawn in place. Its former contents come back when this
+/// object is destroyed, when the process is stopped (Ctrl-Z), and when it crashes, but not after
+/// SIGKILL. While it lives, AwaitInput handles the signals that end or stop the process. There can
+/// be only one at a time. Belongs to the thread that made it.
 class Screen {
  public:
-  /// `in` and `out` are the terminal. FailedPrecondition if they are not.
+  /// `in` and `out` must be terminals. Otherwise FailedPrecondition.
   static absl::StatusOr<std::unique_ptr<Screen>> Open(int in, int out, Colour colour);
   ~Screen();
   Screen(const Screen&) = delete;
@@ -35,8 +35,8 @@ class Screen {
   void Draw(const std::vector<TopLine>& lines);
 
   enum class Input : uint8_t { kNothing, kQuit, kRedraw };
-  /// q, Ctrl-C, SIGTERM, SIGHUP or the terminal's end: kQuit. Another size, or continued after a
-  /// stop: kRedraw. kNothing if `timeout` has passed.
+  /// Waits for input. kQuit: q, Ctrl-C, SIGTERM, SIGHUP, or the terminal's end. kRedraw: the size
+  /// has changed, or the process was continued after a stop. kNothing: `timeout` has passed.
   Input AwaitInput(std::chrono::milliseconds timeout);
 
  private:

@@ -25,22 +25,23 @@ bool IsUnpairedExit(const TimelineEntry& entry) {
   return entry.scaler ? entry.kind() == kScalersExit : IsExitKind(entry.kind());
 }
 
-/// How much later one of both may tell an exit, if the scaler does not name the process. That is so
-/// for its own exit and for that of the master, and in events of earlier versions.
+/// If the scaler does not name the process, both events of one exit may be this far apart. It does
+/// not name the process for its own exit and for that of the master, and in events of earlier
+/// versions.
 constexpr uint64_t kSameExitUs = 30'000'000;
 
-/// Whether both tell of the exit of the same process.
+/// True if both events are about the exit of the same process.
 bool IsSameExit(const MasterEvent& master, const scaler::rest::Event& scaler) {
   if (master.node != scaler.target) return false;
   const std::optional<double> pid = muster::scaler::FigureOf(scaler, muster::scaler::kPidFigure);
-  // The master's words begin with "pid 17: SIGKILL".
+  // The master's text begins with "pid 17: SIGKILL".
   if (pid.has_value()) return master.text.starts_with(fmt::format("pid {:.0f}: ", *pid));
   return std::max(master.wall_us, scaler.wall_us) - std::min(master.wall_us, scaler.wall_us) <=
          kSameExitUs;
 }
 
-/// The scaler's line has the cause and the number for `muster explain`. The master adds the pid and
-/// the last lines of the log.
+/// The scaler's text has the cause, and the number for `muster explain`. The master adds the pid
+/// and the last lines of the log.
 std::string ExitText(const MasterEvent& master, const scaler::rest::Event& scaler) {
   std::string text = EventLine(scaler);
   text.pop_back();

@@ -18,7 +18,7 @@
 namespace muster::steer {
 namespace {
 
-/// Keys wait for an answer no longer than this.
+/// Short, because keys are not read while an answer is awaited.
 constexpr std::chrono::milliseconds kAnswerTime{1'500};
 constexpr uint64_t kEventsShown = 20;
 
@@ -49,14 +49,14 @@ void PrintPlain(const TopReading& reading, const TopView& view, const Clock& clo
   PrintData(text + "\n");
 }
 
-/// One block, or one document a line, after the other.
+/// Prints blocks, or documents of one line, one after the other.
 int RunPlain(const TopOptions& options, const StateDirectory& state, TopReading reading,
              const Clock& clock) {
   const auto interval = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(options.interval_s));
   TopView view;
   view.Add(reading);
-  // Once means after two readings, because rates need the time between two.
+  // With `once`, it prints after the second reading, because rates need the time between two.
   if (!options.once) PrintPlain(reading, view, clock, options.query.output);
   while (!IsTerminal(reading.job.state) || options.once) {
     SleepFor(interval);
@@ -101,7 +101,7 @@ int RunOnScreen(const TopOptions& options, const StateDirectory& state, TopReadi
     }
   }
   screen.reset();
-  // The last screen stays readable.
+  // The last screen stays visible.
   for (const TopLine& line : view.Lines(clock.Now(), clock.Wall(), {})) PrintData(line.text + "\n");
   PrintNote("the job is over; `muster status` shows how it ended");
   return kExitSucceeded;

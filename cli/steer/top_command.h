@@ -10,8 +10,8 @@ struct TopOptions {
   bool once = false;
 };
 
-/// `muster top`: what the job does now, redrawn on a terminal and printed repeatedly elsewhere,
-/// until the job ends or the user quits. Returns the exit code.
+/// `muster top`: shows what the job does now, until the job ends or the user quits. On a terminal,
+/// it redraws the screen; elsewhere it prints repeatedly. Returns the exit code.
 int TopCommand(const TopOptions& options);
 
 }  // namespace muster::steer

@@ -23,11 +23,11 @@ using scaler::rest::Event;
 using scaler::rest::Job;
 using scaler::rest::Node;
 
-/// An older heartbeat, or a limit that is used more than this, is shown as bad.
+/// A heartbeat that is older than this, or a limit that is used to a higher share, is shown as bad.
 constexpr uint64_t kSilentMs = 5'000;
 constexpr double kFull = 0.9;
 constexpr size_t kEventsLeast = 3;
-/// Of datasets; a screen has 24 rows.
+/// The most datasets that get a line, because a screen has 24 rows.
 constexpr size_t kTrendLinesMost = 4;
 
 std::string PercentText(double share) {
@@ -75,7 +75,7 @@ Tone ToneOf(const Node& node) {
   return !up || IsSilent(node) || MemoryShare(node) >= kFull ? Tone::kBad : Tone::kPlain;
 }
 
-/// The table's lines: its heading, and each node in its tone.
+/// The lines of the table: its heading, and a line for each node with the node's tone.
 std::vector<TopLine> TableLines(const std::vector<Column>& columns,
                                 const std::vector<std::vector<std::string>>& rows,
                                 const std::vector<Tone>& tones, size_t width) {
@@ -87,7 +87,7 @@ std::vector<TopLine> TableLines(const std::vector<Column>& columns,
   return lines;
 }
 
-/// At most `rows` lines; the last one says how many are missing.
+/// Shortens `lines` to at most `rows`. The last line then says how many are missing.
 void Shorten(std::vector<TopLine>* lines, size_t rows) {
   if (lines->size() <= rows) return;
   const size_t missing = lines->size() - rows + 1;
@@ -153,7 +153,7 @@ TopLine TopView::ProgressLine(size_t columns) const {
           Tone::kHeading};
 }
 
-/// A line for each dataset that has metrics.
+/// A line for each dataset with metrics.
 std::vector<TopLine> TopView::TrendLines(size_t columns) const {
   const std::vector<MetricTrend>& trends = readings_.back().job.metric_trends;
   std::vector<TopLine> lines;
@@ -215,7 +215,7 @@ std::vector<TopLine> TopView::WorkerLines(size_t columns) const {
   size_t left = 0;
   for (const Node& node : nodes) {
     if (node.role != ToString(NodeRole::kWorker)) continue;
-    // Drained workers are left out. At the end of the job, all are drained.
+    // Drained workers are left out, unless all are drained, as at the end of the job.
     if (any_stays && node.state == NodeState::kFinished) {
       ++left;
       continue;
@@ -312,8 +312,8 @@ std::vector<TopLine> TopView::Lines(TimePoint now, WallTime wall, TopSize size) 
   std::vector<TopLine> control = ControlLines(size.columns);
   std::vector<TopLine> events = EventLines();
   if (size.rows > 0) {
-    // Servers are few: they come first, then as many workers as leave room for some events, then
-    // master and scaler.
+    // There are few servers, so they come first. Then come as many workers as leave room for some
+    // events, and then master and scaler.
     const size_t fixed = lines.size() + 4;  // blank lines between the parts
     size_t room = size.rows > fixed ? size.rows - fixed : 0;
     const size_t kept = std::min(events.size(), kEventsLeast);

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "scaler/model/model.h"
 
-/// What `muster top` shows, as lines of text.
+/// The screen of `muster top` as lines of text.
 namespace muster::steer {
 
-/// The scaler's answers at one moment.
+/// The scaler's answers at one time.
 struct TopReading {
   scaler::rest::Job job;
   std::vector<scaler::rest::Node> nodes;
@@ -22,45 +22,45 @@ struct TopReading {
 };
 
 enum class Tone : uint8_t { kPlain, kHeading, kBad, kOld };
-/// Plain text in one tone; no control characters.
+/// Plain text in one tone, without control characters.
 struct TopLine {
   std::string text;
   Tone tone = Tone::kPlain;
 };
 
 struct TopSize {
-  size_t columns = 0;  // 0: as long as they are
-  size_t rows = 0;     // 0: as many as there are
+  size_t columns = 0;  // 0: no limit
+  size_t rows = 0;     // 0: no limit
 };
 
-/// Readings in, lines out. Pure; a value.
+/// Takes readings, and returns lines. Pure; a value.
 class TopView {
  public:
   /// Rates are over this time.
   static constexpr std::chrono::seconds kWindow{5};
 
   void Add(TopReading reading);
-  /// There was no answer, and why. Until the next reading, the shown values are old.
+  /// There was no answer, for the reason `why`. Until the next reading, the shown values are old.
   void SetAway(std::string why) { away_ = std::move(why); }
 
-  /// Job with its metrics, workers, servers, newest events; what has no room is counted: lines
-  /// below one another, columns in the heading. `wall`: now.
+  /// The job with its metrics, workers, servers, and newest events. Parts without room are counted:
+  /// missing lines below the others, missing columns in the heading. `wall` is now.
   std::vector<TopLine> Lines(TimePoint now, WallTime wall, TopSize size) const;
 
  private:
-  /// The same process as `node` in the oldest reading of the window, and the seconds since.
+  /// The process of `node` in the oldest reading of the window, and the seconds since then.
   struct Earlier {
     const scaler::rest::Node* node = nullptr;
     double seconds = 0;
   };
   Earlier Before(const scaler::rest::Node& node) const;
-  // All of them fit into `columns`.
+  // The following lines all fit into `columns`.
   TopLine ProgressLine(size_t columns) const;
   std::vector<TopLine> TrendLines(size_t columns) const;
   std::vector<TopLine> JobLines(TimePoint now, WallTime wall, size_t columns) const;
   std::vector<TopLine> WorkerLines(size_t columns) const;
   std::vector<TopLine> ServerLines(size_t columns) const;
-  /// Master and scaler.
+  /// The lines of master and scaler.
   std::vector<TopLine> ControlLines(size_t columns) const;
   std::vector<TopLine> EventLines() const;
 

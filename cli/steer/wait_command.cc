@@ -22,7 +22,7 @@
 namespace muster::steer {
 namespace {
 
-/// NotFound: no job runs there, and none ever ran.
+/// NotFound if no job runs there and none ever ran.
 absl::StatusOr<JobLook> Look(const QueryOptions& options) {
   JobLook look;
   absl::StatusOr<std::unique_ptr<AdminClient>> client = ConnectToMaster(options);

@@ -8,7 +8,7 @@ void AddCancel(CLI::App* app, Chosen* chosen, Command<steer::CancelOptions> comm
   CLI::App* verb = app->add_subcommand("cancel", "End the job now; committed work stays");
   AddTarget(verb, &options->query);
   AddReason(verb, &options->reason);
-  // A plain flag would be set to false where it is not given, and then no person would be asked.
+  // A plain flag would become false if it is not given, and then no person would be asked.
   verb->add_flag_function(
       "--snapshot,!--no-snapshot", [options](std::int64_t given) { options->snapshot = given > 0; },
       "Commit first what is trained now (asked at a terminal; --no-snapshot elsewhere)");

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// The order that the command line gives. kInvalidArgument if it gives none.
+/// Makes the order from the command line. kInvalidArgument if the line gives none.
 using OrderMaker = std::function<absl::StatusOr<scaler::Order>()>;
 
 /// One verb.
@@ -18,7 +18,7 @@ struct OrderVerb {
   const char* name;
   const char* about;
   const char* footer;
-  /// Adds what its order is made of, and the job.
+  /// Adds the options and arguments of the order, and the job.
   OrderMaker (*add)(CLI::App* verb, QueryOptions* query);
 };
 
@@ -95,7 +95,7 @@ constexpr OrderVerb kOrderVerbs[] = {
      "  muster policies resume worker-count job.yaml",
      &AddScale},
 };
-// They take effect at once, so there is nothing to wait for.
+// These orders take effect at once, so there is nothing to wait for.
 constexpr OrderVerb kPolicyVerbs[] = {
     {"pause", "Pause a policy until it is resumed",
      "Example:\n  muster policies pause worker-straggler job.yaml", &AddPolicy<true>},
@@ -103,7 +103,7 @@ constexpr OrderVerb kPolicyVerbs[] = {
      "Example:\n  muster policies resume worker-straggler job.yaml", &AddPolicy<false>},
 };
 
-/// `waits`: the verb has --wait, which waits for the outcome.
+/// `waits` says that the verb has --wait, which waits for the outcome.
 void AddOrderVerb(const OrderVerb& row, bool waits, CLI::App* app, Chosen* chosen,
                   const Command<steer::GivenOrder>& command) {
   CLI::App* verb = app->add_subcommand(row.name, row.about);

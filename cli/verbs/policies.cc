@@ -15,7 +15,8 @@ void AddPolicies(CLI::App* app, Chosen* chosen, Command<QueryOptions> command,
       "  muster policies pause worker-straggler job.yaml --reason 'this machine is shared'\n"
       "  muster policies resume worker-straggler job.yaml");
   list->callback([=] {
-    if (!*chosen) *chosen = [=] { return Act(*options, command); };  // else one of those below
+    if (!*chosen)
+      *chosen = [=] { return Act(*options, command); };  // otherwise a verb below was chosen
   });
   AddPolicyOrders(list, chosen, std::move(order_command));
 }

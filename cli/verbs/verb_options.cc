@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// master, scaler, ps-0, worker-12.
+/// True for master, scaler, ps-0, worker-12.
 bool IsNodeName(const std::string& text) {
   const auto numbered = [&text](std::string_view role) {
     return text.starts_with(role) && text.size() > role.size() &&
@@ -20,24 +20,24 @@ bool IsNodeName(const std::string& text) {
   return text == "master" || text == "scaler" || numbered("ps-") || numbered("worker-");
 }
 
-/// 12, #12.
+/// True for 12 and #12.
 bool IsEventNumber(const std::string& text) {
   const size_t digits = text.starts_with('#') ? 1 : 0;
   return text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
-/// Any word in small letters. Only the scaler knows which policies exist.
+/// True for any word in small letters, because only the scaler knows which policies exist.
 bool IsPolicyName(const std::string& text) {
   return !text.empty() &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
 }
 
-/// A word that is no node is the job's file if it looks like a file or is one.
+/// True if the word looks like a job file or is one.
 bool IsJob(const std::string& word) {
   return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word);
 }
 
-/// The one word that names a node goes to `node`, the other one to `job`.
+/// Puts the word that names a node into `node`, and the other one into `job`.
 void TellApart(std::vector<std::string> words, std::string* node, std::string* job) {
   std::erase(words, "");
   auto found = std::ranges::find_if(words, IsNodeName);
@@ -55,8 +55,8 @@ void TellApart(std::vector<std::string> words, std::string* node, std::string* j
   *job = words.empty() ? "" : words.front();
 }
 
-/// The node as a word beside the job's, or as --node. `needed` is an example of a line, if the verb
-/// cannot do without a node.
+/// Adds the node, as an argument besides the job or as --node. If the verb needs a node, `needed`
+/// is an example of a command line.
 void AddNode(CLI::App* verb, std::string* node, QueryOptions* options, const std::string& help,
              const std::string& needed) {
   const auto word = std::make_shared<std::string>();

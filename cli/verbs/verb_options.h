@@ -12,21 +12,21 @@
 #include "cli/steer/order_commands.h"
 #include "cli/verbs/verbs.h"
 
-/// Options that many verbs have.
+/// Options that several verbs have.
 namespace muster {
 
 /// --output text|json.
 void AddOutput(CLI::App* verb, OutputFormat* output);
 
-/// --on kubernetes, --context, --namespace and --kubeconfig: where the job of a verb is, if it is
-/// not this machine.
+/// --on kubernetes, --context, --namespace and --kubeconfig. They say where the job of a verb is,
+/// if it is not on this machine.
 void AddClusterPlace(CLI::App* verb, ClusterTarget* cluster);
 
-/// The job of a verb: its file, --state-dir, or on a cluster --job.
+/// The job of a verb: its file, --state-dir, or --job for a cluster.
 void AddJob(CLI::App* verb, QueryOptions* options);
 
-/// The subject of a verb and the job, in either order: they are swapped if only the second one
-/// looks like the subject.
+/// The subject of a verb. Subject and job may come in either order: they are swapped if only the
+/// second one looks like the subject.
 struct Subject {
   std::string name;  // "node"
   std::string help;
@@ -36,42 +36,42 @@ struct Subject {
 void AddSubjectAndJob(CLI::App* verb, const Subject& subject, std::string* value,
                       QueryOptions* options);
 
-/// The node that a verb is about, also as --node, and the job. `examples`: of nodes.
+/// The node of a verb, also as --node, and the job. `examples` are names of nodes.
 void AddNodeAndJob(CLI::App* verb, std::string* node, QueryOptions* options,
                    const std::string& examples);
-/// The node that a verb may be restricted to, as a word after the job or as --node; the job is
-/// added before.
+/// A node to which a verb may be restricted, as an argument after the job or as --node. Add the job
+/// before.
 void AddOptionalNode(CLI::App* verb, std::string* node, QueryOptions* options,
                      const std::string& help);
-/// The nodes that a verb is about, if any are named, and the job, in any order; or --node for each.
+/// The nodes of a verb, if any are named, and the job, in any order; or --node for each node.
 void AddNodesAndJob(CLI::App* verb, std::vector<std::string>* nodes, QueryOptions* options,
                     const std::string& help);
-/// The event, by its number, and the job.
+/// The number of an event, and the job.
 void AddEventAndJob(CLI::App* verb, std::string* event, QueryOptions* options);
-/// The policy, and the job.
+/// A policy, and the job.
 void AddPolicyAndJob(CLI::App* verb, std::string* policy, QueryOptions* options);
 
 /// --output and the job, as above.
 void AddJobAndOutput(CLI::App* verb, QueryOptions* options);
 
-/// As above, and --master, for a verb that a master can answer by itself.
+/// The same and --master, for a verb that a master can answer by itself.
 void AddTarget(CLI::App* verb, QueryOptions* options);
 
-/// As above, and --no-wait, for a verb that asks and changes nothing.
+/// The same and --no-wait, for a verb that asks and changes nothing.
 void AddQuestion(CLI::App* verb, QueryOptions* options);
 
-/// Why, for the record.
+/// --reason: why the order is given, for the record.
 void AddReason(CLI::App* verb, std::string* reason);
 
-/// -n or --limit, and --offset, of a long list.
+/// -n or --limit, and --offset, for a long list.
 void AddPage(CLI::App* verb, uint32_t* limit, uint64_t* offset);
 
 /// --wait and --no-wait, which is the default.
 void AddWaitFlag(CLI::App* verb, bool* wait, const std::string& help);
-/// The same for the outcome of an order, and --timeout.
+/// The same for the outcome of an order, with --timeout.
 void AddWait(CLI::App* verb, steer::OrderOptions* order);
 
-/// Hidden: for tests of the checks. Refused with a reason by a build that has no such bugs.
+/// A hidden option for tests of the checks. A build without such bugs refuses it with a reason.
 void AddPlantedBug(CLI::App* verb, std::string* name);
 
 /// The question or order inside a verb's options; null if they have none.
@@ -88,7 +88,7 @@ QueryOptions* QueryIn(Options* options) {
   }
 }
 
-/// Passes `options` to `command`; for a job on a cluster, over a link.
+/// Passes `options` to `command`. If the job is on a cluster, it does so over a link.
 template <typename Options>
 int Act(Options options, const Command<Options>& command,
         cluster::WhenPending when_pending = cluster::WhenPending::kSay) {
@@ -97,7 +97,7 @@ int Act(Options options, const Command<Options>& command,
   return cluster::OverLink(query, when_pending, [&] { return command(options); });
 }
 
-/// If the verb is named, it passes its options to `command`.
+/// If the verb is chosen, it passes its options to `command`.
 template <typename Options>
 void Choose(CLI::App* verb, Chosen* chosen, std::shared_ptr<Options> options,
             Command<Options> command) {

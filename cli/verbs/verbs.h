@@ -24,24 +24,24 @@
 #include "cli/steer/wait_command.h"
 #include "cli/verify/verify_command.h"
 
-/// The verbs of the muster executable: each Add... puts one into the line's parser, with options of
-/// its own, help and examples. A new verb is a file here, a line below, and one in AddVerbs.
+/// The verbs of the muster executable. Each Add... function adds one to the parser, with its
+/// options, help and examples. A new verb needs a file here, a line below, and one in AddVerbs.
 namespace muster {
 
-/// The action of the named verb after the whole line is parsed; it returns the exit code of the
-/// process.
+/// The action of the chosen verb, after the whole command line is parsed. It returns the exit code
+/// of the process.
 using Chosen = std::function<int()>;
-/// What a verb does with its options. Tests hand in others, to see the options.
+/// What a verb does with its options. Tests pass other functions, to see the options.
 template <typename Options>
 using Command = std::function<int(const Options&)>;
 
-/// All of them, in the order in which `muster --help` shows them. `app` and `chosen` outlive the
-/// parsing.
+/// Adds all verbs, in the order of `muster --help`. `app` and `chosen` must live until the line is
+/// parsed.
 void AddVerbs(CLI::App* app, Chosen* chosen);
 
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 
-/// A node of a job of another machine.
+/// A node for a job of another machine.
 void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command = JoinCommand);
 
 /// The objects of a job on Kubernetes.
@@ -51,7 +51,7 @@ void AddManifests(CLI::App* app, Chosen* chosen,
 /// The jobs of this machine.
 void AddList(CLI::App* app, Chosen* chosen, Command<ListOptions> command = ListCommand);
 
-// What asks: the job's master, or its state directory.
+// The job's master, or its state directory, answers these.
 void AddStatus(CLI::App* app, Chosen* chosen, Command<StatusOptions> command = StatusCommand);
 void AddNodes(CLI::App* app, Chosen* chosen, Command<QueryOptions> command = NodesCommand);
 void AddPartitions(CLI::App* app, Chosen* chosen,
@@ -69,7 +69,7 @@ void AddStacks(CLI::App* app, Chosen* chosen, Command<StacksOptions> command = S
 void AddWait(CLI::App* app, Chosen* chosen,
              Command<steer::WaitOptions> command = steer::WaitCommand);
 
-// What the master can carry out when no scaler serves.
+// The master can carry these out if no scaler serves.
 void AddEvents(CLI::App* app, Chosen* chosen,
                Command<steer::EventsOptions> command = steer::EventsCommand);
 void AddDrain(CLI::App* app, Chosen* chosen,
@@ -80,7 +80,7 @@ void AddCancel(CLI::App* app, Chosen* chosen,
 void AddSimulate(CLI::App* app, Chosen* chosen,
                  Command<simulate::SimulateOptions> command = simulate::SimulateCommand);
 
-// What only a scaler can.
+// Only a scaler can carry these out.
 void AddExplain(CLI::App* app, Chosen* chosen,
                 Command<steer::ExplainOptions> command = steer::ExplainCommand);
 void AddTop(CLI::App* app, Chosen* chosen, Command<steer::TopOptions> command = steer::TopCommand);
@@ -90,18 +90,19 @@ void AddPolicies(CLI::App* app, Chosen* chosen,
 /// restart, resize, scale: orders.
 void AddOrders(CLI::App* app, Chosen* chosen,
                Command<steer::GivenOrder> command = steer::OrderCommand);
-/// The orders below `policies`.
+/// The orders below the verb `policies`.
 void AddPolicyOrders(CLI::App* policies, Chosen* chosen, Command<steer::GivenOrder> command);
 
 void AddDashboard(CLI::App* app, Chosen* chosen,
                   Command<steer::DashboardOptions> command = steer::DashboardCommand);
 
-// About the program itself.
+// These are about the program itself.
 void AddHelp(CLI::App* app, Chosen* chosen);
 void AddVersion(CLI::App* app, Chosen* chosen);
 void AddCompletion(CLI::App* app, Chosen* chosen);
 
-// The processes of a run. `muster --help` does not list them, for `muster run` starts them.
+// These are the processes of a run. `muster --help` does not list them, because `muster run` starts
+// them.
 void AddMaster(CLI::App* app, Chosen* chosen,
                Command<MasterCommandOptions> command = MasterCommand);
 void AddPs(CLI::App* app, Chosen* chosen, Command<ServerCommandOptions> command = ServerCommand);

@@ -18,7 +18,7 @@ namespace muster::verify {
 namespace {
 
 constexpr uint64_t kFileBytesMax = uint64_t{1} << 32;
-/// Shards that a worker has begun and the master does not call done yet, at most.
+/// The most shards that a worker has begun and the master does not yet count as done.
 constexpr uint64_t kShardsHeld = 3;
 
 absl::Status Export(const VerifyJob& job) {
@@ -51,7 +51,7 @@ absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job) {
 
 absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
   LedgerSummary summary;
-  // Reading what is not there, or is of another type, throws.
+  // Reading a member throws if it is missing or has another type.
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     for (const nlohmann::json& epoch : json.at("datasets").at(0).at("epochs")) {
@@ -82,17 +82,18 @@ absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text) {
 }
 
 uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers) {
-  // A dying master takes its last second of counts with it: at most, everything that workers hold
-  // had to run again in it. Counted once more for leases that ended because the machine was slow.
+  // A master that dies loses its counts of the last second. In the worst case, everything that
+  // workers hold had to run again in that second. It counts once more for leases that ended because
+  // the machine was slow.
   const uint64_t held = workers * kShardsHeld * VerifyJob::kMinibatchesPerShard;
-  // The master knows a worker's progress in its shard from the last heartbeat.
+  // The master knows a worker's progress in its shard only from the last heartbeat.
   const uint64_t computed = VerifyJob::kMinibatchesPerShard;
   return (summary.master_restarts + 1) * held + (summary.other_restarts + pauses) * computed;
 }
 
 uint64_t RedeliveredUnseenMax(uint32_t pauses) {
-  // The counts that one process takes with it if it dies together with the master, or stands still
-  // since its last heartbeat. Replayed shards are counted durably when they are replayed.
+  // If a process dies together with the master, or stands still since its last heartbeat, its
+  // counts are lost. Replayed shards are counted durably when they are replayed.
   return (1 + uint64_t{pauses}) * kShardsHeld * VerifyJob::kMinibatchesPerShard;
 }
 

@@ -18,30 +18,30 @@ struct GroupChanges {
   uint64_t rollbacks = 0;  // returns to an older step, because nobody had the newest state any more
 };
 
-/// What there is to say of a group.
+/// What a judgement says about a group.
 struct GroupJudgement {
   GroupVerdict verdict;
   uint32_t workers = 0;
   GroupChanges changes;
 };
 
-/// What a finished job left behind, judged.
+/// The judgement on what a finished job has left.
 struct Judgement {
   Verdict verdict;
   RecoveryTimes worker, server, master, scaler;
   uint64_t ledger_redelivered_minibatches = 0;
   uint64_t redelivered_tolerance = 0;   // minibatches
-  RarePaths paths;                      // not of a group
-  std::optional<GroupJudgement> group;  // of `--group`
+  RarePaths paths;                      // not for a group
+  std::optional<GroupJudgement> group;  // only with `--group`
   bool ok() const;
 };
 
-/// Reads histories, ledger and weights of a job that succeeded, and compares them. Writes the
+/// Reads histories, ledger and weights of a job that succeeded, and compares them. It writes the
 /// export into the job's folder. Errors say what could not be read.
 absl::StatusOr<Judgement> Judge(const VerifyJob& job, const StormResult& storm, uint32_t workers);
 
-/// The ledger as `summary.json` has it, and the paths that were taken. InvalidArgument when the
-/// text is not that. Pure.
+/// The ledger in `summary.json`, and the rare paths that were taken. InvalidArgument if the text is
+/// something else. Pure.
 struct LedgerSummary {
   Ledger ledger;
   RarePaths paths;
@@ -50,13 +50,13 @@ struct LedgerSummary {
 };
 absl::StatusOr<LedgerSummary> ParseSummary(const std::string& text);
 
-/// The same of a job that succeeded. Errors name the file.
+/// The same for a job that succeeded. Errors name the file.
 absl::StatusOr<LedgerSummary> ReadLedger(const VerifyJob& job);
 
-/// By how many minibatches the ledger's count of re-deliveries may be off. Pure.
+/// How many minibatches the ledger's count of re-deliveries may be wrong by. Pure.
 uint64_t RedeliveredTolerance(const LedgerSummary& summary, uint32_t pauses, uint32_t workers);
 
-/// Of more re-delivered minibatches than this, the ledger has counted one. Pure.
+/// If more minibatches than this were re-delivered, the ledger must have counted some. Pure.
 uint64_t RedeliveredUnseenMax(uint32_t pauses);
 
 }  // namespace muster::verify

@@ -53,7 +53,7 @@ absl::StatusOr<GroupChanges> ReadChanges(const VerifyJob& job) {
   }
 }
 
-/// The tables of a state, as an export has those of servers.
+/// Checks the tables of a group's state, in the same way as an export of servers.
 Verdict CheckTables(const VerifyJob& job, const AttemptLog& attempts, const Ledger& ledger,
                     const GroupState& state) {
   std::vector<uint64_t> ids(job.workload().records);
@@ -87,7 +87,7 @@ absl::StatusOr<Judgement> JudgeGroup(const VerifyJob& undisturbed, const VerifyJ
   MUSTER_ASSIGN_OR_RETURN(right.finals, ReadResults(undisturbed));
   MUSTER_ASSIGN_OR_RETURN(run.finals, ReadResults(job));
   MUSTER_ASSIGN_OR_RETURN(LedgerSummary summary, ReadLedger(job));
-  // A group's ledger counts no minibatch that a new attempt of a step computes again.
+  // A group's ledger does not count minibatches that a new attempt of a step computes again.
   summary.ledger.redelivered_tolerance = std::numeric_limits<uint64_t>::max();
   summary.ledger.redelivered_unseen_max = std::numeric_limits<uint64_t>::max();
 
@@ -96,7 +96,7 @@ absl::StatusOr<Judgement> JudgeGroup(const VerifyJob& undisturbed, const VerifyJ
   MUSTER_ASSIGN_OR_RETURN(group.changes, ReadChanges(job));
   Judgement judgement{.worker = Summarise(run.steps.Recoveries(storm.worker_kills)),
                       .master = Summarise(storm.master_recoveries_ms)};
-  // Without one, the group's verdict says what is wrong.
+  // If there is no such state, the group's verdict says what is wrong.
   if (const GroupState* const state = FinalStateOf(right, run)) {
     judgement.verdict = CheckTables(job, histories.attempts, summary.ledger, *state);
   }

@@ -10,7 +10,7 @@
 
 namespace muster::verify {
 
-/// Reads what the two runs of a group's job left behind, and compares them with each other and with
+/// Reads what the two runs of a group's job have left, and compares them with each other and with
 /// their input. Errors say what could not be read.
 absl::StatusOr<Judgement> JudgeGroup(const VerifyJob& undisturbed, const VerifyJob& job,
                                      const StormResult& storm);

@@ -18,7 +18,8 @@ namespace muster::verify {
 namespace {
 
 constexpr uint64_t kHistoryBytesMax = uint64_t{1} << 32;
-/// Holds the last applied step of any history: there are at most a few attempts between two.
+/// The last applied step of any history is within this many bytes, because there are at most a few
+/// attempts between two applied steps.
 constexpr int64_t kEndBytes = 16 * 1024;
 
 absl::Status ReadHistory(const std::string& path, Histories* histories) {
@@ -39,7 +40,7 @@ absl::Status ReadHistory(const std::string& path, Histories* histories) {
   return absl::DataLossError(fmt::format("{}:{}: not a line of a history", path, bad_line));
 }
 
-/// The last step in a history that is still written.
+/// The last applied step in a history that may still be written.
 std::optional<uint64_t> LastAppliedIn(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const int64_t size = file.is_open() ? static_cast<int64_t>(file.tellg()) : 0;
@@ -86,7 +87,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& folder) {
 bool GroupWatch::IsWhole() {
   const absl::StatusOr<std::vector<std::string>> paths = FilesOf(histories_);
   if (!paths.ok()) return false;
-  // By worker: the newest start and its last step.
+  // By worker, its newest start and the last step of that.
   std::map<std::string, std::pair<uint64_t, std::optional<uint64_t>>> newest;
   for (const std::string& path : *paths) {
     const absl::StatusOr<ProcessName> process = ProcessOfFile(path);

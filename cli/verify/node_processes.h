@@ -13,8 +13,8 @@
 
 namespace muster::verify {
 
-/// A node of the job as the machine shows it, without a question to a process that may be killed.
-/// Name and start identify the process. The pid, which signals need, may be reused.
+/// A node of the job as the machine shows it. No process is asked, because it may be killed. Name
+/// and start identify the process. Signals need the pid, which may be reused.
 struct NodeProcess {
   pid_t pid = 0;
   Role role = Role::kWorker;
@@ -23,33 +23,34 @@ struct NodeProcess {
   friend bool operator==(const NodeProcess&, const NodeProcess&) = default;
 };
 
-/// What is started where.
+/// The programs that the job's processes execute.
 struct NodePrograms {
   std::string muster;   // master, scaler and servers
   std::string trainer;  // workers
 };
 
-/// A process as /proc shows it.
+/// The words that /proc shows of a process.
 struct ProcessWords {
   std::vector<std::string> command_line;
   std::vector<std::string> environment;  // "MUSTER_START=2"
 };
 
-/// The node that has these words; nothing when it is no node (`muster supervise`, `muster run`,
-/// anything else). Pure.
+/// The node to which these words belong. None if it is not a node (`muster supervise`, `muster
+/// run`, anything else). Pure.
 std::optional<NodeProcess> ClassifyProcess(pid_t pid, const ProcessWords& words,
                                            const NodePrograms& programs);
 
-/// The nodes among the living descendants of the calling process, in no particular order.
+/// The nodes among the living descendants of the calling process, in any order.
 std::vector<NodeProcess> FindNodes(const NodePrograms& programs);
 
-/// A process, held by a pidfd. So if another process gets its pid, that one is not hit. Movable.
+/// A process that is held by a pidfd, so that a signal never hits another process with the same
+/// pid. Movable.
 class HeldProcess {
  public:
-  /// None if the process is gone, or is another one now.
+  /// None if the process is gone, or if another process has its pid.
   static std::optional<HeldProcess> Hold(const NodeProcess& node, const NodePrograms& programs);
   pid_t pid() const { return pid_; }
-  /// False when the process is gone.
+  /// Returns false if the process is gone.
   bool Send(int signal) const;
 
  private:

@@ -107,7 +107,7 @@ std::string GroupText(const GroupJudgement& group) {
 }
 
 std::string RedeliveredText(const Judgement& judgement) {
-  // A group's ledger does not count what a new attempt of a step computes again.
+  // A group's ledger does not count minibatches that a new attempt of a step computes again.
   const std::string ledger = judgement.group.has_value()
                                  ? ""
                                  : fmt::format("; the ledger counts {}, and may be {} off",

@@ -8,16 +8,16 @@
 #include "cli/verify/evidence.h"
 #include "cli/verify/storm.h"
 
-/// What `muster verify` tells; docs/cli.md documents it. Pure.
+/// The report of `muster verify`. docs/cli.md describes it. Pure.
 namespace muster::verify {
 
 struct Report {
   uint64_t seed = 0;
   Workload workload;
   StormResult storm;
-  std::optional<Judgement> judgement;  // none: the job did not come to its end
+  std::optional<Judgement> judgement;  // none if the job did not reach its end
   std::string problem;                 // why there is no judgement
-  std::string directory;               // of the job's folder, when it was kept
+  std::string directory;               // the job's folder, if it was kept
 };
 
 nlohmann::json ReportToJson(const Report& report);

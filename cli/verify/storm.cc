@@ -26,7 +26,8 @@ constexpr milliseconds kPollInterval{20};
 constexpr milliseconds kAskDeadline{1'000};
 constexpr milliseconds kProgressInterval{2'000};
 constexpr milliseconds kRecoveredInterval{100};
-/// Until the job has begun, and until a process that is to be hit was started again.
+/// The longest wait until the job has begun, and until a process that is the next target was
+/// started again.
 constexpr seconds kPatience{60};
 /// The time from the last fault to the job's end, in addition to the time for its records.
 constexpr seconds kFinishPatience{180};
@@ -49,7 +50,7 @@ bool IsSuccessor(const NodeStatus& node, const NodeProcess& killed) {
          StartNumber(node.start) > killed.start;
 }
 
-/// The successor of a killed server has all its partitions.
+/// True if the next process of a killed server has all its partitions.
 bool ServesAgain(const JobStatus& status, const NodeProcess& killed) {
   return std::any_of(status.nodes.begin(), status.nodes.end(), [&](const auto& node) {
     return IsSuccessor(node, killed) && node.server && node.server->partitions > 0 &&
@@ -57,7 +58,7 @@ bool ServesAgain(const JobStatus& status, const NodeProcess& killed) {
   });
 }
 
-/// The master has heard of the successor of a killed scaler.
+/// True if the master has heard of the scaler that follows a killed one.
 bool ScalesAgain(const JobStatus& status, const NodeProcess& killed) {
   return std::any_of(status.nodes.begin(), status.nodes.end(),
                      [&](const auto& node) { return IsSuccessor(node, killed); });
@@ -140,7 +141,7 @@ void Storm::Act(TimePoint now) {
   }
 }
 
-/// Faults before the first record would hit an empty job.
+/// Faults begin with the first record. Earlier ones would hit an empty job.
 void Storm::Begin(TimePoint now) {
   Connect();
   if (status_.has_value() && TotalsOf(*status_).done > 0) {
@@ -275,7 +276,7 @@ void Storm::Measure(const JobStatus& status, TimePoint asked_at, TimePoint now) 
   });
 }
 
-/// A job that is ahead of its faults would end before them.
+/// If a job is faster than its faults, it would end before them, so it is slowed down.
 void Storm::HoldBack(const JobStatus& status) {
   if (phase_ != Phase::kFaults) return;
   const Totals totals = TotalsOf(status);

@@ -25,36 +25,36 @@ namespace muster::verify {
 using ByRole = std::array<uint32_t, kRoles.size()>;
 uint32_t Sum(const ByRole& counts);
 
-/// What happened to a job under fire.
+/// What happened to a job during its faults.
 struct StormResult {
   ByRole kills{};
   ByRole pauses{};
   std::vector<WorkerKill> worker_kills;
-  /// From the kill of a server until the master says that its successor serves every partition of
-  /// it; of a master until one answers again; of a scaler until the master has heard of another
-  /// one. Asked every 20 ms.
+  /// For a server: the time from its kill until the master says that the next process serves every
+  /// partition. For a master: until one answers again. For a scaler: until the master has heard of
+  /// another one. Measured every 20 ms.
   std::vector<double> server_recoveries_ms;
   std::vector<double> master_recoveries_ms;
   std::vector<double> scaler_recoveries_ms;
-  RarePaths paths;  // as far as they were seen while it ran
+  RarePaths paths;  // rare paths that were seen while the job ran
   std::chrono::milliseconds elapsed{0};
   bool interrupted = false;  // by SIGINT, SIGTERM or SIGHUP
-  std::string problem;       // why the job did not come to its end; empty: it did
+  std::string problem;       // why the job did not reach its end; empty if it did
 };
 
-/// Runs `muster run` on a job, kills and pauses its processes as a plan says, and waits for the
-/// job's end. Whatever happens, nothing that it started is left when Run() returns. Belongs to the
-/// main thread, on which signals are blocked.
+/// Runs `muster run` on a job, kills and pauses its processes according to a plan, and waits for
+/// the job's end. In any case, no process that it started is left when Run() returns. Belongs to
+/// the main thread, on which signals are blocked.
 class Storm {
  public:
   struct Options {
     NodePrograms programs;
     FaultPlan::Options plan;
-    std::vector<std::string> run_flags;           // of `muster run`, besides the job
-    int signal_fd = -1;                           // readable when the user wants it to end
-    std::function<void(const std::string&)> say;  // a line of progress
-    /// True if the job has got over its faults; it then runs to its end at full speed. Asked every
-    /// 100 ms when all faults are over, for a minute at most.
+    std::vector<std::string> run_flags;           // flags for `muster run`, besides the job
+    int signal_fd = -1;                           // readable if the user wants it to end
+    std::function<void(const std::string&)> say;  // prints a line of progress
+    /// True if the job has recovered from its faults. It then runs to its end at full speed. Called
+    /// every 100 ms when all faults are over, for a minute at most.
     std::function<bool()> recovered = [] { return true; };
   };
   /// `job` and `clock` outlive the storm.
@@ -92,7 +92,7 @@ class Storm {
   void SayProgress(TimePoint now);
   uint32_t applied() const;
   void Say(TimePoint now, const std::string& what) const;
-  /// Ends the job; what is left of it is killed.
+  /// Ends the job, and kills what is left of it.
   void GiveUp(std::string problem);
   void HandleExit(const NodeExited& exited);
 

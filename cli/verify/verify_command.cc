@@ -25,7 +25,7 @@ namespace muster::verify {
 namespace {
 
 constexpr char kWorker[] = "verify_worker";
-/// The folder of the run without faults, in that of the job.
+/// The folder of the run without faults. It is inside the job's folder.
 constexpr char kUndisturbed[] = "undisturbed";
 
 absl::StatusOr<std::string> TrainerOf(const VerifyOptions& options, const std::string& program) {
@@ -37,7 +37,7 @@ std::string DirectoryOf(const VerifyOptions& options) {
   return options.directory.empty() ? TemporaryFolder() : options.directory;
 }
 
-/// Seeds that a person can write down.
+/// Seeds are short, so that a person can write them down.
 uint64_t SeedOf(const VerifyOptions& options, const Clock& clock) {
   return options.seed.value_or(static_cast<uint64_t>(clock.Wall().count()) % 1'000'000);
 }
@@ -46,7 +46,7 @@ FaultPlan::Options PlanOf(const VerifyOptions& options, uint64_t seed) {
   FaultPlan::Options plan{
       .seed = seed, .kills = options.kills, .pauses = options.pauses, .lease = VerifyJob::kLease};
   if (options.kind == JobKind::kGroup) {
-    // Servers and the scaler have no part in the steps.
+    // Servers and the scaler take no part in the steps.
     plan.roles = {Role::kWorker, Role::kWorker, Role::kMaster};
     plan.aim = FaultPlan::Options::Aim::kBursts;
   }
@@ -71,7 +71,7 @@ int ExitCodeOf(const Report& report) {
   return report.judgement->ok() ? kExitSucceeded : kExitWrong;
 }
 
-/// A run of a job, and the problem if it did not come to its end.
+/// Runs a job. If it does not reach its end, the report gets the problem.
 void RunOne(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
   Storm storm(std::move(options), job, clock);
   report->storm = storm.Run();
@@ -86,14 +86,14 @@ void KeepJudgement(absl::StatusOr<Judgement> judgement, Report* report) {
   }
 }
 
-/// The storm and what comes of it; fills all of the report but the folder.
+/// Runs the storm and judges its results. Fills in all of the report except the folder.
 void RunAndJudge(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
   RunOne(std::move(options), job, clock, report);
   if (!report->problem.empty()) return;
   KeepJudgement(Judge(*job, report->storm, job->options().workers), report);
 }
 
-/// The same of a group: first a run without faults.
+/// The same for a group. It begins with a run without faults.
 void RunAndJudgeGroup(Storm::Options options, VerifyJob* job, const Clock* clock, Report* report) {
   absl::StatusOr<VerifyJob> twin = job->CreateTwin(kUndisturbed);
   if (!twin.ok()) {

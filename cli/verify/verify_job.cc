@@ -21,13 +21,14 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr uint32_t kEpochs = 3;
-/// The rate of one worker. Several workers share it, so the job is equally long with any number of
-/// them.
+/// How long a minibatch takes with one worker. Several workers share this rate, so the job takes
+/// the same time with any number of them.
 constexpr microseconds kMinibatchOfOne{15'000};
 constexpr microseconds kPaceMax{1'000'000};
-/// The same of a group, whose minibatches are smaller: its steps are to outnumber the faults.
+/// The same for a group. Its minibatches are smaller, because it must make more steps than there
+/// are faults.
 constexpr microseconds kGroupMinibatchOfOne{20'000};
-/// Faults come every second on the mean; a job that is faster is held back (DoublingsFor).
+/// Faults come every second on average. A job that is faster is slowed down (DoublingsFor).
 constexpr double kSecondsBeside = 5;
 constexpr double kSecondsAFault = 1;
 
@@ -80,7 +81,7 @@ microseconds MinibatchOfOne(JobKind kind) {
   return kind == JobKind::kGroup ? kGroupMinibatchOfOne : kMinibatchOfOne;
 }
 
-/// The records in files of different lengths.
+/// Writes the records into files of different lengths.
 absl::Status WriteData(const std::string& folder, uint64_t records) {
   constexpr std::array kShares = {0.1, 0.5, 0.7, 1.0};
   uint64_t id = 0;
@@ -135,7 +136,7 @@ absl::StatusOr<VerifyJob> VerifyJob::Create(const VerifyJobOptions& options) {
 
 absl::StatusOr<VerifyJob> VerifyJob::CreateTwin(const std::string& name) const {
   VerifyJob twin(folder_ + "/" + name, options_);
-  // The folder around it goes or stays with everything in it.
+  // The folder around it is removed or kept with everything in it.
   twin.Keep();
   MUSTER_RETURN_IF_ERROR(MakeDirectories(twin.folder()));
   MUSTER_RETURN_IF_ERROR(twin.WriteAll());
@@ -175,7 +176,7 @@ void VerifyJob::SlowDown(uint32_t doublings) {
   if (doublings == doublings_) return;
   doublings_ = doublings;
   const microseconds pace = std::min(kPaceMax, pace_ * (int64_t{1} << std::min(doublings, 20U)));
-  // A worker that reads a half-written file uses the pace of its command line, once.
+  // A worker that reads a half-written file uses the pace of its command line that one time.
   std::ofstream(slow_file()) << pace.count() << '\n';
 }
 

@@ -18,34 +18,35 @@ enum class JobKind : uint8_t {
 
 struct VerifyJobOptions {
   JobKind kind = JobKind::kServers;
-  std::string directory;  // the job's folder is made in it
+  std::string directory;  // the job's folder is made in this one
   uint64_t seed = 0;
   uint32_t workers = 2;
   uint32_t servers = 2;
   uint32_t partitions = 64;
-  uint32_t faults = 0;  // the job is as long as they need
+  uint32_t faults = 0;  // the job is long enough for this many
   std::string trainer;  // absolute
 };
 
-/// The job of whole numbers, in a folder of its own: data, job file, the workers' histories, and
-/// the file that keeps the job slow while it is there. The folder is removed with the object,
+/// The job with whole numbers, in a folder of its own: data, job file, the workers' histories, and
+/// a file that keeps the job slow as long as it exists. The folder is removed with the object,
 /// unless it is kept. Movable; not thread-safe.
 class VerifyJob {
  public:
-  /// After this long without a heartbeat a worker loses its shards, and a server its partitions.
+  /// A worker without a heartbeat for this long loses its shards, and a server its partitions.
   static constexpr std::chrono::milliseconds kLease{1'500};
   static constexpr uint32_t kMinibatchSize = 32;
   static constexpr uint32_t kMinibatchesPerShard = 4;
-  /// Of a group: records of a minibatch, and minibatches of a step.
+  /// For a group: records per minibatch, and minibatches per step.
   static constexpr uint32_t kGroupMinibatchSize = 8;
   static constexpr uint32_t kMinibatchesPerStep = 8;
 
-  /// As many records as that many faults need. Below 2^24 record trainings for all that `muster
-  /// verify` takes: float32 counts exactly up to there.
+  /// A workload with as many records as that many faults need. For all numbers that `muster verify`
+  /// takes, there are fewer than 2^24 trainings of a record, because float32 counts exactly up to
+  /// there.
   static Workload WorkloadFor(uint32_t faults, JobKind kind = JobKind::kServers);
-  /// Makes the folder and writes all of it. Errors name the folder or the file.
+  /// Makes the folder with all its files. Errors name the folder or the file.
   static absl::StatusOr<VerifyJob> Create(const VerifyJobOptions& options);
-  /// The same job in a folder within the folder of this one, which must outlive it.
+  /// The same job in a folder inside the folder of this one, which must outlive it.
   absl::StatusOr<VerifyJob> CreateTwin(const std::string& name) const;
   VerifyJob(VerifyJob&& other) noexcept;
   VerifyJob& operator=(VerifyJob&&) = delete;
@@ -57,12 +58,12 @@ class VerifyJob {
   std::string job_file() const { return folder_ + "/job.yaml"; }
   std::string histories() const { return folder_ + "/histories"; }
   std::string export_folder() const { return folder_ + "/export"; }
-  /// Of a group: where each process writes its state at the end.
+  /// For a group: each process writes its state there at the end.
   std::string results() const { return folder_ + "/results"; }
   StateDirectory state() const { return StateDirectory(folder_ + "/state"); }
 
-  /// Makes minibatches take 2^doublings times as long, a second at most: how the job is held back
-  /// that is faster than its faults.
+  /// Makes minibatches take 2^doublings times as long, a second at most. This slows down a job that
+  /// is faster than its faults.
   void SlowDown(uint32_t doublings);
   /// From now on the job runs at full speed.
   void Hurry();

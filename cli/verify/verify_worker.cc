@@ -1,6 +1,6 @@
-// A worker whose result is known beforehand: every record adds whole numbers to a few tables under
-// the Sum optimizer, so that one lost or doubled minibatch shows in the exported weights. What it
-// is about to push it writes down first. verify/README.md has the whole story.
+// A worker whose result is known in advance. Every record adds whole numbers to a few tables under
+// the Sum optimizer, so one lost or doubled minibatch shows in the exported weights. The worker
+// writes down what it is about to push before it pushes it. verify/README.md has the details.
 
 #include <fcntl.h>
 #include <muster/muster.h>
@@ -67,7 +67,7 @@ struct Options {
   std::optional<int64_t> leave_out;
 };
 
-/// A whole number from `low` to `high`; nothing when the text is not that.
+/// A whole number from `low` to `high`. None if the text is anything else.
 std::optional<int64_t> ParseNumber(std::string_view text, int64_t low, int64_t high) {
   int64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -117,7 +117,7 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
   return options;
 }
 
-/// Extra time of a minibatch, so that there is time for kills.
+/// Waits in a minibatch, so that there is time for kills.
 void BeSlow(const Options& options) {
   std::chrono::microseconds slow = options.slow;
   if (!options.slow_while.empty()) {
@@ -132,17 +132,18 @@ void BeSlow(const Options& options) {
   std::this_thread::sleep_for(slow);
 }
 
-/// A file named after this process: FOLDER/worker-0-2.ENDING is of the second start of worker-0.
+/// A file that is named after this process: FOLDER/worker-0-2.ENDING belongs to the second start of
+/// worker-0.
 std::string OwnFile(const std::string& folder, const std::string& ending) {
   const SessionOptions options = SessionOptions::FromEnvironment();
   return folder + "/" + options.worker_name + "-" + std::to_string(options.start) + ending;
 }
 
-/// The history of this process, which outlives it: every line is written to the kernel before the
-/// worker continues. Thread-safe.
+/// The history of this process, which outlives the process: every line is passed to the kernel
+/// before the worker continues. Thread-safe.
 class HistoryFile {
  public:
-  /// `folder` empty: nothing is written down.
+  /// If `folder` is empty, nothing is written down.
   explicit HistoryFile(const std::string& folder) {
     if (folder.empty()) return;
     const std::string path = OwnFile(folder, ".history");
@@ -166,7 +167,7 @@ class HistoryFile {
   }
 
  private:
-  /// A minibatch that is not written down must not be pushed.
+  /// Ends the process, because a minibatch that is not written down must not be pushed.
   [[noreturn]] static void Die(const std::string& what) {
     std::fprintf(stderr, "verify_worker: %s: %s\n", what.c_str(), std::strerror(errno));
     std::_Exit(1);
@@ -226,7 +227,7 @@ Gradients GradientsOf(Minibatch& batch) {
   return result;
 }
 
-/// Sums of whole numbers are whole numbers, so any other value is damaged or invented.
+/// Sums of whole numbers are whole, so any other value is damaged or invented.
 bool AllWhole(Rows rows) {
   for (const float value : rows.values()) {
     if (value != std::nearbyint(value)) return false;
@@ -234,9 +235,10 @@ bool AllWhole(Rows rows) {
   return true;
 }
 
-/// What is known of the records beforehand: their mean number, of whole numbers, hence exact; and
-/// of an evaluate dataset the mean of their rows of `ids`, 0 when no training record has their
-/// number. The first of the totals counts the records that were trained.
+/// Reports metrics whose values are known in advance. One is the mean number of the records, which
+/// is exact because the numbers are whole. The other, for an evaluate dataset, is the mean of the
+/// records' rows of `ids`, which is 0 if no training record has their number. The first of the
+/// totals counts the trained records.
 void ReportMetrics(Minibatch& batch, const Tables& tables, const Gradients& gradients,
                    const Options& options) {
   for (const uint64_t id : gradients.ids_keys) batch.Metric("id", static_cast<double>(id), 1);
@@ -324,7 +326,7 @@ void ComputeShare(GroupStep& step, const GroupBuckets& buckets, const GroupState
   }
 }
 
-/// Writes the state for the checker, whole or not at all.
+/// Writes the state for the checker, completely or not at all.
 bool WriteResult(const GroupState& state, const std::string& folder) {
   const std::string path = OwnFile(folder, ".state");
   const std::string bytes = state.ToBytes();
@@ -369,10 +371,10 @@ int TrainInGroup(Session& session, const Options& options, HistoryFile& history)
   return WriteResult(state, options.results) ? 0 : 1;
 }
 
-/// SIGTERM, taken by a thread of its own: a signal handler may not call the session.
+/// Takes SIGTERM in a thread of its own, because a signal handler must not call the session.
 class TermSignal {
  public:
-  /// Before any other thread is made: they inherit that it is blocked.
+  /// Make it before any other thread, because threads inherit that the signal is blocked.
   TermSignal() {
     sigemptyset(&set_);
     sigaddset(&set_, SIGTERM);
