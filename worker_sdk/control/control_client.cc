@@ -12,8 +12,8 @@
 namespace muster::sdk {
 namespace {
 
-/// Kept as a string in the library, where tools find it. Inlined, it would become numbers in the
-/// code.
+/// Keeps the version as a string in the library, where tools find it. If it were inlined, it would
+/// become numbers in the code.
 [[gnu::noinline]] std::string_view SdkVersion() {
   return kCompatibleVersion;
 }

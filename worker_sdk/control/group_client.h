@@ -12,19 +12,19 @@
 
 namespace muster::sdk {
 
-/// A member's exchanges with the master, on an event loop: they may overlap. Belongs to the loop's
-/// thread.
+/// A member's exchanges with the master. They run on an event loop, and may overlap. Belongs to the
+/// loop's thread.
 class GroupClient {
  public:
   /// Errors are those of GrpcClient, or kInvalidArgument for an answer that cannot be decoded.
-  /// kAlreadyExists: the master has heard a newer call.
+  /// kAlreadyExists means that the master has got a newer call.
   using Done = std::function<void(absl::StatusOr<GroupExchangeReply>)>;
 
-  /// `job`: which every call names. `tls`: as for GrpcClient.
+  /// Every call names `job`. `tls` is for GrpcClient.
   GroupClient(boost::asio::io_context* loop, std::string address, const JobIdentity& job,
               net::TlsContextSource tls = {});
-  /// The master keeps the call until it has news: `timeout` must be longer than the heartbeat
-  /// interval of the group. `done` is called once, by the loop, never within Exchange.
+  /// The master keeps the call until it has news, so `timeout` must be longer than the heartbeat
+  /// interval of the group. The loop calls `done` once, never within Exchange.
   void Exchange(const GroupExchangeRequest& request, std::chrono::milliseconds timeout, Done done);
 
  private:

@@ -33,7 +33,7 @@ std::string PercentDecode(std::string_view text) {
   return out;
 }
 
-/// Of grpc-status. What is no status is kUnknown, as gRPC says.
+/// Reads grpc-status. Any other text is kUnknown, as gRPC demands.
 int ParseGrpcStatus(std::string_view text) {
   constexpr int kUnknown = 2;
   constexpr int kLast = 16;

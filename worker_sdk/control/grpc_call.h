@@ -11,19 +11,19 @@
 #include "proto/fields/decode.h"
 #include "worker_sdk/control/http2_connection.h"
 
-/// One unary call as gRPC frames and answers it. Pure.
+/// One unary call and its answer in gRPC's framing. Pure.
 namespace muster::sdk {
 
-/// A message as gRPC sends it: "not compressed", its length, big-endian, and its bytes.
+/// A message in gRPC's framing: the flag "not compressed", the length, big-endian, and the bytes.
 std::string FramedMessage(std::string_view message);
 
-/// The message of a call's answer. Errors: the status that the server gave; kUnavailable: it gave
-/// none, or the connection broke before; kResourceExhausted: too many bytes; kInternal: not one
-/// plain message.
+/// The message in the answer to a call. Errors: the status that the server gave; kUnavailable if it
+/// gave none, or if the connection broke before; kResourceExhausted if there are too many bytes;
+/// kInternal if the answer is not exactly one uncompressed message.
 absl::StatusOr<std::string> GrpcResult(std::string_view address, std::string_view method,
                                        const Http2Answer& answer);
 
-/// Decodes the message of an answer; `name` is that of its type, for errors.
+/// Decodes the message of an answer. `name` is its type, for errors.
 template <fields::Listed Answer>
 absl::StatusOr<Answer> DecodeAnswer(std::string_view bytes, std::string_view name) {
   absl::StatusOr<Answer> answer = fields::Decode<Answer>(bytes);
@@ -31,7 +31,7 @@ absl::StatusOr<Answer> DecodeAnswer(std::string_view bytes, std::string_view nam
   return Annotate(answer.status(), fmt::format("the master sent a malformed {}", name));
 }
 
-/// The master cannot be reached.
+/// The error if the master cannot be reached.
 absl::Status Unreachable(std::string_view address, std::string_view why);
 
 }  // namespace muster::sdk

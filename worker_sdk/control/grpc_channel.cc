@@ -6,14 +6,15 @@ namespace muster::sdk {
 
 GrpcChannel::~GrpcChannel() {
   client_.reset();
-  // A connection that is closed has handlers, which hold it.
+  // Handlers hold a closed connection, so they must still run.
   loop_.restart();
   loop_.poll();
 }
 
 absl::StatusOr<std::string> GrpcChannel::Call(std::string_view method, std::string_view request,
                                               std::chrono::milliseconds timeout) {
-  // What came since the last call: the server may have closed the connection.
+  // Handles what has arrived since the last call, for example that the server closed the
+  // connection.
   loop_.restart();
   loop_.poll();
   std::optional<absl::StatusOr<std::string>> answer;

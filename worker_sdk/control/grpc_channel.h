@@ -13,8 +13,8 @@
 
 namespace muster::sdk {
 
-/// A GrpcClient for a thread that waits for each answer. Blocking, one call at a time, for one
-/// thread (not thread-safe). Arguments and errors are those of GrpcClient.
+/// A GrpcClient for a thread that waits for each answer. Calls block, and there is one at a time.
+/// For one thread (not thread-safe). Arguments and errors are those of GrpcClient.
 class GrpcChannel {
  public:
   explicit GrpcChannel(std::string address, net::TlsContextSource tls = {})

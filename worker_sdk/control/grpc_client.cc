@@ -16,9 +16,9 @@
 
 namespace muster::sdk {
 
-/// Handlers keep it alive. After Stop, they do nothing.
 namespace asio = boost::asio;
 
+/// Handlers keep it alive. After Stop, they do nothing.
 struct GrpcClient::State : std::enable_shared_from_this<State> {
   struct Call {
     explicit Call(asio::io_context* loop) : timer(*loop) {}
@@ -26,7 +26,7 @@ struct GrpcClient::State : std::enable_shared_from_this<State> {
     std::string request;
     std::chrono::steady_clock::time_point deadline;
     asio::steady_timer timer;
-    Done done;          // null: it is answered
+    Done done;          // null if the call was answered
     bool kept = false;  // its connection had been used before
     bool repeated = false;
     std::weak_ptr<Http2Connection> connection;
@@ -51,15 +51,15 @@ struct GrpcClient::State : std::enable_shared_from_this<State> {
   std::vector<std::pair<std::string, std::string>> metadata;
   std::set<CallPtr> calls;
   std::list<CallPtr> waiting;                   // for a connection
-  std::shared_ptr<net::Connector> connector;    // null: it does not connect
+  std::shared_ptr<net::Connector> connector;    // null unless it connects now
   std::shared_ptr<Http2Connection> connection;  // for new calls; null: none
 };
 
 void GrpcClient::State::Begin(const CallPtr& call) {
   if (connection != nullptr && connection->MayCall()) return Submit(call);
-  connection = nullptr;  // the calls on it go on
+  connection = nullptr;  // calls on the old connection continue
   waiting.push_back(call);
-  // It may answer at once, and nobody is answered within Call.
+  // Connecting may fail at once, and no call may be answered within Call. So it is posted.
   asio::post(*loop, [self = weak_from_this(), deadline = call->deadline] {
     if (const auto state = self.lock()) state->Connect(deadline);
   });
@@ -86,7 +86,8 @@ void GrpcClient::State::OnConnected(absl::StatusOr<net::Connector::Made> made) {
   const std::list<CallPtr> all = std::exchange(waiting, {});
   if (made.ok()) connection = Http2Connection::Start(std::move(made->stream));
   for (const CallPtr& call : all) {
-    // A name may get its address later.
+    // If a name has no address, the call fails and may be repeated, because the name may get one
+    // later.
     made.ok() ? Submit(call) : Answer(call, Unreachable(address, made_by->why()));
   }
 }
@@ -119,7 +120,7 @@ void GrpcClient::State::OnEnd(const CallPtr& call, const Http2Answer& answer) {
                      answer.fields.empty();
   if (!again) return Answer(call, std::move(result));
   call->repeated = true;
-  connection = nullptr;  // it may stand, but takes no more calls
+  connection = nullptr;  // it may still be open, but takes no more calls
   Begin(call);
 }
 
@@ -131,7 +132,7 @@ void GrpcClient::State::OnDeadline(const CallPtr& call) {
   const std::shared_ptr<Http2Connection> one = call->connection.lock();
   Answer(call, absl::DeadlineExceededError(fmt::format("the master at {} did not answer {} in time",
                                                        address, call->method)));
-  // It may be dead, and what it still brings is of no use.
+  // The connection may be dead, and its later answers would be useless.
   if (one != nullptr) one->Break("it does not answer");
 }
 

@@ -21,26 +21,26 @@ namespace muster::sdk {
 /// doc/PROTOCOL-HTTP2.md).
 class GrpcClient {
  public:
-  /// The encoded response, or an error: the status that the server answered; kUnavailable when it
-  /// cannot be reached or the connection broke; kDeadlineExceeded after the time limit;
+  /// The encoded response or an error: the status that the server answered; kUnavailable if the
+  /// server cannot be reached or the connection broke; kDeadlineExceeded after the time limit;
   /// kResourceExhausted for a response over kResponseBytesMax.
   using Done = std::function<void(absl::StatusOr<std::string>)>;
   static constexpr size_t kResponseBytesMax = size_t{64} << 20;
 
-  /// `address`: "host:port". A name is resolved at each new connection.
-  /// `tls`: asked for each connection; empty: plain text.
+  /// `address` is "host:port". A name is resolved for each new connection. `tls` is called for each
+  /// connection; if empty, connections are plain text.
   GrpcClient(boost::asio::io_context* loop, std::string address, net::TlsContextSource tls = {});
-  /// Drops the calls that are not answered.
+  /// Drops calls without an answer.
   ~GrpcClient();
   GrpcClient(const GrpcClient&) = delete;
   GrpcClient& operator=(const GrpcClient&) = delete;
 
-  /// Names and values that every call carries from now on; names in lower case.
+  /// Sets the names and values that every call carries from now on. Names must be in lower case.
   void SetMetadata(std::vector<std::pair<std::string, std::string>> metadata);
 
-  /// Calls `method` ("/muster.v1.WorkerService/Hello") with the encoded `request`. `done` is called
-  /// once, by the loop, never within Call. If a kept connection turns out to be dead before any
-  /// answer, the call is repeated once on a new one. So calls must be idempotent.
+  /// Calls `method` ("/muster.v1.WorkerService/Hello") with the encoded `request`. The loop calls
+  /// `done` once, never within Call. If a kept connection turns out to be dead before any answer,
+  /// the call is repeated once on a new connection. So calls must be idempotent.
   void Call(std::string_view method, std::string_view request, std::chrono::milliseconds timeout,
             Done done);
 

@@ -16,7 +16,7 @@ namespace muster::sdk {
 namespace {
 
 constexpr int32_t kWindowBytes = 8 << 20;
-/// Frames are sent when so many bytes of them are there.
+/// Frames are sent as soon as there are this many bytes of them.
 constexpr size_t kSendBytes = size_t{64} << 10;
 
 /// One call and the stream that carries it.
@@ -52,8 +52,8 @@ ssize_t ReadBody(nghttp2_session*, int32_t, uint8_t* buffer, size_t length, uint
 
 struct Http2Connection::Inside {
   nghttp2_session* session = nullptr;
-  std::map<int32_t, std::unique_ptr<Exchange>> open;  // by their streams
-  std::vector<std::unique_ptr<Exchange>> ended;       // of which nobody has been told
+  std::map<int32_t, std::unique_ptr<Exchange>> open;  // by the ids of their streams
+  std::vector<std::unique_ptr<Exchange>> ended;       // their callers have not been told yet
   std::array<uint8_t, 64 << 10> input;
   std::vector<uint8_t> output;
 
@@ -152,7 +152,7 @@ void Http2Connection::Break(std::string_view why) {
   for (const auto& exchange : inside_->ended) {
     if (exchange->answer.ended.empty()) exchange->answer.broken = why;
   }
-  // The pending read ends with an error, and its handler tells them.
+  // The pending read ends with an error, and its handler tells the callers.
 }
 
 void Http2Connection::Read() {
@@ -180,7 +180,7 @@ void Http2Connection::OnBytes(size_t bytes) {
 
 void Http2Connection::Write() {
   if (writing_ || broken_) return;
-  // The frames of a call go in one piece, so that they wake the server once.
+  // All frames of a call are sent in one piece, so that they wake the server once.
   std::vector<uint8_t>& output = inside_->output;
   output.clear();
   while (output.size() < kSendBytes) {
@@ -191,7 +191,8 @@ void Http2Connection::Write() {
     output.insert(output.end(), data, data + length);
   }
   if (output.empty()) {
-    // It has said so to a peer that breaks the rules, perhaps while something else was written.
+    // If the peer breaks the rules, the session has sent it an error, perhaps while something else
+    // was being written. Then it is over.
     const bool over = nghttp2_session_want_read(inside_->session) == 0 &&
                       nghttp2_session_want_write(inside_->session) == 0;
     return over ? Break("it does not speak HTTP/2") : void();

@@ -17,17 +17,17 @@ using Http2Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// How a call ended.
 struct Http2Answer {
-  Http2Fields fields;  // headers and trailers that have come
+  Http2Fields fields;  // headers and trailers that have arrived
   std::string body;
-  /// Its connection ended before it did: how. Empty: it came to its end.
+  /// Why the connection ended before the call did. Empty if the call reached its end.
   std::string broken;
   std::string ended;  // how the server ended the call
   bool too_large = false;
   size_t bytes_max = 0;  // of the body
 };
 
-/// The client's end of one HTTP/2 connection (RFC 9113, by nghttp2). Calls may overlap. Belongs to
-/// the event loop of its stream; handlers keep it alive until it is broken.
+/// The client's end of one HTTP/2 connection (RFC 9113, with nghttp2). Calls may overlap. Belongs
+/// to the event loop of its stream. Handlers keep it alive until it is broken.
 class Http2Connection : public std::enable_shared_from_this<Http2Connection> {
  public:
   using Done = std::function<void(const Http2Answer& answer)>;
@@ -37,14 +37,14 @@ class Http2Connection : public std::enable_shared_from_this<Http2Connection> {
   Http2Connection(const Http2Connection&) = delete;
   Http2Connection& operator=(const Http2Connection&) = delete;
 
-  /// False: it is broken, or the server takes no more calls.
+  /// False if the connection is broken, or if the server takes no more calls.
   bool MayCall() const;
-  /// It has had a call.
+  /// True if there was a call on it.
   bool used() const { return used_; }
-  /// Sends the fields and the body. `done` is called once, by the loop, never within Call. A body
-  /// over `answer_bytes_max` breaks the connection.
+  /// Sends the fields and the body. The loop calls `done` once, never within Call. If the answer's
+  /// body is larger than `answer_bytes_max`, the connection is broken.
   void Call(const Http2Fields& fields, std::string body, size_t answer_bytes_max, Done done);
-  /// Closes the connection. What is not answered ends with this reason, soon. Idempotent.
+  /// Closes the connection. Calls without an answer end soon, with this reason. Idempotent.
   void Break(std::string_view why);
 
  private:

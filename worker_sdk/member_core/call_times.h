@@ -9,30 +9,30 @@
 
 namespace muster::sdk {
 
-/// When a process of a group calls the master. A member that has just got an answer is quiet until
-/// its vote, which is then its only call of the step: what it could hear while it computes, it can
-/// hear when it has computed. When it waits for the sums of the others, it soon calls, because
-/// another one may have died. Pure. Not thread-safe.
+/// Decides when a process of a group calls the master. A member that has just got an answer does
+/// not call until it votes. The vote is then its only call of the step: what the member could hear
+/// while it computes, it can also hear afterwards. A member that waits for the sums of others calls
+/// soon, because another member may have died. Pure. Not thread-safe.
 class CallTimes {
  public:
-  /// A member that computes is quiet for twice as long as the last step, within these limits and at
-  /// most for the heartbeat interval; one that waits, for the shortest time.
+  /// A member that computes is quiet for twice the time of the last step, within these limits and
+  /// at most for the heartbeat interval. A member that waits is quiet for the shortest time.
   static constexpr std::chrono::milliseconds kQuietMin{10};
   static constexpr std::chrono::milliseconds kQuietMax{200};
   static constexpr std::chrono::milliseconds kPauseAfterError{100};
 
-  /// The master has answered; `step`: the newest one that has happened.
+  /// The master has answered. `step` is the newest step that has happened.
   void OnAnswer(StepNumber step, std::chrono::milliseconds heartbeat_interval, TimePoint now);
   /// The member has computed its share.
   void OnComputed(TimePoint now) { quiet_until_[kWaits] = now + kQuietMin; }
   /// A call has failed.
   void OnError(TimePoint now) { no_call_before_ = now + kPauseAfterError; }
 
-  /// False: no call begins now, whatever there is to say.
+  /// If false, no call may begin now, whatever there is to say.
   bool MayCall(TimePoint now) const { return now >= no_call_before_; }
-  /// A call that only waits for news would be too early.
+  /// True if it is too early for a call that only waits for news.
   bool IsQuiet(bool computes, TimePoint now) const { return now < quiet_until_[computes]; }
-  /// From then on, neither holds a call back.
+  /// From this time on, neither of the two holds a call back.
   TimePoint Next(bool computes) const { return std::max(no_call_before_, quiet_until_[computes]); }
 
  private:

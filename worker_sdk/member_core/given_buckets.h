@@ -10,17 +10,18 @@
 
 namespace muster::sdk {
 
-/// Which buckets of a step are being added with those of the other members: each one once per
-/// attempt, as soon as it has the minibatches of the share. Pure. Not thread-safe.
+/// Knows which buckets of a step are being summed with the other members. Each bucket begins once
+/// per attempt, as soon as it has the minibatches of the share. Pure. Not thread-safe.
 class GivenBuckets {
  public:
-  /// `wanted`: MemberCore::WantedSums, whenever that has changed; `buckets`: how many there are.
-  /// Another attempt or step forgets those before. Absent: no bucket begins.
+  /// Call it whenever MemberCore::WantedSums has changed. `buckets` is the number of buckets. With
+  /// another attempt or step, the former ones are forgotten. If `wanted` is absent, no bucket
+  /// begins.
   void Follow(const std::optional<WantedSum>& wanted, size_t buckets);
-  /// True: the bucket is complete, and begins now.
+  /// Returns true if the bucket is complete and begins now.
   bool Begin(uint32_t bucket, const OwnGradients& sums);
-  /// The sum of a bucket that was begun is there, with its digest. Returns the digest of the step
-  /// when it was the last one; members with the same sums have the same digest.
+  /// The sum of a bucket is ready, with its digest. If it was the last one of the step, returns the
+  /// digest of the step. Members with the same sums have the same digest.
   std::optional<uint32_t> OnBucket(AttemptNumber attempt, StepNumber step, uint32_t bucket,
                                    uint32_t digest);
 
@@ -31,7 +32,7 @@ class GivenBuckets {
   StepNumber step_;
   std::vector<bool> begun_;
   std::vector<std::optional<uint32_t>> digests_;
-  size_t missing_ = 0;  // digests
+  size_t missing_ = 0;  // digests that are missing
 };
 
 }  // namespace muster::sdk

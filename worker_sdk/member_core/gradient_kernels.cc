@@ -16,18 +16,19 @@ bool AddFixedPointTo(std::span<const float> gradient, uint32_t fraction_bits,
   const float* from = gradient.data();
   int64_t* to = sum.data();
   const size_t size = gradient.size();
-  int32_t differences = 0;  // negative if one of them is
+  int32_t differences = 0;  // negative if one of the differences is
   for (size_t i = 0; i < size; ++i) {
     differences |= limit - 1 - static_cast<int32_t>(MagnitudeBits(from[i]));
-    // Unsigned: a bad number may be anything.
+    // The addition is unsigned, because a bad number may have any value and must not overflow.
     const uint64_t before = kMode == SumMode::kStore ? 0 : static_cast<uint64_t>(to[i]);
     to[i] = static_cast<int64_t>(before + ToFixedPoint(from[i], scale));
   }
   return differences >= 0;
 }
 
-/// The nearest double, like a cast, in steps that vector registers have. The halves of the integer
-/// become the low bits of 2^52 and of 2^84; the upper half is made positive before, by 2^31.
+/// The nearest double, like a cast, but with operations that exist for vector registers. The two
+/// halves of the integer become the low bits of 2^52 and of 2^84. Before that, 2^31 is added to the
+/// upper half, so that it is positive.
 double ToDouble(int64_t value) {
   const auto bits = static_cast<uint64_t>(value);
   const auto low = std::bit_cast<double>((bits & 0xffffffffU) | std::bit_cast<uint64_t>(0x1p52));
@@ -71,7 +72,8 @@ size_t AddFloat(std::span<const float> gradient, SumMode mode, std::span<float> 
 size_t ToBfloat16(std::span<const float> from, std::span<uint16_t> to) {
   int32_t bad = 0;
   const size_t size = from.size();
-  // Rounding makes an infinity of what is too large, and perhaps a number of NaN.
+  // Rounding turns numbers that are too large into infinity, and may turn NaN into a number. So
+  // both are checked.
   const auto is_bad = [&](size_t i) {
     return static_cast<int32_t>(!IsFinite(FromBfloat16(to[i]))) |
            static_cast<int32_t>(!IsFinite(from[i]));

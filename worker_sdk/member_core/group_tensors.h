@@ -13,27 +13,27 @@
 
 namespace muster::sdk {
 
-/// The buckets and the state that a trainer has registered, in that order. kInvalidArgument: the
-/// call can never work, and changes nothing. Pure. Not thread-safe.
+/// The buckets and the state that a trainer has registered, in this order. kInvalidArgument means
+/// that the call can never work; it changes nothing then. Pure. Not thread-safe.
 class GroupTensors {
  public:
   static constexpr uint64_t kElementsMax = uint64_t{1} << 34;
-  /// So a minibatch may have gradients up to 2^10 in the finest fixed point.
+  /// With this many bits, a minibatch may still have gradients up to 2^10.
   static constexpr uint32_t kFractionBitsMax = 40;
 
-  /// What adds the buckets, for GroupTensor::backend; before the first one.
+  /// Says what adds the buckets (GroupTensor::backend). Call it before the first bucket is added.
   void SetBackend(std::string_view name) { backend_ = name; }
-  /// Returns the number of the bucket, counted from 0. `fraction_bits`: of kFixedPoint.
+  /// Returns the number of the bucket, counted from 0. `fraction_bits` is for kFixedPoint.
   absl::StatusOr<uint32_t> AddBucket(std::string_view name, uint64_t elements, GroupDtype dtype,
                                      uint32_t fraction_bits);
-  /// `memory`: of `elements` elements of this type. It must stay as long as the group.
+  /// `memory` has `elements` elements of this type. It must stay as long as the group exists.
   absl::Status AddState(std::string_view name, GroupDtype dtype, uint64_t elements,
                         std::span<std::byte> memory);
-  /// From now on, nothing is registered any more.
+  /// From now on, nothing can be registered any more.
   void Close() { closed_ = true; }
 
   const std::vector<GroupTensor>& tensors() const { return tensors_; }
-  /// Of the state, in order.
+  /// The memory of the state, in order.
   const std::vector<std::span<std::byte>>& memory() const { return memory_; }
 
  private:

@@ -21,7 +21,7 @@ void MemberEffects::Add(MemberEffects later) {
   call = later.call;
   ring = ring || later.ring;
   sums = sums || later.sums;
-  // A transfer begins when the one before is over.
+  // A new transfer begins only when the one before is over, so an earlier order to stop is done.
   stop_transfer = (stop_transfer && !later.transfer.has_value()) || later.stop_transfer;
   if (later.transfer.has_value()) transfer = std::move(later.transfer);
   if (later.capture.has_value()) capture = std::move(later.capture);
@@ -95,14 +95,15 @@ std::optional<GroupExchangeRequest> MemberCore::Farewell() {
 bool MemberCore::request_changed() const {
   if (!sent_.has_value()) return true;
   GroupExchangeRequest now = Content();
-  // A member's vote says as much as these; the others wait for what a learner has.
+  // A change of these is no news from a member, because its vote says as much. It is news from a
+  // learner, because the others wait for what the learner has.
   if (IsMember()) now.state = sent_->state, now.phase = sent_->phase;
   now.minibatch_us = sent_->minibatch_us;
   now.master_incarnation = sent_->master_incarnation;
   now.news = sent_->news;
-  // It goes with a vote or a copy.
+  // The digest is sent together with a vote or a copy.
   now.digest = sent_->digest;
-  // That a sum is applied is no news: the master has committed it.
+  // It is no news that a sum was applied, because the master has committed it.
   bool applied = sent_->sum.has_value() && state_.has_value() && sent_->sum->step == state_->step &&
                  IsMember();
   if (applied && !now.sum.has_value()) now.sum = sent_->sum;
@@ -117,11 +118,12 @@ bool MemberCore::NextCallIsVote() const {
 void MemberCore::OnReply(const GroupExchangeReply& reply) {
   if (!IsNews(reply)) return;
   if (reply.standing == GroupStanding::kUnknown) {
-    // It knows nothing of the process, so it says nothing of steps either.
+    // This master does not know the process, so its answer says nothing about steps either.
     view_.master_incarnation = reply.master_incarnation;
     view_.news = reply.news;
     view_.directive = reply.directive;
-    // Without the vote of a member, no step has happened that it does not know.
+    // No step can happen without the vote of a member. So a member that has not voted knows all
+    // steps.
     const bool knows_last = view_.succeeded || (IsMember() && !voted_);
     view_.succeeded = reply.succeeded && knows_last;
     view_.standing = GroupStanding::kUnknown;
@@ -133,12 +135,12 @@ void MemberCore::OnReply(const GroupExchangeReply& reply) {
   const bool told = !other_attempt && IsMember() && reply.members.empty();
   if (told) view_.members = std::move(members);
   TakeCommit();
-  // Rule 12.6: a sum that the answer commits counts first.
+  // Rule 12.6: a sum that the answer commits is taken first.
   if (other_attempt) EndAttempt();
   Settle();
 }
 
-/// A sum of the old attempt that the answer calls committed has been taken before.
+/// If the answer commits a sum of the old attempt, that sum was taken before this call.
 void MemberCore::EndAttempt() {
   if (!committed_) DropSum();
   failed_.reset();
@@ -157,7 +159,8 @@ TrainerTask::Kind MemberCore::NextKind() const {
   using Kind = TrainerTask::Kind;
   bool applying = inside_ == Inside::kApplying;
   if (!applying && (Over() || MustRestart())) {
-    // The trainer may free the memory when it hears of it.
+    // The trainer may free the memory when it hears of the end, so this waits until nothing uses
+    // it.
     if (UsesMemory()) return Kind::kWait;
     return Over() ? Kind::kEnd : Kind::kRestart;
   }
@@ -208,7 +211,7 @@ void MemberCore::OnComputed(StepRunNumber run, ShardMetrics metrics, RestoreEpoc
 }
 
 void MemberCore::OnTrainerFailed(StepRunNumber run, std::string reason, bool fatal) {
-  // Whoever has voted cannot take it back.
+  // A member cannot take back its vote.
   if (!run_.Is(run) || voted_ || committed_ || failed_.has_value() || HasReplayed()) return;
   failed_ = FailedStep{view_.attempt, view_.work.has_value() ? view_.work->step : StepNumber(),
                        std::move(reason), fatal};
@@ -242,7 +245,7 @@ std::optional<GroupRing> MemberCore::WantedRing() const {
 
 bool MemberCore::WantsRing(const std::optional<GroupRing>& ring) const {
   if (!IsMember() || Over()) return !ring.has_value();
-  // An attempt has one membership.
+  // The members never change within an attempt.
   return ring.has_value() && ring->lineage == view_.lineage && ring->attempt == view_.attempt;
 }
 
@@ -285,13 +288,13 @@ std::optional<StepNumber> MemberCore::SumsKeptAfter() const {
 // ---- the state ----
 
 std::optional<GroupTransfer> MemberCore::BeginTransfer(TimePoint now) {
-  // The trainer may read its state whenever it is not in the library.
+  // While the trainer's thread is not in the library, the trainer may read its state.
   if (transfer_.has_value() || !trainer_waits_) return std::nullopt;
   if (retry_at_.has_value() && now < *retry_at_) return std::nullopt;
   retry_at_.reset();
   told_to_stop_ = false;
   if (NeedsCopy()) {
-    // From the first byte on, the memory is a mixture.
+    // As soon as the first byte is copied, the memory is a mixture of two states.
     LoseState();
     untouched_ = false;
     transfer_ = GroupTransfer{GroupTransfer::Kind::kCopyState,
@@ -318,7 +321,7 @@ bool MemberCore::WantsTransfer() const {
 
 void MemberCore::OnStateCopied(StateLabel label) {
   if (!transfer_.has_value() || transfer_->kind != GroupTransfer::Kind::kCopyState) return;
-  // A stored state of an older lineage is the one that the newest lineage begins with.
+  // The newest lineage may begin with a stored state that has the label of an older lineage.
   bool base = label == transfer_->source.label && transfer_->lineage == view_.lineage &&
               label.lineage < view_.lineage && label.step == view_.base;
   transfer_.reset();
@@ -355,7 +358,8 @@ void MemberCore::OnStateUnreadable(UnreadableState what, TimePoint now) {
 
 void MemberCore::OnSumFetched(StepNumber step) {
   if (!transfer_.has_value() || transfer_->kind != GroupTransfer::Kind::kFetchSum) return;
-  // A rollback in the meantime has changed the state, or at least its lineage.
+  // If there was a rollback meanwhile, the state or at least its lineage has changed, and the sum
+  // does not fit.
   fetched_ = transfer_->step == step &&
              state_ == StateLabel{transfer_->lineage, StepNumber(step.value() - 1)};
   transfer_.reset();
@@ -370,7 +374,7 @@ void MemberCore::OnSumMissing(StepNumber step) {
   }
   transfer_.reset();
   no_answer_since_.reset();
-  // A source that came meanwhile may have what the lost state lacked.
+  // A new source may have what the lost state lacked, so only an old source is useless.
   const bool same =
       view_.source.has_value() && state_.has_value() && view_.source->label.step <= state_->step;
   if (same) useless_source_ = view_.source->label;
@@ -382,7 +386,7 @@ std::optional<CaptureOrder> MemberCore::BeginCapture() {
   if (!CaptureDue()) return std::nullopt;
   capturing_ = true;
   taken_ = capture_;
-  // One member has nobody to compare with.
+  // A single member has no other member to compare its digest with.
   taken_->digest = taken_->stripes > 1 && !HasDigest();
   return taken_;
 }
@@ -390,7 +394,7 @@ std::optional<CaptureOrder> MemberCore::BeginCapture() {
 void MemberCore::OnCaptured(StateStripe stripe, uint64_t digest) {
   MUSTER_CHECK(capturing_);
   capturing_ = false;
-  // Otherwise it has been dropped meanwhile.
+  // If the labels differ, the state was dropped meanwhile.
   if (state_ == taken_->label) {
     if (digest != 0) digest_ = {taken_->label, digest};
     stripe.stripe = taken_->stripe;
@@ -414,7 +418,8 @@ void MemberCore::OnDigest(uint64_t digest) {
 
 void MemberCore::OnStored(StateLabel label, std::string object) {
   unwritten_.clear();
-  // It may have been stored for an order before this one, whose objects are deleted.
+  // An object that was stored for an earlier order does not count, because the objects of that
+  // order are deleted.
   const bool asked =
       held_.has_value() && held_->label == label && object.starts_with(taken_->object_prefix);
   if (asked) held_->stripe.object = std::move(object);
@@ -425,11 +430,12 @@ MemberPhase MemberCore::phase() const {
   if (voted_ || HasReplayed()) return MemberPhase::kVoted;
   bool member = IsMember() && HasNewestState();
   if (member && view_.work.has_value() && !failed_.has_value()) {
-    // With its sum, or in a replay, it waits for servers that have not got what it pushed.
+    // If it has its sum already, or replays, it only waits for servers that have not got its pushes
+    // yet.
     const bool adds = run_.complete() && !sum_.has_value() && !Replays();
     return adds ? MemberPhase::kReducing : MemberPhase::kComputing;
   }
-  // It cannot learn before its trainer has left the loop.
+  // It cannot copy a state until its trainer has left the loop.
   if (!member && inside_ == Inside::kComputing) return MemberPhase::kComputing;
   bool learns = transfer_.has_value() || fetched_ || NeedsCopy() || NeedsSum();
   return learns ? MemberPhase::kLearning : MemberPhase::kIdle;

@@ -2,8 +2,8 @@
 
 #include "worker_sdk/member_core/member_core.h"
 
-/// The rules of docs/protocol.md, section 12, that a member keeps: each is a predicate, and what
-/// follows from them when something has changed.
+/// The rules of docs/protocol.md, section 12, that a member keeps, each as a predicate, and what
+/// follows from them after a change.
 namespace muster::sdk {
 
 bool MemberCore::IsNews(const GroupExchangeReply& reply) const {
@@ -13,8 +13,9 @@ bool MemberCore::IsNews(const GroupExchangeReply& reply) const {
   return reply.news > view_.news;
 }
 
-/// A commit names its attempt: only the sum of that very attempt is the step, and only on top of
-/// the state before it. If the step is the base of a new lineage, it happened in the former one.
+/// True if the master's answer commits the sum of this member. A commit names its attempt. Only the
+/// sum of that attempt is the step, and only on top of the state before it. If the step is the base
+/// of a new lineage, it happened in the lineage before.
 bool MemberCore::CommitsHeldSum() const {
   if (!sum_.has_value() || !state_.has_value()) return false;
   // Rule 12.3.
@@ -29,8 +30,9 @@ bool MemberCore::HasNewestState() const {
          inside_ != Inside::kApplying;
 }
 
-/// A learner is told that the job is over like everybody else, whatever it has copied until then.
-/// Of a job that has failed or was cancelled, no state is final: it would replace a model that is.
+/// A learner also hears that the job is over, even if it has copied only a part of the state. If
+/// the job has failed or was cancelled, no state is final, because it would replace a finished
+/// model.
 bool MemberCore::HasFinalState() const {
   return view_.directive == JobDirective::kEnd && view_.succeeded && HasNewestState();
 }
@@ -48,7 +50,8 @@ bool MemberCore::Over() const {
   return (leaving_ || drained) && !IsMember();
 }
 
-/// Nobody has a state, the lineage has not begun, and this process has no initial state to give.
+/// True if nobody has a state, the lineage has not begun, and this process has no initial state to
+/// offer.
 bool MemberCore::MustRestart() const {
   bool waits =
       view_.standing == GroupStanding::kWaiting || view_.standing == GroupStanding::kLearner;
@@ -56,7 +59,7 @@ bool MemberCore::MustRestart() const {
          view_.members.empty() && !view_.source.has_value() && view_.step == StepNumber();
 }
 
-/// The shell copies to or from the registered memory.
+/// True while the shell copies to or from the registered memory.
 bool MemberCore::UsesMemory() const {
   return Copies() || (transfer_.has_value() && transfer_->kind == GroupTransfer::Kind::kCopyState);
 }
@@ -70,7 +73,7 @@ bool MemberCore::Evaluates() const {
   return view_.work.has_value() && view_.work->work.mode == DatasetMode::kEvaluate;
 }
 
-/// Everything that it has to push again is in the tables.
+/// True if everything that the member must push again is in the tables.
 bool MemberCore::HasReplayed() const {
   return IsMember() && HasNewestState() && Replays() && run_.reported() && !failed_.has_value();
 }
@@ -81,20 +84,21 @@ bool MemberCore::Captured(const CaptureOrder& order) const {
          (order.object_prefix.empty() || order.object_prefix == taken_->object_prefix);
 }
 
-/// A capture has the label of the state that is there, between two steps.
+/// A capture is due if the present state has its label, between two steps.
 bool MemberCore::CaptureDue() const {
   // Rule 12.8.
   return capture_.has_value() && !capturing_ && state_ == capture_->label &&
          inside_ != Inside::kApplying && !Captured(*capture_);
 }
 
-/// A vote for the step tells what the state before it is.
+/// A digest is due if the vote for the step must contain the digest of the state before it.
 bool MemberCore::DigestDue() const {
   return IsMember() && HasNewestState() && view_.work.has_value() && view_.work->check &&
          !HasDigest() && !Copies();
 }
 
-/// The trainer's thread must be outside of its loop, because it reads the state there.
+/// True if a state must be copied. The trainer's thread must be outside of its loop, because it
+/// reads the state there.
 bool MemberCore::NeedsCopy() const {
   if (view_.standing != GroupStanding::kLearner || !view_.source.has_value() || Over())
     return false;
@@ -122,9 +126,9 @@ void MemberCore::Settle() {
   Vote();
 }
 
-/// The other members have another state. No copy of it is of use either.
+/// The other members have another state, so this one is dropped, and so is its copy.
 void MemberCore::DropRefusedState() {
-  // The memory is on its way to the next step, and is dropped then.
+  // While the trainer applies a step, the memory is between two states. It is dropped after that.
   if (!view_.drop_state || !state_.has_value() || inside_ == Inside::kApplying) return;
   LoseState();
   untouched_ = false;
@@ -133,7 +137,8 @@ void MemberCore::DropRefusedState() {
 
 void MemberCore::AdoptLineage() {
   if (!state_.has_value() || state_->lineage == view_.lineage) return;
-  // The memory is on its way to the next step: what it is then counts.
+  // While the trainer applies a step, the memory is between two states. The state after the step
+  // decides.
   if (inside_ == Inside::kApplying) return;
   if (committed_ && view_.base > state_->step) return;
   DropSum();
@@ -156,7 +161,7 @@ void MemberCore::AdoptInitialState() {
 void MemberCore::AssignWork() {
   bool elsewhere =
       view_.standing == GroupStanding::kLearner || view_.standing == GroupStanding::kRefused;
-  // Others compute the minibatches of an evicted member.
+  // Other members compute the minibatches of an evicted member.
   if (elsewhere && run_.number() != 0) run_.Drop();
   if (!IsMember() || !HasNewestState() || !view_.work.has_value()) return;
   const StepWork& work = *view_.work;
@@ -165,8 +170,8 @@ void MemberCore::AssignWork() {
   run_.Assign({view_.lineage, work.step, work.shard, replay}, work.share.spans);
 }
 
-/// The ranks of the attempt that the capture names count, so an order that was seen in it stays
-/// when the members change.
+/// The capture names an attempt, and the ranks of that attempt count. So an order from that attempt
+/// stays when the members change.
 void MemberCore::PlanCapture() {
   if (!view_.capture.has_value()) {
     capture_.reset();

@@ -9,30 +9,30 @@
 #include "proto/messages/group_control.h"
 #include "worker_sdk/member_core/computed_share.h"
 
-/// What a member's shell is to do, as MemberCore says it.
+/// What MemberCore tells the shell of a member to do.
 namespace muster::sdk {
 
 /// What the trainer's thread does next.
 struct TrainerTask {
   enum class Kind : uint8_t {
-    kWait,     // nothing now
+    kWait,     // there is nothing to do now
     kCompute,  // `spans` of `work`, in `run`
-    kApply,    // the sum of (attempt, step), which this member has made with the others
-    kReplay,   // the fetched sum of `step`
-    /// The state was overwritten, and nobody can give another: a new process of the worker begins
-    /// with an initial state again.
+    kApply,    // applies the sum of (attempt, step), which this member has made with the others
+    kReplay,   // applies the fetched sum of `step`
+    /// The state was overwritten, and nobody can offer another. So a new process of the worker must
+    /// begin again with an initial state.
     kRestart,
     kEnd,  // refused() says if that is an error
   };
   Kind kind = Kind::kWait;
   StepNumber step;
   AttemptNumber attempt;
-  /// kApply: the step was an evaluation, and there is nothing to change.
+  /// Only for kApply: the step was an evaluation, so the state does not change.
   bool evaluation = false;
-  uint64_t records = 0;  // kApply: of the step, the same for all members
+  uint64_t records = 0;  // kApply: records of the step, the same for all members
   StepRunNumber run = 0;
   StepWork work;
-  /// Those minibatches of the share that are not computed yet, ascending.
+  /// The minibatches of the share that are not computed yet, ascending.
   std::vector<MinibatchSpan> spans;
 };
 
@@ -45,8 +45,8 @@ struct GroupRing {
   friend bool operator==(const GroupRing&, const GroupRing&) = default;
 };
 
-/// The gradients that are to be added with those of the other members: a bucket as soon as it has
-/// exactly the minibatches of the share. Once per attempt and bucket.
+/// The gradients to sum with the other members. A bucket begins as soon as it has exactly the
+/// minibatches of the share, once per attempt.
 struct WantedSum {
   AttemptNumber attempt;
   StepNumber step;
@@ -55,11 +55,12 @@ struct WantedSum {
   friend bool operator==(const WantedSum&, const WantedSum&) = default;
 };
 
-/// What a learner, or a member that lacks a step, gets from others.
+/// What a learner, or a member that lacks a step, copies from other members.
 struct GroupTransfer {
   enum class Kind : uint8_t {
-    kCopyState,  // all stripes of `source`, each checked by its CRC, into the registered state
-    kFetchSum,   // the sum of (lineage, step), from any of `holders`
+    kCopyState,  // copies all stripes of `source` into the registered state, and checks each by its
+                 // CRC
+    kFetchSum,   // fetches the sum of (lineage, step) from any of `holders`
   };
   Kind kind = Kind::kCopyState;
   StateSource source;
@@ -68,34 +69,34 @@ struct GroupTransfer {
   std::vector<GroupMember> holders;
 };
 
-/// The piece of the state that is to be copied, while nothing changes the state.
+/// The piece of the state to copy. Nothing may change the state meanwhile.
 struct CaptureOrder {
-  StateLabel label;  // of the state that is there now
+  StateLabel label;  // of the present state
   uint32_t stripe = 0;
   uint32_t stripes = 0;
-  std::string object_prefix;  // as in StateCapture
-  /// The digest of the whole state is to be made with it.
+  std::string object_prefix;  // the same as in StateCapture
+  /// The digest of the whole state must be made, too.
   bool digest = false;
   friend bool operator==(const CaptureOrder&, const CaptureOrder&) = default;
 };
 
-/// What the shell is to begin, or to look at again, because of what has happened.
+/// What the shell must begin, or look at again, because something has happened.
 struct MemberEffects {
   bool task = false;  // NextTask has something to do
-  /// The master must hear something that the newest request does not say: a parked call is
-  /// superseded at once.
+  /// The master must hear something that the newest request does not contain. A new call replaces a
+  /// parked one at once.
   bool call = false;
   bool ring = false;  // WantedRing has changed
   bool sums = false;  // WantedSums has changed
-  /// Break off the transfer that was begun, and report that it failed.
+  /// Stop the transfer in progress, and report that it failed.
   bool stop_transfer = false;
-  std::optional<GroupTransfer> transfer;  // one at a time, until one of its events
+  std::optional<GroupTransfer> transfer;  // one at a time; it lasts until one of its events
   std::optional<CaptureOrder> capture;    // until OnCaptured, nothing changes the state
   std::optional<StateLabel> digest;       // until OnDigest, nothing changes the state
-  /// Ask for effects again then, although nothing has happened.
+  /// Ask for effects again at this time, even if nothing has happened.
   std::optional<TimePoint> again;
 
-  /// Those of later events come to these, which nobody has looked at.
+  /// Adds the effects of later events. Nobody has looked at the present ones yet.
   void Add(MemberEffects later);
 };
 

@@ -18,82 +18,84 @@
 
 namespace muster::sdk {
 
-/// Training with local steps (muster/local_sgd.h): which weights a member trains on, what it gives
-/// to the sums of a step, and how these change the weights that all members share.
+/// Training with local steps (muster/local_sgd.h): which weights a member trains on, what it
+/// contributes to the sums of a step, and how the sums change the weights that all members share.
 ///
-/// Each piece of the weights exists several times: the *working* copy, which the trainer changes in
-/// its loop; the *shared* one, which is state of the group; the *moments* of the outer optimizer,
-/// which are state, too. With `fragments` above 1 or `mixing` above 0, a member also has weights of
-/// its own, which go on over several steps: where its working copy stood (*kept*), and from where
-/// its changes count that are not in any sum yet (*base*).
+/// Each piece of the weights exists several times. The trainer changes the *working* copy in its
+/// loop. The *shared* copy and the *moments* of the outer optimizer are state of the group. With
+/// `fragments` above 1 or `mixing` above 0, a member also has weights of its own, which continue
+/// over several steps: *kept* is the last value of its working copy, and *base* is the value from
+/// which its changes count that are not in any sum yet.
 ///
-/// Sums go through *slots*: fragment f has its piece of slot j in bucket j, so all fragments use
-/// the same buckets. Pure. Not thread-safe.
+/// Sums use *slots*. Fragment f has its piece of slot j in bucket j, so all fragments use the same
+/// buckets. Pure. Not thread-safe.
 class OuterLoop {
  public:
   struct Options {
     OuterOptimizer optimizer;
-    /// Step number u, counted from 0, synchronises the pieces p with p % fragments == u %
+    /// Step number u, counted from 0, synchronises the pieces p for which p % fragments == u %
     /// fragments.
     uint32_t fragments = 1;
-    /// The part of its own weights that a member keeps when they are synchronised: from 0 to
-    /// below 1.
+    /// The share of its own weights that a member keeps when they are synchronised, from 0 to below
+    /// 1.
     float mixing = 0;
-    /// Above 0: changes are divided by this, and not by the members that have trained.
+    /// If above 0, changes are divided by this number. Otherwise, by the number of members that
+    /// have trained.
     uint32_t members = 0;
   };
   static constexpr uint32_t kMembersMax = 1024;
   static constexpr uint32_t kFragmentsMax = 1024;
 
   explicit OuterLoop(const Options& options) : options_(options) {}
-  /// Everything that must be the same in all members: "Nesterov with rate 0.7, momentum 0.9, ...".
+  /// All options that must be the same in all members: "Nesterov with rate 0.7, momentum 0.9, ...".
   std::string OptionsText() const;
 
   // ---- registering ----
 
-  /// `working` stays where it is, and has the initial weights when Close is called.
+  /// `working` must stay where it is. It has the initial weights when Close is called.
   void AddWeights(std::string_view name, std::span<float> working);
-  /// Values of which every step leaves the plain mean over the members.
+  /// Adds values. Every step replaces them by their plain mean over the members.
   void AddMean(std::string_view name, std::span<float> working);
-  /// The pieces are complete. kInvalidArgument: an option that cannot be used, a piece without
-  /// elements, no weights, or fewer pieces of weights than fragments.
+  /// Ends the registration. kInvalidArgument if an option cannot be used, a piece has no elements,
+  /// there are no weights, or there are fewer pieces of weights than fragments.
   absl::Status Close();
 
   struct State {
     std::string name;
     std::span<float> values;
   };
-  /// The shared state; it stays where it is.
+  /// The shared state. It stays where it is.
   std::vector<State> SharedState();
   std::span<int64_t> updates() { return updates_; }
   struct Slot {
     std::string name;
     uint64_t elements;
-    /// The values are no small changes: they need the precision of float32.
+    /// True if the values are not small changes, so that they need the precision of float32.
     bool exact;
   };
   std::vector<Slot> Slots() const;
 
   // ---- a step ----
 
-  /// A loop over minibatches to train on begins. A new run begins at the shared weights, or at this
-  /// member's own if its last step was the newest of this lineage. The same run goes on.
+  /// A training loop begins. A new run begins at the shared weights, or at this member's own
+  /// weights if its last step was the newest of this lineage. A run that has begun continues.
   void BeginRun(LineageNumber lineage, StepRunNumber run);
-  /// The working copies become the shared weights, until a run begins. What a run has changed in
-  /// them is gone.
+  /// Sets the working copies to the shared weights, until a run begins. The changes of the run are
+  /// lost.
   void ShowShared();
-  /// The working copies are of this run.
+  /// True if the working copies belong to this run.
   bool Runs(StepRunNumber run) const { return run_ == run; }
-  /// What this member gives to the bucket of a slot. Valid until the next call.
+  /// What this member contributes to the bucket of a slot. Valid until the next call.
   std::span<const float> Contribution(uint32_t slot);
-  /// What that is, by the trainer's name: "the change of the weights \"layer\"".
+  /// A description of that contribution with the trainer's name: "the change of the weights
+  /// \"layer\"".
   std::string WhatIn(uint32_t slot);
 
-  /// Whose changes are in the sums: only of others, or also what the current run has contributed.
+  /// Whose changes are in the sums: only those of others, or also those of the current run.
   enum class Part : uint8_t { kOthers, kOwn };
   using SumOf = std::function<std::span<const float>(uint32_t slot)>;
-  /// The step has happened: changes the shared state by the sums over `count` members. Then the
-  /// working copies equal the shared weights.
+  /// The step has happened. Changes the shared state by the sums over `count` members, and then
+  /// sets the working copies to the shared weights.
   void Apply(Part part, float count, const SumOf& sum);
 
  private:
@@ -106,23 +108,23 @@ class OuterLoop {
 
   bool HasOwnWeights() const { return options_.fragments > 1 || options_.mixing > 0; }
   uint64_t fragment() const { return static_cast<uint64_t>(updates_[0]) % options_.fragments; }
-  /// Slots of weights; behind them, each mean has one.
+  /// The number of slots for weights. After them, each mean has a slot.
   size_t weight_slots() const {
     return (weights_.size() + options_.fragments - 1) / options_.fragments;
   }
-  /// The piece of the current fragment in a slot of weights; null: it has none.
+  /// The piece of the current fragment in a slot of weights; null if there is none.
   Piece* InFragment(size_t slot);
-  /// The own weights after a step that the current run has a part in.
+  /// Updates the own weights after a step to which the current run has contributed.
   void KeepOwn();
 
   const Options options_;
   std::vector<Piece> weights_, means_;
-  /// Updates of the shared state, and so steps that are no evaluations.
+  /// The number of updates of the shared state. Evaluations do not count.
   std::array<int64_t, 1> updates_{};
   std::vector<float> scratch_;
   StepRunNumber run_ = 0;
   LineageNumber lineage_;
-  /// Of which shared state the own weights are: its lineage and its updates.
+  /// The lineage and the update count of the shared state to which the own weights belong.
   std::optional<std::pair<LineageNumber, int64_t>> own_;
 };
 

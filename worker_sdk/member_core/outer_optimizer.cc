@@ -84,7 +84,7 @@ void UpdateOuter(const OuterOptimizer& optimizer, uint64_t update, std::span<con
     case OuterOptimizer::Kind::kAdam:
       break;
   }
-  // The means begin at 0, and so are too small at first.
+  // The means begin at 0, so they are too small at first. This corrects them.
   const auto at = static_cast<double>(update);
   const auto first_part = static_cast<float>(1 - std::pow(static_cast<double>(a), at));
   const auto second_part = static_cast<float>(1 - std::pow(static_cast<double>(b), at));

@@ -26,9 +26,9 @@ using net_internal::TurnsExecutor;
 
 namespace {
 
-/// Most bytes that the caller's thread writes by itself. The I/O thread writes larger ones.
+/// The caller's thread sends up to this many bytes by itself. The I/O thread sends more.
 constexpr uint64_t kOwnBytesMax = 256u << 10;
-/// The longest spin, however much arrives meanwhile.
+/// The longest spin, in budgets, however much arrives meanwhile.
 constexpr int kBudgetsMax = 10;
 
 uint64_t BytesOf(const SendRequests& requests) {
@@ -51,7 +51,7 @@ struct DataClient::State {
         executor(TurnsExecutor(io.get_executor(), &turns)),
         timer(executor) {}
 
-  /// Sends what is in `to_send`.
+  /// Sends the requests in `to_send`.
   void OnSend();
   void SendOne(SendRequest request);
   void OnServers(std::vector<ServerEndpoint> list);
@@ -64,13 +64,13 @@ struct DataClient::State {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard;
   std::thread thread;
-  bool stopped = false;  // of the owner
+  bool stopped = false;  // belongs to the owner
   Mutex mutex;
   SendRequests to_send MUSTER_GUARDED_BY(mutex);
-  std::atomic<uint64_t> posted{0};  // pending requests for the I/O thread to send
+  std::atomic<uint64_t> posted{0};  // posted sends that the I/O thread has not done yet
   std::atomic<bool> spinning{false};
 
-  // Belongs to the task that has the turn.
+  // The following members belong to the task that has the turn.
   Turns turns;
   asio::any_io_executor executor;
   asio::steady_timer timer;
@@ -79,10 +79,10 @@ struct DataClient::State {
   std::map<std::pair<ServerId, ServerIncarnation>, ServerEndpoint> servers;
   LaneConnection::Sharing sharing;
   std::map<LaneAddress, std::shared_ptr<LaneConnection>> connections;
-  std::vector<std::shared_ptr<LaneConnection>> polled;  // by the spinning thread
+  std::vector<std::shared_ptr<LaneConnection>> polled;  // polled by the spinning thread
 };
 
-/// Lets the I/O thread send.
+/// A handler that lets the I/O thread send.
 struct DataClient::PostedSend {
   using allocator_type = PoolAllocator<std::byte>;
   allocator_type get_allocator() const { return {}; }
@@ -196,11 +196,11 @@ void DataClient::Send(SendRequests requests) {
   State* const state = state_.get();
   const bool small = BytesOf(requests) <= kOwnBytesMax;
   {
-    // The requests wait here, so the tasks hold nothing and need no memory.
+    // The requests wait here, so the tasks carry nothing and need no memory.
     MutexLock lock(&state->mutex);
     for (SendRequest& request : requests) state->to_send.push_back(std::move(request));
   }
-  // Nothing overtakes a posted request.
+  // A request must not overtake one that was posted.
   if (small && state->posted.load() == 0) return state->turns.Run([state] { state->OnSend(); });
   ++state->posted;
   asio::post(state->io, PostedSend{state});
@@ -227,14 +227,14 @@ void DataClient::Spin(absl::FunctionRef<bool()> done, std::chrono::nanoseconds b
       for (const auto& connection : state->polled) came |= connection->Poll();
     });
     const TimePoint now = state->clock.Now();
-    // The arriving answer may be another one.
+    // Other answers may arrive for ever, so the time is limited.
     if (now - began >= kBudgetsMax * budget) break;
     if (came) {
       newest = now;
     } else if (now - newest >= budget) {
       break;
     } else {
-      std::this_thread::yield();  // the answer may need this processor
+      std::this_thread::yield();  // the server may need this processor for the answer
     }
   }
   state->turns.Run([state] {

@@ -15,7 +15,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Frames that leave in one write.
+// How many frames one write may carry.
 constexpr size_t kFramesPerWrite = 8;
 constexpr char kDamaged[] = "the checksum of an answer is wrong";
 constexpr char kUnchecked[] = "it answered without a checksum";
@@ -34,9 +34,9 @@ LaneConnection::LaneConnection(asio::any_io_executor executor, Target target,
       closed_handler_(std::move(closed)),
       timer_(std::move(executor)) {}
 
-/// A handler that keeps the connection alive, does nothing after it is closed, and closes it on an
-/// error. If `handler` holds nothing, it is small enough for streams to store it without extra
-/// memory.
+/// A handler that keeps the connection alive. It does nothing after the connection is closed, and
+/// closes it on an error. If `handler` holds nothing, it is so small that streams store it without
+/// an allocation.
 template <typename Handler>
 struct LaneConnection::Guard {
   void operator()(error_code error, size_t /*bytes*/ = 0) {
@@ -73,7 +73,7 @@ void LaneConnection::Start() {
       [self](absl::StatusOr<net::Connector::Made> made) {
         if (!self->closed_) self->OnMade(std::move(made));
       });
-  const auto connector = connector_;  // it may fail at once
+  const auto connector = connector_;  // a copy, because it may fail at once
   connector->Start();
 }
 
@@ -95,7 +95,7 @@ absl::StatusOr<size_t> LaneConnection::OnHeader(
 absl::StatusOr<uint32_t> LaneConnection::OnAnswer(std::string_view directory) {
   directory_ = directory;
   absl::StatusOr<uint32_t> ring_bytes = OnHelloReply();
-  // The path exists here, but another server listens there: its name is in use here, too.
+  // Another server listens at this path: on this machine, a server of the same name exists.
   if (!ring_bytes.ok() && same_machine_) sharing_->tcp_only.insert(target_.lane);
   return ring_bytes;
 }
@@ -139,7 +139,7 @@ void LaneConnection::OnMade(absl::StatusOr<net::Connector::Made> made) {
 
 void LaneConnection::Send(SendRequest request) {
   if (closed_) return;
-  // Silence counts from the moment when there is something to answer.
+  // Silence counts from the first request that waits for an answer.
   if (queue_.empty() && outstanding_.empty()) last_progress_ = clock_->Now();
   queue_.push_back(std::move(request));
   WriteQueued();
@@ -276,7 +276,7 @@ absl::Status LaneConnection::OnReplyDirectory() {
 }
 
 absl::StatusOr<bool> LaneConnection::HasChecksum() const {
-  // Every request has one where there may be damage, and an answer has what its request has.
+  // If bytes may be damaged on the way, every request has a checksum, and its answer has one, too.
   if (stream_->lossless() && header_.checksum_kind == wire::Checksum::kNone) return false;
   if (header_.checksum_kind == wire::Checksum::kXxh3) return true;
   return absl::DataLossError(kUnchecked);
@@ -306,7 +306,7 @@ void LaneConnection::OnBorrowed() {
   ReceivedRows rows;
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0) {
     rows.values = reinterpret_cast<const float*>(bytes.data());
-  } else {  // after a text of an odd length
+  } else {  // the values are not aligned, after a text of an odd length
     rows_ = MakeRowBlock(floats_);
     std::memcpy(rows_.get(), bytes.data(), bytes.size());
     rows = ReceivedRows(std::move(rows_));
@@ -383,8 +383,8 @@ void LaneConnection::Close(std::string_view why, std::optional<RequestId> refuse
   if (connector != nullptr) connector->Cancel();
   if (stream_ != nullptr) stream_->Close();
   timer_.cancel();
-  // `frames_` stay until the handlers are gone: the kernel no longer reads them, but Asio still
-  // holds pointers to them.
+  // `frames_` must stay until the handlers are gone. The kernel does not read them any more, but
+  // Asio still has pointers to them.
   auto self = shared_from_this();
   const auto outstanding = std::exchange(outstanding_, {});
   const auto queue = std::exchange(queue_, {});

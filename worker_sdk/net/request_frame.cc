@@ -39,7 +39,7 @@ void PutDirectory(const SendRequest& request, RequestFrame* frame) {
   }
 }
 
-/// Writes the header with the checksum of the pieces, whose first is the header itself.
+/// Writes the header, with the checksum of the pieces. The first piece is the header itself.
 void SealFrame(wire::Checksum checksum, wire::Header* header, RequestFrame* frame) {
   header->checksum_kind = checksum;
   if (checksum == wire::Checksum::kXxh3) {
@@ -103,8 +103,8 @@ std::string HelloFrame(const wire::Hello& hello) {
 
 namespace {
 
-/// Floats that a part with kOk has in an answer. `*version` counts the groups with versions of all
-/// parts before it.
+/// How many floats a part has in an answer if it is `ok`. `*version` is the number of groups with
+/// versions in all parts before it.
 uint64_t FloatsOf(const SendRequest& request, const PlanPart& part, bool ok,
                   std::span<const uint64_t> answered, size_t* version) {
   if (request.versions.empty()) return ok ? part.value_count : 0;

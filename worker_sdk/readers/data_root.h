@@ -4,8 +4,8 @@
 
 namespace muster::sdk {
 
-/// Where a file lies on this machine that the master calls `path`. `rule`: "THERE=HERE", or empty.
-/// Only paths below the folder THERE change. Pure.
+/// The path on this machine of a file that the master calls `path`. `rule` is "THERE=HERE", or
+/// empty. Only paths below the folder THERE change. Pure.
 inline std::string PathHere(const std::string& rule, const std::string& path) {
   const size_t equals = rule.find('=');
   if (equals == std::string::npos || equals == 0) return path;

@@ -10,7 +10,7 @@
 namespace muster::sdk {
 namespace {
 
-/// A kind of source, as workers see it.
+/// A kind of source for workers.
 struct Kind {
   bool (*has)(const ShardWork& work);
   std::unique_ptr<ShardReader> (*make)(const HelloResponse& job);

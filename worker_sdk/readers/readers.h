@@ -13,15 +13,15 @@ namespace muster::sdk {
 /// The readers of a session, one for each kind of source. Thread-safe.
 class Readers {
  public:
-  /// `job`: the master's answer to Hello.
+  /// `job` is the master's answer to Hello.
   explicit Readers(const HelloResponse& job);
 
-  /// The reader of the shard; lives as long as this. kFailedPrecondition: there is none for its
-  /// kind.
+  /// The reader for the shard. It lives as long as this object. kFailedPrecondition if there is
+  /// none for its kind.
   absl::StatusOr<ShardReader*> Of(const ShardWork& work) const;
 
  private:
-  /// In the order of the table of kinds.
+  /// The readers, in the order of the table of kinds.
   std::vector<std::unique_ptr<ShardReader>> readers_;
 };
 

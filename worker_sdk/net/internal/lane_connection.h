@@ -34,32 +34,33 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection>,
     std::vector<std::string> addresses;  // best first
   };
 
-  /// True if memory may be shared with servers of this machine. If it could not be used once, it is
-  /// not requested again.
+  /// True if memory may be shared with servers of this machine. If sharing failed once, it is not
+  /// requested again.
   struct Sharing {
     bool wanted = true;
-    /// Lanes whose UNIX socket is another server's here.
+    /// Lanes whose UNIX socket belongs to another server on this machine.
     std::set<LaneAddress> tcp_only;
   };
 
-  /// `closed` is called once, when the connection has ended; what was outstanding has been reported
-  /// by then. `options`, `listener`, `sharing` and `clock` must outlive the connection.
+  /// `closed` is called once, when the connection has ended. By then, all outstanding requests have
+  /// been reported. `options`, `listener`, `sharing` and `clock` must outlive the connection.
   LaneConnection(boost::asio::any_io_executor executor, Target target,
                  const DataClient::Options* options, DataClient::Listener* listener,
                  Sharing* sharing, const Clock* clock, std::function<void(LaneConnection*)> closed);
 
   /// Starts to connect. Call it once.
   void Start();
-  /// Queues a request; it is sent after the server's greeting.
+  /// Queues a request. It is sent after the server's greeting.
   void Send(SendRequest request);
-  /// As in net::ByteStream: the caller polls for answers. False: not possible now.
+  /// The same as in net::ByteStream: the caller polls for answers. Returns false if that is not
+  /// possible now.
   bool BeginPolling();
   bool Poll();
   void EndPolling();
-  /// Ends the connection and reports everything outstanding; `refused`: the request that the server
-  /// calls malformed.
+  /// Ends the connection, and reports all outstanding requests. `refused` is the request that the
+  /// server calls malformed.
   void Close(std::string_view why, std::optional<RequestId> refused = {});
-  /// Gives the connection up if the server owes an answer and no byte has moved for too long.
+  /// Ends the connection if the server owes an answer and no byte has moved for too long.
   void CheckSilence();
 
  private:
@@ -67,24 +68,25 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection>,
   absl::StatusOr<size_t> OnHeader(std::span<const std::byte, wire::kHeaderBytes> header) override;
   absl::StatusOr<uint32_t> OnAnswer(std::string_view directory) override;
   void OnUselessRings() override { sharing_->wanted = false; }
-  /// The greeting in `directory_`, of which OnAnswer makes the size of the rings.
+  /// Reads the server's greeting in `directory_`. OnAnswer takes the size of the rings from it.
   absl::StatusOr<uint32_t> OnHelloReply();
   void OnMade(absl::StatusOr<net::Connector::Made> made);
   void WriteQueued();
-  /// Builds the frame of the oldest queued request, which is outstanding from then on.
+  /// Builds the frame of the oldest queued request. From then on, the request is outstanding.
   std::unique_ptr<RequestFrame> BuildNext();
   void KeepFrame(std::unique_ptr<RequestFrame> frame);
-  /// Builds the frame where the server reads it, if there is room.
+  /// If there is room, writes the frame directly where the server reads it.
   bool WriteInPlace(const RequestFrame& frame);
   void ReadHeader();
   absl::Status TakeHeader(std::span<const std::byte, wire::kHeaderBytes> bytes);
   void OnFrame();
   void OnDirectory();
   absl::Status OnReplyDirectory();
-  /// Of the frame being read: whether there is a checksum to be checked, or an error where one is
-  /// missing.
+  /// Whether the frame that is being read has a checksum to check. An error if it needs one and has
+  /// none.
   absl::StatusOr<bool> HasChecksum() const;
-  /// Of the frame being read, whose `values` are as they came. One at a time.
+  /// The check of the frame that is being read. `values` are its values as they arrived. Only one
+  /// at a time.
   RowCheck CheckOf(std::span<const std::byte> values);
   absl::Status CheckChecksum(std::span<const std::byte> values);
   void ReadValues(uint64_t floats);
@@ -107,24 +109,24 @@ class LaneConnection : public std::enable_shared_from_this<LaneConnection>,
   Sharing* sharing_;
   const Clock* clock_;
   std::function<void(LaneConnection*)> closed_handler_;
-  std::shared_ptr<net::Connector> connector_;  // until it is greeted
+  std::shared_ptr<net::Connector> connector_;  // until the server has answered the greeting
   std::unique_ptr<net::ByteStream> stream_;    // from then on
   bool same_machine_ = false;
   boost::asio::steady_timer timer_;
 
   bool closed_ = false;
   bool writing_ = false;
-  TimePoint last_progress_{};  // when bytes moved, or when an idle connection got a request
-  uint64_t bytes_moved_ = 0;   // by then
+  TimePoint last_progress_{};  // when bytes last moved, or when an idle connection got a request
+  uint64_t bytes_moved_ = 0;   // bytes that had moved by then
   std::deque<SendRequest, PoolAllocator<SendRequest>> queue_;  // not yet written
   using Outstanding = std::map<RequestId, SendRequest, std::less<>,
                                PoolAllocator<std::pair<const RequestId, SendRequest>>>;
   Outstanding outstanding_;
   using Frames = std::vector<std::unique_ptr<RequestFrame>>;
-  Frames frames_;        // being written
-  Frames spare_frames_;  // for the next ones
+  Frames frames_;        // those that are being written
+  Frames spare_frames_;  // their memory is used for the next ones
 
-  // The frame being read, and the next step when its next piece has arrived.
+  // The frame that is being read, and the function to call when its next piece has arrived.
   void (LaneConnection::*then_)() = nullptr;
   std::array<std::byte, wire::kHeaderBytes> header_bytes_;
   wire::Header header_;

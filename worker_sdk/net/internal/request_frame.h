@@ -14,19 +14,19 @@
 
 namespace muster::sdk::net_internal {
 
-/// One frame as it is written: pieces of memory in order. They point into the frame, which must
-/// stay where it is, and into the request's batch.
+/// One frame to write, as pieces of memory in order. The pieces point into the request's batch and
+/// into this object, which must stay where it is.
 struct RequestFrame {
   std::shared_ptr<const RowBatch> batch;
   wire::Parts parts;
   std::array<std::byte, wire::kHeaderBytes> header;
   std::string directory;
-  std::vector<std::byte> encoded_values;  // only where the encoding is not float32
+  std::vector<std::byte> encoded_values;  // only if the encoding is not float32
   std::vector<std::span<const std::byte>> pieces;
 };
 
-/// Builds the frame of `request` in `*frame`, replaces its contents and reuses its memory. Adjacent
-/// keys and values become one piece.
+/// Builds the frame of `request` in `*frame`. It replaces the old contents and reuses their memory.
+/// Adjacent keys and values become one piece.
 void BuildFrame(const SendRequest& request, wire::Encoding encoding, wire::Checksum checksum,
                 RequestFrame* frame);
 

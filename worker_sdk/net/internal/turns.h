@@ -11,26 +11,27 @@
 
 namespace muster::sdk::net_internal {
 
-/// Runs tasks one at a time: on its own thread (an event loop's), or on the threads that bring
-/// them. If another thread has the turn, a thread leaves its task to that one and continues; no
-/// thread waits. Data that only tasks use needs no lock. A task that throws ends the process, like
-/// a handler of the event loop. Thread-safe.
+/// Runs tasks one at a time, on its own thread (that of an event loop) or on the threads that bring
+/// them. If another thread has the turn, a thread leaves its task to that one and continues. No
+/// thread waits. Data that only tasks use needs no lock. If a task throws, the process ends, as
+/// with a handler of the event loop. Thread-safe.
 class Turns {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  /// `home`: runs posted tasks on the own thread.
+  /// `home` runs posted tasks on the own thread.
   explicit Turns(boost::asio::any_io_executor home) : home_(std::move(home)) {}
 
-  /// Runs `task`, now or when the present turn (also of this thread) has ended. For other threads:
-  /// such a thread may also run the tasks that arrived meanwhile, but no more.
+  /// For threads other than the own one: runs `task` now, or when the present turn (also of this
+  /// thread) has ended. Afterwards the thread may run tasks that arrived meanwhile, but only once.
   template <typename Function>
   void Run(Function&& task) noexcept {
     if (!BeginOrLeave(std::forward<Function>(task))) return;
     task();
     End(Thread::kOther);
   }
-  /// Runs `task` now, or not at all if another thread has the turn. For other threads.
+  /// For threads other than the own one: runs `task` now, or not at all if another thread has the
+  /// turn.
   template <typename Function>
   bool TryRun(Function&& task) noexcept {
     if (!Begin()) return false;
@@ -38,7 +39,7 @@ class Turns {
     End(Thread::kOther);
     return true;
   }
-  /// As Run, for the own thread, which runs all tasks that others leave.
+  /// The same as Run for the own thread. It runs all tasks that other threads leave.
   template <typename Function>
   void RunAtHome(Function&& task) noexcept {
     if (!BeginOrLeave(std::forward<Function>(task))) return;
@@ -51,12 +52,12 @@ class Turns {
  private:
   enum class Thread { kOwn, kOther };
 
-  /// Takes the turn. False: another thread has it.
+  /// Takes the turn. Returns false if another thread has it.
   bool Begin() {
     MutexLock lock(&mutex_);
     return !std::exchange(taken_, true);
   }
-  /// The same, but leaves `task` to that thread.
+  /// The same, but leaves `task` to the other thread.
   template <typename Function>
   bool BeginOrLeave(Function&& task) {
     MutexLock lock(&mutex_);
@@ -74,7 +75,8 @@ class Turns {
           taken_ = false;
           return;
         }
-        // Otherwise, a thread that only wanted to send could do the own thread's work without end.
+        // Other threads stop after one round. Otherwise, a thread that only wants to send could do
+        // the own thread's work for ever.
         if (thread == Thread::kOther && !first) break;
         tasks.swap(left_);
       }
@@ -89,9 +91,9 @@ class Turns {
   PooledVector<Task> left_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// An executor of Asio that runs handlers as tasks of `turns`, at home, so that they and the tasks
-/// of other threads come one at a time. `Inner`: the event loop's. It is small enough for Asio's
-/// any_io_executor to hold it without memory of its own.
+/// An executor of Asio that runs handlers as tasks of `turns` on the own thread. So handlers and
+/// the tasks of other threads run one at a time. `Inner` is the executor of the event loop. This
+/// class is so small that Asio's any_io_executor can hold it without an allocation.
 template <typename Inner>
 class TurnsExecutor {
  public:
@@ -103,7 +105,7 @@ class TurnsExecutor {
       turns->RunAtHome(std::move(function));
     });
   }
-  // Properties are those of `inner_`.
+  // Properties are passed on to `inner_`.
   template <typename Property>
     requires boost::asio::can_query_v<const Inner&, Property>
   decltype(auto) query(const Property& property) const {

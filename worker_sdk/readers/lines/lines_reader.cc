@@ -21,8 +21,8 @@
 namespace muster::sdk {
 namespace {
 
-// A shard has records_per_shard lines. More than this is a mistake in the job file, or a damaged
-// message.
+// A shard has records_per_shard lines. If it has more bytes than this, the job file has a mistake
+// or a message is damaged.
 constexpr uint64_t kShardBytesMax = uint64_t{4} << 30;
 
 absl::StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset,

@@ -15,20 +15,22 @@
 
 namespace muster::sdk {
 
-/// Reads shards from their source files, which must be what the master indexed. Thread-safe. The
-/// files that were read last are kept open; a file is verified once, and again when its size or
-/// time of change differs, or when so many others came between that it was forgotten.
+/// Reads shards from their source files, which must be those that the master indexed. Thread-safe.
+/// The files that were read last are kept open. A file is verified once. It is verified again if
+/// its size or time of change differs, or if it was forgotten because many other files came after
+/// it.
 class LinesReader final : public ShardReader {
  public:
-  /// Files kept open, and files remembered as verified.
+  /// How many files are kept open, and how many are remembered as verified.
   static constexpr size_t kOpenFilesMax = 64;
   static constexpr size_t kVerifiedFilesMax = 1 << 16;
 
   LinesReader();
   ~LinesReader() override;
 
-  /// Never waits. kFailedPrecondition: the file is not the one that was indexed (size, sampled
-  /// content, or number of records). Other errors are the file system's. All name the file.
+  /// Never waits. kFailedPrecondition if the file is not the one that was indexed (size, sampled
+  /// content, or number of records). Other errors come from the file system. All errors name the
+  /// file.
   absl::StatusOr<ShardRecords> Read(const ShardWork& work, const KeepWaiting&) override;
   std::string NameOf(const ShardWork& work) const override;
   /// "path:line".
@@ -37,7 +39,7 @@ class LinesReader final : public ShardReader {
 
  private:
   struct Source;
-  /// A file's state when its content was compared with the pin.
+  /// The state of a file when its content was last compared with the indexed one.
   struct Verified {
     uint64_t bytes = 0;
     uint64_t hash = 0;
@@ -47,7 +49,8 @@ class LinesReader final : public ShardReader {
   absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
   absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
   absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
-  /// The descriptor. If none is left, closes the files that are kept open first.
+  /// A descriptor of the file. If the process has none left, it closes the files that are kept
+  /// open, and tries again.
   absl::StatusOr<int> Descriptor(const std::string& path);
   absl::Status Verify(const ShardWork& work, Source* source);
 
@@ -56,8 +59,8 @@ class LinesReader final : public ShardReader {
   LruCache<Verified> verified_ MUSTER_GUARDED_BY(mutex_){kVerifiedFilesMax};
 };
 
-/// Cuts `bytes` into lines and puts them into the order of RecordOrder(work.shuffle_seed).
-/// kFailedPrecondition when their number is not work.record_count.
+/// Cuts `bytes` into lines, and puts them into the order of RecordOrder(work.shuffle_seed).
+/// kFailedPrecondition if their number is not work.record_count.
 absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
 
 }  // namespace muster::sdk

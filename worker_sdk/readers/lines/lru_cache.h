@@ -10,7 +10,7 @@
 
 namespace muster::sdk {
 
-/// Values by name, at most `capacity`. The least recently used one is removed first. Not
+/// Holds values by name, at most `capacity`. The least recently used one is removed first. Not
 /// thread-safe.
 template <typename Value>
 class LruCache {
@@ -18,14 +18,14 @@ class LruCache {
   /// Requires capacity > 0.
   explicit LruCache(size_t capacity) : capacity_(capacity) { MUSTER_CHECK(capacity > 0); }
 
-  /// Null if it is not there; valid until the next call that is not const.
+  /// Null if there is none. Valid until the next call that is not const.
   Value* Find(const std::string& name) {
     auto it = entries_.find(name);
     if (it == entries_.end()) return nullptr;
     newest_first_.splice(newest_first_.begin(), newest_first_, it->second);
     return &it->second->second;
   }
-  /// Replaces what has the same name.
+  /// Puts a value. It replaces one of the same name.
   void Put(const std::string& name, Value value) {
     if (Value* known = Find(name)) {
       *known = std::move(value);

@@ -107,7 +107,8 @@ absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
   MUSTER_ASSIGN_OR_RETURN(kafka::RangeReader * reader, ReaderOf(work.dataset_name));
   absl::StatusOr<std::unique_ptr<kafka::Records>> read =
       reader->Read({range.topic, range.partition.value(), range.begin, range.end}, keep_waiting);
-  // It is too large for the job's limit, on every worker. So this process lacks nothing.
+  // The records are too large for the job's limit on every worker. So it is not this process that
+  // lacks something.
   if (absl::IsResourceExhausted(read.status())) {
     return absl::InvalidArgumentError(read.status().message());
   }
@@ -139,8 +140,8 @@ absl::Status TopicReader::WriteRejected(const ShardWork& work, const ShardRecord
   absl::Status written = TryWrite(writing, /*with_values=*/true);
   if (absl::IsResourceExhausted(written)) written = TryWrite(writing, /*with_values=*/false);
   if (!absl::IsNotFound(written) && !absl::IsPermissionDenied(written)) return written;
-  // An operator may create the topic or grant the right. So it is not the shard's fault, and is not
-  // retried at once.
+  // An operator may create the topic or grant the right later. So this is not the shard's fault,
+  // and it is not retried at once.
   const std::string trouble(Message(written));
   for (auto left = kDeadLetterTimeout; left.count() > 0 && keep_waiting(trouble);
        left -= kDeadLetterLook) {
@@ -162,7 +163,7 @@ absl::Status TopicReader::TryWrite(const Writing& writing, bool with_values) {
     const bool wait = absl::IsUnavailable(flushed) && left.count() > 0;
     if (!wait || !writing.keep_waiting(Message(flushed))) written = flushed;
   }
-  std::unique_ptr<kafka::Producer> ended;  // when the lock is released
+  std::unique_ptr<kafka::Producer> ended;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   ended = std::move(sources_.at(dataset).producer);
   return written;

@@ -18,22 +18,24 @@
 
 namespace muster::sdk {
 
-/// Where each minibatch of a range begins among its records, and where the last ends: minibatches +
-/// 1 positions. Minibatches are cut by offset, so every run cuts in the same way; a minibatch may
-/// have no record. A pure function. `records` ascending by offset, all in the range.
+/// The positions among the records of a range where each minibatch begins and the last one ends.
+/// There are minibatches + 1 positions. Minibatches are cut by offset, so every run cuts in the
+/// same way, and a minibatch may have no record. A pure function. `records` must be ascending by
+/// offset, and all in the range.
 std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size,
                                 std::span<const kafka::Record> records);
 
 /// Reads shards that are ranges of a topic. Consumers are kept between shards. Thread-safe.
 class TopicReader final : public ShardReader {
  public:
-  /// `topics`: of the job. Connects when a topic is first read.
+  /// `topics` are those of the job. It connects when a topic is first read.
   explicit TopicReader(std::vector<TopicSource> topics);
   ~TopicReader() override;
 
-  /// The committed records of `work`, by offset. Waits for brokers. kOutOfRange: retention has
-  /// taken offsets of it; kDataLoss: a record is damaged; kInvalidArgument: one, or all together,
-  /// are too large; kFailedPrecondition: the settings are wrong, or a secret is not to be found.
+  /// The committed records of `work`, by offset. It waits for brokers. kOutOfRange if retention has
+  /// deleted some of the offsets; kDataLoss if a record is damaged; kInvalidArgument if a record,
+  /// or all together, are too large; kFailedPrecondition if the settings are wrong or a secret is
+  /// missing.
   absl::StatusOr<ShardRecords> Read(const ShardWork& work,
                                     const KeepWaiting& keep_waiting) override;
   std::string NameOf(const ShardWork& work) const override;
@@ -41,11 +43,11 @@ class TopicReader final : public ShardReader {
   std::string LocationOf(const ShardWork& work, const ShardRecords& records,
                          size_t position) const override;
 
-  /// Whether the dataset has a dead-letter topic.
+  /// True if the dataset has a dead-letter topic.
   bool KeepsRejected(const ShardWork& work) const override;
-  /// Writes to the dead-letter topic. If a value is too large for the brokers, all are written
-  /// without values. kUnavailable: the brokers, the topic or the right to write were missing for
-  /// half a minute, or the wait was ended.
+  /// Writes to the dead-letter topic. If a value is too large for the brokers, all records are
+  /// written without values. kUnavailable if the brokers, the topic or the right to write were
+  /// missing for half a minute, or if the wait was ended.
   absl::Status WriteRejected(const ShardWork& work, const ShardRecords& records,
                              std::span<const RejectedRecord> rejected,
                              const KeepWaiting& keep_waiting) override;
@@ -75,7 +77,7 @@ class TopicReader final : public ShardReader {
   /// producer's errors are about records of this shard.
   Mutex writing_;
   mutable Mutex mutex_;
-  /// By dataset. Readers are never replaced; the holder of `writing_` may replace producers.
+  /// By dataset. Readers are never replaced. The holder of `writing_` may replace producers.
   std::map<std::string, Source> sources_ MUSTER_GUARDED_BY(mutex_);
 };
 
