@@ -21,9 +21,8 @@ using nlohmann::json;
 constexpr std::chrono::seconds kFirstWait{10};
 constexpr std::chrono::seconds kWaitMax{600};
 
-/// The time at which the pod's last container ended. If no container ended, the time at which
-/// Kubernetes noted that the pod is not ready. The format is that of Kubernetes, whose times sort
-/// as texts.
+/// When the pod's last container ended; else when Kubernetes noted that the pod is not ready. As
+/// Kubernetes writes times, which sort as texts.
 std::string EndOf(const json& pod) {
   std::string end;
   for (const json& status : ElementsAt(pod, {"status", "containerStatuses"})) {
