@@ -9,10 +9,10 @@
 namespace muster {
 namespace {
 
-// More of a log than a root cause quotes.
+// Longer than what a root cause quotes of a log.
 constexpr size_t kWordsMax = 1500;
 constexpr size_t kWordsStep = 100;
-// As the kernel counts them.
+// The largest signal number of the kernel.
 constexpr uint64_t kSignalMax = 64;
 constexpr uint64_t kCodeMax = 255;
 
@@ -27,7 +27,8 @@ nlohmann::json SlotJson(const SlotRecord& slot) {
           {"crowded", slot.crowded}};
 }
 
-/// A whole number up to `most`. A conversion by the library would change any other number.
+/// Reads a whole number up to `most`. It checks the type first, because the library would convert
+/// other numbers silently.
 absl::StatusOr<uint64_t> ReadNumber(const nlohmann::json& json, uint64_t most = UINT64_MAX) {
   if (json.is_number_unsigned() && json.get<uint64_t>() <= most) return json.get<uint64_t>();
   return absl::InvalidArgumentError(
@@ -48,7 +49,7 @@ absl::StatusOr<SlotRecord> ReadSlot(const nlohmann::json& json) {
   return slot;
 }
 
-// From the line at which at most `bytes` are left, or from the middle of a long line.
+// The end of `words`, at most `bytes`. It begins at a line, or in the middle of a long line.
 std::string_view EndOf(std::string_view words, size_t bytes) {
   if (words.size() <= bytes) return words;
   const std::string_view end = words.substr(words.size() - bytes);
@@ -65,7 +66,7 @@ std::string ExitNote(const NodeExited& event) {
                          {"memory_peak_bytes", event.memory_peak_bytes},
                          {"memory_limit_bytes", event.memory_limit_bytes}};
   if (event.slot.has_value()) json["slot"] = SlotJson(*event.slot);
-  // JSON may need six bytes for one of the log, so the words give way until the note fits.
+  // JSON may need six bytes for one byte of the log, so the words are cut until the note fits.
   for (size_t bytes = kWordsMax;; bytes -= kWordsStep) {
     json["last_words"] = EndOf(event.last_words, bytes);
     std::string note = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

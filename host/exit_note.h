@@ -9,15 +9,16 @@
 
 namespace muster {
 
-/// What Kubernetes keeps of a container's last message.
+/// Kubernetes keeps this much of a container's termination message.
 inline constexpr size_t kExitNoteBytesMax = 4096;
 
-/// The exit of a node as its container leaves it for the scaler (/dev/termination-log): JSON of at
-/// most kExitNoteBytesMax bytes, with the exit, the slot, the end of its last words, and the
-/// figures of its memory. What the cluster knows (disruption) and the node's name are not in it.
+/// The exit of a node, as its container leaves it for the scaler (/dev/termination-log). It is JSON
+/// of at most kExitNoteBytesMax bytes, with the exit, the slot, the end of the last words, and the
+/// memory figures. It does not contain the node's name and what only the cluster knows
+/// (disruption).
 std::string ExitNote(const NodeExited& event);
 
-/// The other way. InvalidArgument if it is no such note. Fields that a newer version adds are
+/// Parses such a note. InvalidArgument if the text is not one. Fields that a newer version adds are
 /// ignored.
 absl::StatusOr<NodeExited> ParseExitNote(std::string_view note);
 

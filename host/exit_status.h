@@ -24,18 +24,18 @@ enum class ExitKind : uint8_t {
 };
 ExitKind Classify(const ExitStatus& exit);
 
-/// Says if a process was killed for its memory, and by what.
+/// Says whether a process was killed for its memory, and by whom.
 enum class MemoryKill : uint8_t {
   kNone,     // it was not, as far as is known
-  kKernel,   // the kernel, since the node's own limit was reached
-  kOwn,      // this program, which watches resident memory where the kernel knows no limit
-  kMachine,  // the kernel, since the whole machine was short: the node's limit was not reached
+  kKernel,   // by the kernel, because the node's own limit was reached
+  kOwn,      // by this program, which watches resident memory if the kernel enforces no limit
+  kMachine,  // by the kernel, because the whole machine was short: the node's limit was not reached
 };
 
 /// A short text: what this exit usually means and what to do about it.
 std::string Explain(const ExitStatus& exit);
 
-/// The status that waitpid() gave. Requires: the process ended.
+/// The status that waitpid() returned. Requires: the process has ended.
 ExitStatus FromWaitStatus(int wait_status);
 
 }  // namespace muster

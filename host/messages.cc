@@ -58,7 +58,7 @@ std::string MemoryKillText(const NodeExited& event) {
       BytesText(event.memory_peak_bytes));
 }
 
-/// Why it ended, as far as is known, and what to do.
+/// Why it ended, as far as that is known, and what to do.
 static std::string Cause(const NodeExited& event) {
   if (!event.killed_for.empty()) return "it was killed, because " + event.killed_for;
   const std::string memory = MemoryKillText(event);

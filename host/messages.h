@@ -22,30 +22,30 @@
 /// Plain values.
 namespace muster {
 
-/// The part of the master's status on which decisions depend.
+/// The part of the master's status that decisions need.
 struct MasterView {
   JobState state = JobState::kUnknown;
   std::string reason;
-  bool unrestorable = false;  // why it is FAILED: snapshots that cannot be read
+  bool unrestorable = false;  // the job FAILED because snapshots cannot be read
   uint64_t done_seq = 0;
-  uint64_t records_done = 0;   // over all datasets and epochs
+  uint64_t records_done = 0;   // in all datasets and epochs
   uint64_t failed_shards = 0;  // the same
   struct Node {
     std::string name;
     NodeState state = NodeState::kStarting;
-    StartNumber start;                     // that was told; 0: none
-    DrainState drain = DrainState::kNone;  // of this process alone
-    uint64_t minibatches = 0;              // that this process of a worker has finished
-    NodeWait wait = NodeWait::kNone;       // of a start that has no process yet
+    StartNumber start;                     // as the master was told; 0: none
+    DrainState drain = DrainState::kNone;  // of this process only
+    uint64_t minibatches = 0;              // finished by this process of a worker
+    NodeWait wait = NodeWait::kNone;       // if the start has no process yet
   };
   std::vector<Node> nodes;
-  /// When the job is over: the nodes of other machines that have not heard of it.
+  /// After the job's end, the nodes of other machines that have not heard of it.
   std::vector<std::string> end_unheard_by = {};
 };
-/// True if the job made progress between two answers. A replay takes records back and is no
+/// True if the job made progress between two answers. A replay takes records back, and is no
 /// progress.
 inline bool HasProgressed(const MasterView& from, const MasterView& to) {
-  // With a shard that is FAILED for good, the next one has its turn.
+  // If a shard has FAILED for good, the job goes on with the next one, which is progress.
   return to.done_seq > from.done_seq || to.records_done > from.records_done ||
          to.failed_shards > from.failed_shards;
 }
@@ -64,23 +64,23 @@ struct NodeExited {
   MemoryKill memory_kill = MemoryKill::kNone;
   uint64_t memory_peak_bytes = 0;   // of this life; 0: not known
   uint64_t memory_limit_bytes = 0;  // when it ended; 0: none, or not known
-  std::string killed_for;           // why the one who tells this killed it; empty: it did not
-  /// It never ran, because the machine temporarily lacked something (disk, memory, descriptors,
-  /// processes). It is no failure of the node.
+  std::string killed_for;           // why the reporter killed it; empty: it did not
+  /// The process never ran, because the machine temporarily lacked something (disk, memory,
+  /// descriptors, processes). This is no failure of the node.
   bool not_started = false;
-  /// Other than kNone: the exit is no failure of the node or of the shards that it was in.
+  /// If not kNone, the exit is no failure of the node or of the shards that it worked on.
   Disruption disruption = Disruption::kNone;
   std::string disruption_text;  // the words of the cluster; may be empty
 };
-/// A node that was ordered to start has no process yet, and why. Told again when `wait` or `reason`
-/// changes.
+/// A node that was ordered to start has no process yet. This is reported again when `wait` or
+/// `reason` changes.
 struct NodeHeld {
   std::string node;
   NodeWait wait = NodeWait::kNone;
   std::string reason;  // the words of the cluster
 };
-/// What became of NodeHost::SetLimits(), from a host that learns it later than the call returns.
-/// kDeferred is told once, and kDone or kRefused may follow.
+/// The result of NodeHost::SetLimits(), from a host that learns it after the call has returned.
+/// kDeferred is reported once, and kDone or kRefused may follow.
 struct NodeResized {
   std::string node;
   Resources limits;
@@ -104,7 +104,7 @@ struct StartNode {
   /// The start number of the process: 1 for the first start of the node in this run. The process
   /// tells the master.
   uint32_t start = 1;
-  Resources limits;  // none of master and scaler
+  Resources limits;  // master and scaler have none
 };
 struct StopNode {
   std::string node;
@@ -114,33 +114,35 @@ struct KillNode {
   std::string node;
   std::string why;
 };
-/// A report for the master. Reports are sent in order, and repeated until the master answers.
+/// A report for the master. Reports are sent in order, and each is repeated until the master
+/// answers.
 struct TellMaster {
   std::string node;
   NodeRole role = NodeRole::kWorker;
   StartNumber start;
   uint64_t pid = 0;     // for people
-  bool exited = false;  // else started
+  bool exited = false;  // if false, it started
   ExitStatus exit;
   uint64_t computing_token = 0;
   uint32_t minibatches_started = 0;
-  uint64_t incarnation = 0;  // of a worker's process; 0: it left none behind
+  uint64_t incarnation = 0;  // of a worker's process; 0: not known
   std::string text;
-  std::string host;                           // of a node that `muster join` runs
+  std::string host;                           // only for a node that `muster join` runs
   Disruption disruption = Disruption::kNone;  // of an exit
-  /// Instead of a start or an exit: why it has no process yet, in `text` in the cluster's words.
+  /// In place of a start or an exit: why the node has no process yet. `text` has the words of the
+  /// cluster.
   std::optional<NodeWait> held;
-  /// Instead of a start or an exit: what became of other limits, and in `text` why.
+  /// In place of a start or an exit: the result of a change of limits. `text` says why.
   std::optional<ResizeAnswer> resized;
 };
 struct AskCancel {
   std::string reason;
 };
-/// For people: a line for the display, or the log.
+/// A line for people, on the display or in the log.
 struct Note {
   std::string text;
-  /// An answer to what the user just asked for, or why the run gets nowhere; it is shown even with
-  /// --no-progress.
+  /// True if it answers what the user has just asked for, or says why the run makes no progress. It
+  /// is then shown even with --no-progress.
   bool answer = false;
 };
 
@@ -148,26 +150,26 @@ struct Note {
 /// does not help.
 inline constexpr int kBadInputExit = 2;
 
-/// "the kernel killed it at its limit of 512 MiB": why it was killed for its memory; "" if it was
-/// not.
+/// Why the process was killed for its memory: "the kernel killed it at its limit of 512 MiB". "" if
+/// it was not.
 std::string MemoryKillText(const NodeExited& event);
 /// The report of an exit. It names a shard only if one loop was running. If several loops were
 /// running, the crash counts for none of their shards, and the text says so.
 TellMaster ExitReport(const NodeExited& event, NodeRole role, uint32_t starts);
-/// The text that explains why a node is given up that ended `exits` times without progress.
+/// The reason for giving up a node that ended `exits` times without progress.
 std::string CrashLoopReason(const NodeExited& event, uint32_t exits);
 /// True if a process could not be started because the machine temporarily lacked something.
 bool IsShortage(const absl::Status& status);
-/// The event for a process that could not be started; it counts as an exit.
+/// The event for a process that could not be started. It counts as an exit.
 NodeExited NotBegun(const std::string& node, const absl::Status& why);
 /// "worker-0 ended (SIGKILL); restarting it in 0.5 s".
 std::string RestartNote(const NodeExited& event, std::chrono::milliseconds delay);
 
 /// "10 s", "0.5 s".
 std::string InSeconds(std::chrono::milliseconds duration);
-/// Every line on a line of its own, four blanks in.
+/// Puts every line on a line of its own, indented by four blanks.
 std::string Indented(const std::string& lines);
-/// Up to the first line break.
+/// The text before the first line break.
 std::string FirstLine(const std::string& text);
 
 }  // namespace muster

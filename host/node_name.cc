@@ -16,7 +16,7 @@ std::optional<uint32_t> WorkerNumber(const std::string& name) {
   uint32_t number = 0;
   if (!name.starts_with(kPrefix)) return std::nullopt;
   std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-  // Each number has one name: no leading zeros, only digits, and not too large.
+  // Each number has exactly one name: only digits, no leading zeros, and not too large.
   if (WorkerName(number) != name) return std::nullopt;
   return number;
 }

@@ -8,7 +8,7 @@ namespace muster {
 
 /// "worker-7".
 std::string WorkerName(uint32_t number);
-/// None when the name is not of that form.
+/// None if the name does not have this form.
 std::optional<uint32_t> WorkerNumber(const std::string& name);
 
 }  // namespace muster

@@ -8,7 +8,8 @@ std::string BytesText(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const double value = static_cast<double>(bytes);
-  // A whole number of the smaller unit is printed exactly, because limits are whole numbers.
+  // If it is a whole number of the smaller unit, it is printed exactly, because limits are whole
+  // numbers.
   if (bytes >= kGiB && bytes % (kGiB / 16) == 0) return fmt::format("{:g} GiB", value / kGiB);
   if (bytes >= 10 * kGiB) return fmt::format("{:.1f} GiB", value / kGiB);
   if (bytes >= kMiB) return fmt::format("{:.0f} MiB", value / kMiB);

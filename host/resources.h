@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// Limits of a node. 0 means that the value is not limited.
+/// The limits of a node. 0 means that a resource is not limited.
 struct Resources {
   static constexpr const char* kName = "Resources";
   double cpus = 0;
@@ -23,17 +23,17 @@ std::string ToString(const Resources& resources);  // "0.5 cores, 512 MiB"
 std::string BytesText(uint64_t bytes);
 
 /// What a node uses, and has used since its start. The REST interface and its metrics show the
-/// fields in the list. Optional fields are absent if they are not known.
+/// fields of the list. Optional fields are absent if they are not known.
 struct NodeUsage {
   /// Running totals.
   std::optional<std::chrono::microseconds> cpu;
   std::chrono::microseconds throttled{0};
-  /// Without page cache that the kernel can drop, because the node does not need it. Without a
-  /// control
-  /// group: resident memory without files; shared pages count for each process.
+  /// Memory without page cache that the kernel can drop, because the node does not need it. Without
+  /// a control group, it is resident memory without files, and shared pages count for each process.
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;
-  uint64_t memory_limit_bytes = 0;  // in force; 0 = none. Not listed: the node's limits say it
+  uint64_t memory_limit_bytes =
+      0;  // in force; 0 = none. It is not in the list, because the node's limits say it
   std::optional<double> memory_pressure_percent;
   std::optional<double> cpu_pressure_percent;
   static void Fields(auto& f, auto& u) {

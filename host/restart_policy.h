@@ -12,34 +12,34 @@ namespace muster {
 class RestartPolicy {
  public:
   struct Options {
-    /// Exits in a row without progress that make a crash loop; at least 1.
+    /// This many exits in a row without progress are a crash loop; at least 1.
     uint32_t crash_loop_exits = 5;
     std::chrono::milliseconds backoff_initial{500};
     std::chrono::milliseconds backoff_max{30'000};
   };
-  /// The same delays without a limit on exits, for exits that are no crash.
+  /// The same delays, but without a limit on the number of exits. For exits that are no crash.
   static Options Endless(Options options) {
     options.crash_loop_exits = std::numeric_limits<uint32_t>::max();
     return options;
   }
   enum class Progress : uint8_t { kNone, kMade };
   struct Decision {
-    /// The node must not be restarted; the job cannot continue.
+    /// True if the node must not be restarted, because the job cannot continue.
     bool crash_loop = false;
     std::chrono::milliseconds delay{0};
-    /// Exits in a row without progress, this one included.
+    /// Exits in a row without progress. This one is included.
     uint32_t exits = 0;
   };
 
-  /// `exits` in a row without progress have been counted before.
+  /// `exits` in a row without progress were counted before.
   explicit RestartPolicy(const Options& options, uint32_t exits = 0)
       : options_(options), exits_(exits) {}
 
-  /// The node ended; `progress` says if it made progress since its last start.
+  /// The node ended. `progress` says whether it made progress since its last start.
   Decision OnExit(Progress progress);
-  /// The exit that was counted last is no failure of the node.
+  /// The last counted exit is no failure of the node.
   void Excuse() { exits_ -= exits_ > 0 ? 1 : 0; }
-  /// The node made progress: the next exit counts as the first.
+  /// The node made progress, so the next exit counts as the first.
   void OnProgress() { exits_ = 0; }
   /// Exits in a row without progress so far.
   uint32_t exits() const { return exits_; }

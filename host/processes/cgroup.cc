@@ -21,7 +21,7 @@ namespace muster {
 namespace {
 
 constexpr uint64_t kGroupFileMax = 1 << 20;
-/// The kernel's default period, and the shortest quota that it accepts.
+/// The kernel's default period in microseconds, and the shortest quota that the kernel accepts.
 constexpr int64_t kCpuPeriodUs = 100'000;
 constexpr int64_t kCpuQuotaMinUs = 1'000;
 /// The kernel charges pages in batches of this size. A group that hit its limit is at most this far
@@ -48,8 +48,8 @@ std::optional<double> ReadPressure(const std::string& path) {
   return std::strtod(text->c_str() + kBegin.size(), nullptr);
 }
 
-/// Version 2 counts it in every group, whatever controllers the group has. None if the file is
-/// missing.
+/// Version 2 counts CPU time in every group, whatever controllers the group has. None if the file
+/// is missing.
 std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
   const absl::StatusOr<std::string> stat = ReadFile(group + "/cpu.stat", kGroupFileMax);
   const std::optional<uint64_t> used = FindNumber(stat.value_or(""), "usage_usec");
@@ -61,7 +61,7 @@ std::optional<std::chrono::microseconds> ReadCpuTime(const std::string& group) {
 
 int JoinCgroup(const int* fds, size_t count) noexcept {
   for (size_t i = 0; i < count; ++i) {
-    // 0 = the writing process.
+    // "0" means the process that writes.
     while (::write(fds[i], "0", 1) < 0) {
       if (errno != EINTR) return errno;
     }
@@ -113,7 +113,8 @@ absl::Status Cgroup::SetLimits(const CgroupLimits& limits) {
                       limits.memory_bytes, usage.memory_bytes));
     }
   }
-  // CPU comes first: it may be refused (a quota above the parent's), and then nothing has changed.
+  // CPU comes first, because it may be refused (a quota above the parent's). Then nothing has
+  // changed yet.
   MUSTER_RETURN_IF_ERROR(SetCpus(limits.cpus));
   return backend_ == CgroupBackend::kV1 ? SetMemoryV1(limits.memory_bytes)
                                         : SetMemoryV2(limits.memory_bytes);
@@ -125,7 +126,8 @@ absl::Status Cgroup::SetMemoryV1(uint64_t bytes) {
   const std::string with_swap = paths_.memory + "/memory.memsw.limit_in_bytes";
   const std::string value = bytes == 0 ? "-1" : std::to_string(bytes);
   MUSTER_ASSIGN_OR_RETURN(const uint64_t now, ReadNumber(limit));
-  // The first limit must never be above the second.
+  // The first limit must never exceed the second, so the order of the two writes depends on the
+  // direction.
   const bool raise = bytes == 0 || bytes > now;
   if (raise && Exists(with_swap)) MUSTER_RETURN_IF_ERROR(WriteControl(with_swap, value));
   MUSTER_RETURN_IF_ERROR(WriteControl(limit, value));
@@ -136,8 +138,8 @@ absl::Status Cgroup::SetMemoryV1(uint64_t bytes) {
 }
 
 absl::Status Cgroup::SetMemoryV2(uint64_t bytes) const {
-  // Kills all processes of the node together. A node that lost only a child may look alive but be
-  // useless.
+  // The kernel then kills all processes of the node together. A node that has lost only a child may
+  // look alive but be useless.
   MUSTER_RETURN_IF_ERROR(WriteControl(paths_.memory + "/memory.oom.group", "1"));
   const std::string swap = paths_.memory + "/memory.swap.max";
   if (Exists(swap)) MUSTER_RETURN_IF_ERROR(WriteControl(swap, bytes == 0 ? "max" : "0"));
@@ -213,10 +215,10 @@ absl::Status Cgroup::ReadMemory(CgroupUsage* usage) const {
   usage->memory_limit_bytes = limit >= kNoLimit ? 0 : limit;
   usage->oom_kills = KeyedNumber(events, "oom_kill");
   const absl::StatusOr<uint64_t> peak = ReadPeak();
-  // Version 2 has it since Linux 5.19.
+  // Version 2 reports the peak since Linux 5.19.
   if (peak.ok()) usage->memory_peak_bytes = *peak;
-  // Version 1 counts no such event (memory.failcnt is not counted by every kernel, and for page
-  // cache, too).
+  // Version 1 counts no such event. Not every kernel counts memory.failcnt, and it also counts page
+  // cache.
   usage->limit_reached =
       v1 ? (was_full_ || IsFull(usage->memory_peak_bytes, limit)) && cache <= limit / kCacheLeft
          : KeyedNumber(events, "oom") > 0;

@@ -103,7 +103,8 @@ absl::StatusOr<OwnedFd> MakeLockedGroup(const std::string& path) {
     if (fd.get() < 0 || ::flock(fd.get(), LOCK_SH) != 0 || ::fstat(fd.get(), &locked) != 0) {
       return ErrnoStatus(errno, fmt::format("cannot lock the control group {}", path));
     }
-    // Before it was locked, another process may have removed it as the group of a dead run.
+    // Another process may have removed the group before it was locked, because it took it for one
+    // of a dead run.
     if (::stat(path.c_str(), &named) == 0 && named.st_ino == locked.st_ino) return fd;
   }
   return absl::AbortedError(

@@ -15,7 +15,7 @@ std::vector<std::string> Split(std::string_view text, char by) {
   }
 }
 
-/// The kernel writes blanks, tabs, line ends and backslashes of paths as \ooo.
+/// The kernel writes blanks, tabs, line breaks and backslashes in paths as \ooo.
 std::string Unescaped(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '7'; };
   std::string plain;
@@ -69,7 +69,7 @@ std::map<std::string, std::string> ParseOwnCgroups(std::string_view cgroup) {
 std::string CgroupFolder(const CgroupMount& mount, const std::string& group) {
   std::string below = group;
   if (mount.root != "/" && below.starts_with(mount.root)) below = below.substr(mount.root.size());
-  // A namespace shows groups outside of the mounted part as "/..".
+  // A namespace shows a group outside of the mounted part as "/..".
   if (below.starts_with("/..") || below == "/") below.clear();
   return mount.point + below;
 }

@@ -17,11 +17,11 @@ namespace {
 
 constexpr uint64_t kTableMax = 1 << 20;  // bytes of text
 constexpr std::string_view kRunPrefix = "muster-";
-/// No run id has a dot.
+/// A run id contains no dot, so no run has this name.
 constexpr std::string_view kAside = "/muster.own";
 
-/// A run's group in one hierarchy, with the groups of its nodes and the processes that may be left
-/// in them.
+/// Removes a run's group in one hierarchy, with the groups of its nodes and the processes that may
+/// be left in them.
 absl::Status RemoveRun(const std::string& path) {
   absl::Status status;
   for (const std::string& node : GroupsIn(path)) {
@@ -91,7 +91,7 @@ bool CgroupTree::FindV2(const std::string& mountinfo, const std::string& own) {
     if (!mount.v2 || group == groups.end()) continue;
     const std::string folder = Aside(options_.root + CgroupFolder(mount, group->second));
     const absl::StatusOr<std::string> has = ReadFile(folder + "/cgroup.controllers", kTableMax);
-    // Memory may be controlled by version 1; this hierarchy then only shows the pressure.
+    // If version 1 controls memory, this hierarchy only shows the pressure.
     own_.unified = has.ok() ? folder : own_.unified;
     if (!has.ok() || !HasWord(*has, "memory")) continue;
     const std::string run = folder + "/" + std::string(kRunPrefix) + options_.run_id;

@@ -31,7 +31,7 @@ absl::Status ToStatus(const ExecError& error, const SuperviseOptions& options) {
 void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd, pid_t supervisor) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Some systems let only ancestors trace a process, but here a child of the supervising process
+  // On some systems, only ancestors may trace a process. Here, a child of the supervising process
   // reads the stacks.
   ::prctl(PR_SET_PTRACER, supervisor);
   if (::getppid() != supervisor) ::_exit(137);
@@ -39,7 +39,7 @@ void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd, pid_
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  // A node is told to stop by it, also if `muster run` was started with it ignored.
+  // SIGTERM tells a node to stop, even if `muster run` was started with SIGTERM ignored.
   ::signal(SIGTERM, SIG_DFL);
   TakeAddedEnvironment();
   TakeUsersUmask();
@@ -57,7 +57,7 @@ void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd, pid_
   const ExecError outside{.number = JoinCgroup(groups.data(), groups.size()),
                           .what = ExecError::kGroup};
   [[maybe_unused]] ssize_t ignored = 0;
-  // The command can run all the same: the parent then checks its memory instead.
+  // The command can run outside of its groups, too. The parent then checks its memory instead.
   if (outside.number != 0) ignored = ::write(error_fd, &outside, sizeof(outside));
   ExecError failed;
   if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// Why the command does not run, from the forked child to its parent.
+/// Says why the command does not run. The forked child sends it to its parent.
 struct ExecError {
   enum What : int { kGroup, kFolder, kCommand };
   int number = 0;  // errno
@@ -16,7 +16,8 @@ struct ExecError {
 
 absl::Status ToStatus(const ExecError& error, const SuperviseOptions& options);
 
-/// Runs in the forked child: never returns. `error_fd` takes an ExecError when it cannot run.
+/// Call it in the forked child. It never returns. If the command cannot run, an ExecError is
+/// written to `error_fd`.
 [[noreturn]] void ExecCommand(const SuperviseOptions& options, int log_fd, int error_fd,
                               pid_t supervisor);
 

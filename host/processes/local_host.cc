@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-/// The exit code of a shell whose command was killed.
+/// A shell has this exit code if its command was killed.
 constexpr int kKilledBelowShell = 128 + SIGKILL;
 
 std::string WithoutGroups(const std::string& why) {
@@ -105,8 +105,8 @@ absl::Status LocalHost::SetLimits(const std::string& node, const Resources& limi
   MUSTER_ASSIGN_OR_RETURN(const NodeLauncher::Running* const life, launcher_.Look(node));
   std::optional<double>& cpus = known_[node].cpus;
   std::optional<Cgroup> group = GroupOf(node, *life);
-  // A limit on CPU that was ignored at the start is ignored again; only a different one is refused.
-  // The first limit for a found node repeats the limit that it has.
+  // If a limit on CPU was ignored at the start, it is ignored again; only a different one is
+  // refused. For a found node, the first limit repeats the one that the node has.
   const bool other_cpus = limits.cpus != cpus.value_or(limits.cpus);
   if (limits.cpus > 0 && other_cpus && !(group.has_value() && group->has_cpu())) {
     return absl::FailedPreconditionError(
@@ -169,7 +169,7 @@ absl::StatusOr<NodeUsage> LocalHost::UsageOfProcess(uint64_t pid) {
 void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   const NodeRole role = WorkerNumber(exit->node) ? NodeRole::kWorker : NodeRole::kServer;
   exit->slot = ReadSlot(options_.command_of(exit->node, role).slot_file);
-  // The exit of a node whose supervising process died without a report.
+  // If the supervising process died without a report, the last value that was read counts.
   const auto known = known_.find(exit->node);
   if (exit->memory_peak_bytes == 0 && known != known_.end()) {
     exit->memory_peak_bytes = known->second.memory_peak_bytes;
@@ -179,7 +179,7 @@ void LocalHost::Complete(const SuperviseReport& state, NodeExited* exit) const {
   if (!group.has_value()) return;
   const absl::StatusOr<CgroupUsage> usage = group->ReadUsage();
   if (!usage.ok()) return;
-  // Version 1 kills only one of several processes, so the command may then end with another exit
+  // Version 1 kills only one of several processes, so the command itself may end with another
   // status.
   const bool may_be = state.signal == SIGKILL || Classify(exit->exit) == ExitKind::kProgram;
   if (may_be) exit->memory_kill = KillOf(*usage);

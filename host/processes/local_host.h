@@ -23,24 +23,24 @@ namespace muster {
 NodeUsage UsageOf(const CgroupUsage& group,
                   const std::function<std::chrono::microseconds()>& tree_cpu);
 
-/// This machine: nodes are processes that outlive the calling one (node_launcher.h), within limits
-/// that control groups enforce. Without control groups, or if a node's group cannot be created or
-/// entered (which is logged), its `supervise` checks its memory ten times a second and kills it
-/// above the limit; a limit on CPU is then ignored.
+/// This machine. Nodes are processes that outlive the calling one (node_launcher.h), and control
+/// groups enforce their limits. If there are no control groups, or if a node's group cannot be
+/// created or entered (which is logged), the node's `supervise` checks its memory ten times a
+/// second and kills it above the limit. A limit on CPU is then ignored.
 class LocalHost final : public NodeHost {
  public:
   struct Options {
-    /// As NodeLauncher::Options.
+    /// The same as in NodeLauncher::Options.
     std::string program;
     std::string log_directory;
     uint64_t log_bytes_max = 16 << 20;
     int life_fd = -1;
     int held_fd = -1;
-    /// Of the sockets; made when it is not there.
+    /// The folder of the sockets. It is created if it is missing.
     std::string socket_directory;
-    /// Names the run's control groups (CgroupTree); "": use none.
+    /// Names the run's control groups (CgroupTree). If "", none are used.
     std::string run_id;
-    /// What a node is.
+    /// The command of each node.
     std::function<NodeCommand(const std::string& node, NodeRole role)> command_of;
   };
   static absl::StatusOr<std::unique_ptr<LocalHost>> Open(Options options);
@@ -72,14 +72,14 @@ class LocalHost final : public NodeHost {
   void EndRun() override;
 
  private:
-  /// What this process, besides the launcher, knows of the current process of a node.
+  /// What this process knows of the present process of a node, in addition to the launcher.
   struct Known {
     std::optional<double> cpus;      // wanted; none: not known to this process
-    uint64_t memory_peak_bytes = 0;  // of what was read from /proc
+    uint64_t memory_peak_bytes = 0;  // the largest value that was read from /proc
   };
 
   LocalHost(Options options, NodeSockets sockets);
-  /// None if it cannot be created; the error is logged.
+  /// None if the group cannot be created. The error is logged.
   std::optional<Cgroup> MakeGroup(const StartNode& start) const;
   /// None if there is none.
   std::optional<Cgroup> GroupOf(const std::string& node, uint32_t start) const;

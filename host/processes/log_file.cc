@@ -19,7 +19,7 @@ OwnedFd OpenForAppending(const std::string& path) {
   return OwnedFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
 }
 
-/// Of a file of `bytes` bytes.
+/// True if the last line of a file of `bytes` bytes has no line break.
 bool EndsWithinLine(const std::string& path, uint64_t bytes) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char last = '\n';
@@ -65,7 +65,8 @@ absl::StatusOr<RotatingLog> RotatingLog::Open(std::string path, uint64_t bytes_m
 
 void RotatingLog::Write(std::string_view bytes, std::optional<WallTime> now) {
   if (bytes_ > 0 && bytes_ + bytes.size() > bytes_max_) Rotate();
-  // The last rotation could not make the file: the disk or the table of open files was full.
+  // The last rotation could not create the file, because the disk or the table of open files was
+  // full.
   if (fd_.get() < 0) fd_ = OpenForAppending(path_);
   if (now.has_value() && !bytes.empty()) times_.Note(base_ + bytes_, *now);
   while (!bytes.empty() && fd_.get() >= 0) {

@@ -15,13 +15,14 @@
 namespace muster {
 namespace {
 
-/// Most bytes of muster's own lines after a node's last lines: the stacks of all its threads.
+/// After a node's last lines, muster's own lines (the stacks of all its threads) may take up to
+/// this many bytes.
 constexpr uint64_t kAsideBytes = 512 << 10;
 
 /// After this many rotations in a row, a reader returns what it has.
 constexpr int kReadTries = 4;
 
-/// One of the two files, open.
+/// One of the two files. It is open.
 struct LogFile {
   OwnedFd fd;
   uint64_t inode = 0;
@@ -52,8 +53,8 @@ void AppendBytes(const LogFile& file, uint64_t begin, uint64_t bytes, std::strin
   text->resize(before + filled);
 }
 
-/// The log as it was at one moment: what the older file and the present one hold, one after the
-/// other, from the position `oldest` on.
+/// The log at one moment: the contents of the older file and then of the present one, from the
+/// position `oldest` on.
 struct LogView {
   LogFile older;
   LogFile present;
@@ -189,7 +190,8 @@ absl::StatusOr<LogTail> ReadLogTail(const std::string& path, uint32_t lines,
           fmt::format("nothing says when the lines of {} were written", path));
     }
     const size_t at = std::min<size_t>(*position - std::min(*position, begin), text.size());
-    // A line that had begun before is shown as a whole, one that was complete is not.
+    // If a line had begun before that time, all of it is shown. If it was complete by then, it is
+    // not.
     const size_t newline = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
     text.erase(0, newline == std::string::npos ? 0 : newline + 1);
   }
@@ -200,7 +202,7 @@ std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_ma
   absl::StatusOr<std::string> text = ReadLastLines(path, UINT32_MAX, bytes_max + kAsideBytes);
   if (!text.ok()) return "";
   std::string_view words = *text;
-  // The newest mark at the beginning of a line starts the last process's part.
+  // The part of the last process begins at the newest mark that is at the beginning of a line.
   size_t mark = words.rfind(kLogMark);
   while (mark != std::string_view::npos && mark > 0 && words[mark - 1] != '\n') {
     mark = words.rfind(kLogMark, mark - 1);

@@ -10,37 +10,38 @@
 
 namespace muster {
 
-/// Reads a RotatingLog (log_file.h) while it is written: its file and the file before it. To follow
-/// it, continue at `next_offset` of the previous piece. The last line is left out until it is
-/// complete. NotFound if there is no log.
+/// Reads a RotatingLog (log_file.h), its file and the file before it, also while it is written. To
+/// follow it, continue at `next_offset` of the previous piece. The last line is left out until it
+/// is complete. NotFound if there is no log.
 absl::StatusOr<LogPiece> ReadLog(const std::string& path, const LogQuestion& question);
 
-/// The last `lines` lines of a log, unfinished ones too, at most `bytes_max` bytes of them (a
-/// longer line loses its beginning); "" when the file is empty. NotFound when there is none.
+/// The last `lines` lines of a log, also an unfinished one, at most `bytes_max` bytes. A longer
+/// line loses its beginning. "" if the file is empty. NotFound if there is none.
 absl::StatusOr<std::string> ReadLastLines(const std::string& path, uint32_t lines,
                                           uint64_t bytes_max);
 
-/// The end of a log, and the position after it, where a LogFollower goes on.
+/// The end of a log, and the position after it, where a LogFollower continues.
 struct LogTail {
   std::string text;
   uint64_t end = 0;
 };
-/// As ReadLastLines. With `since`: only lines that were not complete before that second.
-/// FailedPrecondition when no times are noted for the log (log_times.h).
+/// The same as ReadLastLines. With `since`, only lines that were not complete before that second.
+/// FailedPrecondition if no times are noted for the log (log_times.h).
 absl::StatusOr<LogTail> ReadLogTail(const std::string& path, uint32_t lines,
                                     std::optional<WallTime> since, uint64_t bytes_max);
 
-/// As ReadLastLines, but only of the node's last process and without muster's own lines. Messages
-/// about a failed node quote it. "" if there is nothing.
+/// The same as ReadLastLines, but only for the node's last process, and without muster's own lines.
+/// Messages about a failed node quote it. "" if there is nothing.
 std::string LastWords(const std::string& path, uint32_t lines, uint64_t bytes_max);
 
-/// What is appended to a RotatingLog, unfinished lines too, over its rotation. Reads nothing twice.
-/// Not thread-safe.
+/// Reads what is appended to a RotatingLog, also unfinished lines, across its rotations. Reads
+/// nothing twice. Not thread-safe.
 class LogFollower {
  public:
-  /// Begins at `position` of all that the node ever wrote.
+  /// Begins at `position` in all that the node ever wrote.
   LogFollower(std::string path, uint64_t position) : path_(std::move(path)), position_(position) {}
-  /// What was appended since the last call, at most `bytes_max` of it: the rest comes next time.
+  /// Returns what was appended since the last call, at most `bytes_max` bytes. The next call
+  /// returns the rest.
   std::string Next(uint64_t bytes_max);
 
  private:

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-/// A log of 16 MiB that gets a short line each second has about 4 MiB of times.
+/// If a log of 16 MiB gets a short line each second, it has about 4 MiB of times.
 constexpr uint64_t kTimesBytesMax = 32 << 20;
 
 struct NotedTime {
@@ -23,7 +23,8 @@ struct NotedTime {
   int64_t second = 0;
 };
 
-/// "POSITION SECONDS\n", appended to `noted`; a line that a kill has cut is left out.
+/// Reads lines "POSITION SECONDS\n" and appends them to `noted`. A line that a kill has cut off is
+/// left out.
 void ReadTimes(const std::string& path, std::vector<NotedTime>* noted) {
   const std::string text = ReadFile(path, kTimesBytesMax).value_or("");
   std::string_view rest = text;

@@ -8,16 +8,17 @@
 
 namespace muster {
 
-/// Notes when the bytes of a RotatingLog were written, to the second, in `<log path>.times` beside
-/// it: lines do not begin with their times. What cannot be written is not noted. Not thread-safe.
+/// Notes when the bytes of a RotatingLog were written, to the second, because lines do not begin
+/// with their times. The file is `<log path>.times`, beside the log. Times that cannot be written
+/// are not noted. Not thread-safe.
 class LogTimes {
  public:
   explicit LogTimes(std::string log_path) : path_(std::move(log_path) + ".times") {}
 
-  /// The byte at `position` of all that the node ever wrote is written now. Costs a short write
-  /// once a second.
+  /// Notes that the byte at `position` of all that the node ever wrote is written now. It costs a
+  /// short write once a second.
   void Note(uint64_t position, WallTime now);
-  /// The log's file becomes the older one.
+  /// Call it when the log's file becomes the older one.
   void Rotate();
 
  private:
@@ -25,8 +26,8 @@ class LogTimes {
   int64_t noted_s_ = -1;
 };
 
-/// The position from which on everything was written at `since` or later (or in the same second);
-/// the end of the log, `end`, if nothing was. Nothing: no times are noted for this log.
+/// The position from which on everything was written at `since` or later (or in the same second).
+/// If nothing was, it is the end of the log, `end`. None if no times are noted for this log.
 std::optional<uint64_t> PositionSince(const std::string& log_path, WallTime since, uint64_t end);
 
 }  // namespace muster

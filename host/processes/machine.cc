@@ -32,12 +32,12 @@ cpu_set_t OwnProcessors() {
   return set;
 }
 
-/// Of /proc/stat: "cpu3 4705 150 1120 16250 520 ...", in ticks: user, nice, system, idle, waiting
-/// for a disk with nothing else to do, and more.
+/// A line of /proc/stat: "cpu3 4705 150 1120 16250 520 ...". The numbers are ticks: user, nice,
+/// system, idle, waiting for a disk with nothing else to do, and more.
 struct ProcessorTimes {
   size_t number = 0;
   uint64_t idle = 0;
-  bool counted = false;  // some sandboxes show a table of zeros
+  bool counted = false;  // false for the table of zeros that some sandboxes show
 };
 std::optional<ProcessorTimes> ParseProcessor(const std::string& line) {
   constexpr std::string_view kName = "cpu";
@@ -45,7 +45,7 @@ std::optional<ProcessorTimes> ParseProcessor(const std::string& line) {
   std::istringstream fields(line.substr(kName.size()));
   ProcessorTimes times;
   uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0;
-  // The line with the sum has no number.
+  // The line with the sum has no processor number.
   if (line.starts_with("cpu ")) return std::nullopt;
   if (!(fields >> times.number >> user >> nice >> system >> idle >> waiting)) return std::nullopt;
   times.idle = idle + waiting;
@@ -53,7 +53,7 @@ std::optional<ProcessorTimes> ParseProcessor(const std::string& line) {
   return times;
 }
 
-/// 0: none.
+/// Returns 0 if there is no quota.
 double QuotaOf(const std::string& folder) {
   // Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file.
   const std::string both = ReadFile(folder + "/cpu.max", kTextMax).value_or("");
@@ -77,7 +77,7 @@ uint64_t MemoryLimitOf(const std::string& folder) {
   return 0;
 }
 
-/// The groups of this process in every hierarchy, and those above them.
+/// Calls it for the groups of this process in every hierarchy, and for those above them.
 void ForEachOwnGroup(const std::string& root,
                      const std::function<void(const std::string& folder)>& visit) {
   const std::string mounts = ReadFile(root + "/proc/self/mountinfo", kTextMax).value_or("");

@@ -8,9 +8,10 @@
 
 namespace muster {
 
-/// What this process and everything that it starts may use together: the processors on which it may
-/// run and the machine's memory, or less if one of its control groups allows less (a container). An
-/// unknown figure is 0. `root` is put before every path, so that tests can use their own trees.
+/// What this process and everything that it starts may use together. This is the processors on
+/// which it may run and the machine's memory, or less if one of its control groups allows less, as
+/// in a container. An unknown figure is 0. `root` is put before every path, so that tests can use
+/// their own trees.
 Resources MachineResources(const std::string& root = "");
 
 /// The idle time of the processors on which this process may run, summed since the machine was

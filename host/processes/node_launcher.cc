@@ -22,15 +22,16 @@
 namespace muster {
 namespace {
 
-/// In the environment of everything that a run starts.
+/// This variable is in the environment of every process that a run starts.
 constexpr std::string_view kMarkName = "MUSTER_STARTED_BY=";
 
-/// Who has no sockets begins a run. Who has them continues one, below it or beside it.
+/// A process without sockets begins a run. A process with sockets continues a run, below its first
+/// process or beside it.
 std::string MarkOf(bool begins) {
   const std::string_view name = kMarkName.substr(0, kMarkName.size() - 1);
   const char* const given = begins ? nullptr : std::getenv(std::string(name).c_str());
   if (given != nullptr) return fmt::format("{}{}", kMarkName, given);
-  // The time, too, because a pid comes again.
+  // The mark includes the time, because pids are used again.
   return fmt::format("{}{}.{}", kMarkName, ::getpid(), SystemClock().Wall().count());
 }
 
@@ -89,7 +90,8 @@ absl::StatusOr<std::vector<FoundNode>> NodeLauncher::Find() {
       continue;
     }
     MUSTER_RETURN_IF_ERROR(connected);
-    // Sorted by name and text of the number: the newest start may come at any place.
+    // The list is sorted by name and by the text of the number, so the newest start may be
+    // anywhere.
     const auto former = nodes_.find(name);
     if (former == nodes_.end() || former->second.known.start < start) {
       Erase(name);
@@ -196,8 +198,8 @@ absl::StatusOr<const NodeLauncher::Running*> NodeLauncher::Look(const std::strin
 }
 
 void NodeLauncher::Send(const Node& node, const SuperviseCommand& command) {
-  // A supervising process that cannot take the message is ending. Its connection will soon show end
-  // of file.
+  // If a supervising process cannot take the message, it is ending, and its connection will soon
+  // show end of file.
   ::send(node.connection.get(), &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -308,14 +310,15 @@ void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, N
 }
 
 void NodeLauncher::Bury(const Node& node) {
-  // End of file comes before its death (unless it was stopped), and the command dies after both.
+  // End of file comes before the death of the supervising process (unless it was stopped), and the
+  // command dies after both.
   const bool ended = WaitEnded(node.supervisor.get());
   if (!ended && !sockets_.has_value()) ::kill(node.child, SIGKILL);
   WaitEnded(node.process.get());
   if (node.child <= 0) return;
   Reap(node.child, 0);
-  // Descendants of the command become our children. For a node that another process started, they
-  // become children of `muster run`, which kills them.
+  // The descendants of the command have become our children. If another process started the node,
+  // they have become children of `muster run`, which kills them.
   KillDescendants(OwnChildren(node.child));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 struct Supervisor {
   std::string node;
-  bool keeps_descendants = false;  // they are no part of the node
+  bool keeps_descendants = false;  // whose descendants do not belong to the node
 };
 
 std::optional<Supervisor> SupervisorOf(const std::vector<std::string>& words) {
@@ -61,7 +61,7 @@ absl::Status PrintStacksOf(const std::vector<pid_t>& pids, std::chrono::millisec
       state = dump.Take(print);
     }
   }
-  // One that waits in the kernel for ever is left to init.
+  // A child that waits in the kernel for ever is left to init.
   ::waitpid(child, nullptr, state == StackDump::State::kMore ? WNOHANG : 0);
   if (state == StackDump::State::kFinished) return absl::OkStatus();
   if (state == StackDump::State::kBroken) return absl::InternalError("the stacks ended early");

@@ -12,14 +12,15 @@
 
 namespace muster {
 
-/// The processes of every node of a run, of each node the first one first. They are found below
-/// `run`, the pid of `muster run`, by the command lines of their `muster supervise`, so that no
-/// process needs to answer. Nodes without a process are left out.
+/// The processes of every node of a run. Of each node, its first process comes first. They are
+/// found below `run`, the pid of `muster run`, by the command lines of their `muster supervise`. So
+/// no process needs to answer. Nodes without a process are left out.
 std::map<std::string, std::vector<pid_t>> ProcessesOfNodes(pid_t run);
 
 /// Prints the stacks of all threads of these processes, line by line (host/stacks/stacks.h). Each
-/// thread is held for some milliseconds. DeadlineExceeded: that took longer than `limit`, and what
-/// could be printed was. Internal: it ended early. Requires: the calling process has one thread.
+/// thread is stopped for some milliseconds. DeadlineExceeded if it took longer than `limit`; what
+/// could be printed was printed. Internal if it ended too early. Requires: the calling process has
+/// one thread.
 absl::Status PrintStacksOf(const std::vector<pid_t>& pids, std::chrono::milliseconds limit,
                            const std::function<void(const std::string& line)>& print);
 

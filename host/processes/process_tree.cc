@@ -57,7 +57,7 @@ std::map<pid_t, ProcessStat> AllProcesses() {
   return processes;
 }
 
-/// Kills through a pidfd, and checks the process again first. So a process that got the pid since
+/// Kills through a pidfd, after checking the process again. So a process that has got the pid since
 /// the scan is not killed.
 void KillIfStill(pid_t pid, pid_t parent) {
   const OwnedFd fd(::pidfd_open(pid, 0));
@@ -73,7 +73,7 @@ bool HasWord(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Decides if a process is spared; called once for each.
+/// Decides whether a process is spared. Called once for each process.
 class SparedSet {
  public:
   explicit SparedSet(const Spared& spared) : spared_(spared) {}
@@ -100,7 +100,8 @@ std::string Program(pid_t pid) {
   return {target, static_cast<size_t>(std::max<ssize_t>(size, 0))};
 }
 
-/// From `pid` up to the child of `root` that it descends from; empty when it does not.
+/// The processes from `pid` up to the child of `root` from which it descends. Empty if it does not
+/// descend from `root`.
 std::vector<pid_t> Lineage(const std::map<pid_t, ProcessStat>& processes, pid_t pid, pid_t root) {
   std::vector<pid_t> lineage;
   // A chain longer than the number of processes would be a cycle made by pid reuse.
@@ -131,7 +132,7 @@ std::map<pid_t, pid_t> DescendantsWithParents(const Spared& spared) {
   return found;
 }
 
-/// The children of one thread as the kernel lists them; false if it lists none.
+/// Reads the children of one thread from the kernel's list. False if the kernel has no such list.
 bool ReadChildren(const std::string& path, std::vector<pid_t>* children) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return false;
@@ -154,14 +155,14 @@ std::vector<pid_t> Children(pid_t parent) {
     }
   }
   if (listed || folder == nullptr) return children;
-  // A kernel without CONFIG_PROC_CHILDREN.
+  // This kernel lacks CONFIG_PROC_CHILDREN, so all processes are read.
   for (const auto& [pid, stat] : AllProcesses()) {
     if (stat.parent == parent) children.push_back(pid);
   }
   return children;
 }
 
-/// Reaps the child if it has ended; false if it still runs.
+/// Reaps the child if it has ended. False if it still runs.
 bool Reap(pid_t pid) {
   pid_t got;
   do {
@@ -170,7 +171,7 @@ bool Reap(pid_t pid) {
   return got != 0;
 }
 
-/// Reaps ended children; true when children are left that are not spared.
+/// Reaps ended children. True if there are still children that are not spared.
 bool ReapChildren(const Spared& spared) {
   SparedSet left_alone(spared);
   bool left = false;
@@ -192,7 +193,8 @@ std::optional<ProcessStat> ReadStat(pid_t pid) {
   const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer) - 1);
   if (got <= 0) return std::nullopt;
   buffer[got] = '\0';
-  // "pid (name) state ppid ...": the name may hold anything, so count from its last bracket.
+  // The line is "pid (name) state ppid ...". The name may contain anything, so the fields are
+  // counted from the last bracket.
   const char* after_name = ::strrchr(buffer, ')');
   ProcessStat stat;
   uint64_t user = 0, system = 0, children_user = 0, children_system = 0;
@@ -221,7 +223,7 @@ std::vector<pid_t> ProcessesBelow(pid_t root) {
   std::vector<pid_t> found = Children(root);
   for (size_t i = 0; i < found.size(); ++i) {
     for (const pid_t child : Children(found[i])) {
-      // A process that got another parent meanwhile is seen twice.
+      // A process that got another parent meanwhile is found twice.
       if (std::find(found.begin(), found.end(), child) == found.end()) found.push_back(child);
     }
   }
@@ -266,8 +268,8 @@ void KillDescendants(const Spared& spared) {
     for (const auto& [pid, parent] : found) KillIfStill(pid, parent);
     const bool left = ReapChildren(spared);
     if (found.empty() && !left) return;
-    // The kernel needs a moment to end a killed process; there is nothing to wait on for a
-    // grandchild.
+    // The kernel needs a moment to end a killed process. For a grandchild, there is nothing to wait
+    // on, so this sleeps.
     SleepFor(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds{50});
   }

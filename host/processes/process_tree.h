@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// Of /proc/<pid>/stat.
+/// Fields of /proc/<pid>/stat.
 struct ProcessStat {
   char state = '?';  // 'Z': it has ended
   pid_t parent = 0;
@@ -29,15 +29,15 @@ std::vector<std::string> EnvironmentOf(pid_t pid);
 /// others than these, where the kernel lists children.
 std::vector<pid_t> ProcessesBelow(pid_t root);
 
-/// The processes that the functions below spare, with all their descendants.
+/// The processes that the functions below spare, together with all their descendants.
 struct Spared {
   std::vector<pid_t> pids;
-  /// Every `muster supervise` with --life-fd: its node does not end with the process that started
-  /// it.
+  /// Spares every `muster supervise` with --life-fd, because its node does not end with the process
+  /// that started it.
   bool supervisors = false;
-  /// An entry of the environment, "NAME=value", that every process of this run was started with.
-  /// Processes without it are spared: a shell that became this process by `exec` may have started
-  /// them, or somebody in the container whose process 1 this is. "" = none are spared for this.
+  /// An entry "NAME=value" in the environment of every process that this run started. Processes
+  /// without it are spared: a shell that became this process by `exec` may have started them, or
+  /// somebody in the container whose process 1 this is. If "", none are spared for this reason.
   std::string mark;
 };
 
@@ -46,17 +46,17 @@ struct Spared {
 std::vector<pid_t> Descendants(const Spared& spared);
 
 /// Kills (SIGKILL) and reaps descendants that are not spared, until a scan finds none. Requires:
-/// the caller is a sub-reaper, so that a grandchild whose parent dies becomes its child, whatever
-/// session it is in. Children in `spared.pids` are not reaped.
+/// the caller is a sub-reaper, so that a grandchild whose parent dies becomes its child, in
+/// whatever session it is. Children in `spared.pids` are not reaped.
 void KillDescendants(const Spared& spared);
 
-/// Reaps children that have ended, and kills those that are not spared; once, and without waiting.
+/// Once, and without waiting, reaps children that have ended and kills those that are not spared.
 /// Children of a killed process are found at the next call. Children in `spared.pids` are not
 /// touched. It costs little, because it reads only the children.
 void SweepChildren(const Spared& spared);
 
-/// The processes of this run: the topmost ancestor, in an unbroken line, that runs the same program
-/// as the calling process, and all that descends from it.
+/// The processes of this run: an ancestor and all its descendants. The ancestor is the topmost one
+/// in an unbroken line that runs the same program as the calling process.
 std::vector<pid_t> RunFamily();
 
 /// True if the process is a `muster supervise` with --life-fd.

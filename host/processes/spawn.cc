@@ -40,7 +40,7 @@ bool IsAdded(std::string_view entry) {
 }  // namespace
 
 std::string OwnProgram() {
-  constexpr std::string_view kReplaced = " (deleted)";  // as the kernel says it
+  constexpr std::string_view kReplaced = " (deleted)";  // the kernel appends this
   std::error_code error;
   std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (path.ends_with(kReplaced)) path.resize(path.size() - kReplaced.size());
@@ -53,7 +53,7 @@ std::string ImageOf(const std::string& program) {
 
 std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added) {
   std::vector<std::string> environment = OwnEnvironment();
-  // This process may itself be a supervised command whose program did not take these variables.
+  // This process may itself be a supervised command, and its program did not take these variables.
   std::erase_if(environment, IsAdded);
   for (const auto& [name, value] : added) {
     environment.push_back(fmt::format("{}{}={}", kAddedPrefix, name, value));
@@ -73,7 +73,7 @@ void TakeAddedEnvironment() {
 
 void KeepFilesPrivate() {
   const mode_t former = ::umask(kPrivate);
-  // A process above may have noted it already: then ours is not the user's.
+  // If a process above has noted a umask already, ours is not the user's, so that one stays.
   ::setenv(kUmaskName, fmt::format("{:o}", former).c_str(), /*replace=*/0);
 }
 

@@ -14,45 +14,46 @@ namespace muster {
 struct NodeCommand {
   std::string name;                  // "worker-0"
   std::vector<std::string> command;  // program and arguments
-  /// Added to the launcher's environment, for the command only, not for its supervising process.
+  /// Added to the launcher's environment for the command only, and not for its supervising process.
   std::map<std::string, std::string> environment;
   std::string working_directory;  // "" = the launcher's own
-  /// The slot file, where a worker notes what it computes. It is created again before each start.
-  /// "" = none.
+  /// The slot file, where a worker notes what it computes. It is created anew before each start. ""
+  /// = none.
   std::string slot_file;
-  /// The only descriptors that it gets, under the same numbers.
+  /// The only descriptors that the process inherits, under the same numbers.
   std::vector<int> inherited_fds;
-  /// What it starts outlives it: SuperviseOptions::keep_descendants.
+  /// What the process starts outlives it: see SuperviseOptions::keep_descendants.
   bool keep_descendants = false;
 };
 
-/// The path of this process's program, also when the file was replaced meanwhile; "" if the kernel
+/// The path of this process's program, even if the file was replaced meanwhile. "" if the kernel
 /// does not say.
 std::string OwnProgram();
 
-/// The file to execute for `program`: the image of this process if `program` is its path, even if
-/// the file was replaced meanwhile (an upgrade): all processes of a run are of one version.
+/// The file to execute for `program`. If `program` is the path of this process's program, it is the
+/// image of this process, even if the file was replaced meanwhile (an upgrade), because all
+/// processes of a run must have one version.
 std::string ImageOf(const std::string& program);
 
-/// The environment of a process that supervises a command: this process's environment, and `added`
-/// under names that have no meaning for it, as "NAME=value". Libraries that a user preloads into
-/// nodes, or settings of their allocator, must not affect the supervising process.
+/// The environment of a process that supervises a command, as "NAME=value". It is this process's
+/// environment, and `added` under names that have no meaning for the supervising process. So
+/// libraries that a user preloads into nodes, or settings of their allocator, do not affect it.
 std::vector<std::string> SupervisorEnvironment(const std::map<std::string, std::string>& added);
 
-/// In the forked child that becomes the command: what SupervisorEnvironment() added gets its own
-/// names, in place of what this process has under them.
+/// Call it in the forked child that becomes the command. The variables that SupervisorEnvironment()
+/// added get their own names, and replace variables that have them.
 void TakeAddedEnvironment();
 
-/// From now on, this process makes files and folders that their owner alone may use, whatever the
-/// user's umask is. It notes the user's umask in the environment. Requires: one thread.
+/// From now on, only the owner may use files and folders that this process makes, whatever the
+/// user's umask is. The user's umask is noted in the environment. Requires: one thread.
 void KeepFilesPrivate();
 
-/// In the forked child that becomes the command: the umask that the user had.
+/// Call it in the forked child that becomes the command. It restores the user's umask.
 void TakeUsersUmask();
 
-/// Starts `program` with `arguments` (the first is its own name). Of this process's descriptors
-/// that are closed on exec, `inherited_fds` alone are passed on, those that are not negative. By
-/// posix_spawn rather than fork: the caller may have threads (gRPC's), and fork handlers of
+/// Starts `program` with `arguments`; the first one is its own name. Of the descriptors that are
+/// closed on exec, only `inherited_fds` are passed on; negative ones are ignored. It uses
+/// posix_spawn and not fork, because the caller may have threads (gRPC's), and fork handlers of
 /// libraries must not run. The error names the program.
 absl::StatusOr<pid_t> Spawn(const std::string& program, const std::vector<std::string>& arguments,
                             const std::vector<std::string>& environment,

@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kParentDiedSignal = SIGUSR1;
 constexpr std::chrono::seconds kDumpTimeout{10};
-/// Most processes whose stacks are dumped. If a trainer has more, the rest is left out.
+/// Stacks are dumped for at most this many processes. If a trainer has more, the rest is left out.
 constexpr size_t kDumpProcesses = 16;
 
 sigset_t WatchedSignals() {
@@ -59,16 +59,16 @@ class Supervision {
   bool BecomeReaper();
   void OpenLog();
   void WriteLog(std::string_view text);
-  /// A line of our own. It begins a line even if the command has not ended its own.
+  /// Writes a line of our own. It begins a new line even if the command has not ended its last one.
   void WriteOwnLine(std::string_view text);
   absl::Status StartCommand();
-  /// The command is not in its control groups.
+  /// Continues although the command is not in its control groups.
   void GoWithoutGroups(const absl::Status& why);
-  /// Runs until the command has ended, or has to be left to its death.
+  /// Runs until the command has ended, or until this process cannot wait for its death.
   void Watch();
   /// Runs until a controller has released the exit.
   void KeepExit();
-  /// Waits for something to happen and handles it; false when waiting is not possible.
+  /// Waits for an event and handles it. False if it cannot wait.
   bool WaitOnce();
   void HandleSignals();
   void HandleController();
@@ -96,7 +96,7 @@ class Supervision {
   pid_t child_ = -1;
   std::optional<ExitStatus> exit_;
   SuperviseReport state_;
-  bool life_over_ = false;  // of the parent, or as life_fd says
+  bool life_over_ = false;  // the parent is gone, or the pipe of life_fd is closed
   bool released_ = false;
   std::optional<TimePoint> kill_at_;
   MemoryWatch memory_;
@@ -233,7 +233,7 @@ void Supervision::HandleSignals() {
   while (::read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == kParentDiedSignal) {
-      // Any process may send this signal. Only a new parent proves that the old one is dead.
+      // Any process may send this signal, so only a new parent proves that the old one is dead.
       life_over_ |=
           options_.life_fd < 0 && options_.parent_pid != 0 && ::getppid() != options_.parent_pid;
     } else if (signal == SIGQUIT) {
@@ -274,8 +274,8 @@ void Supervision::HandleController() {
   // messages can still be read.
   if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET)) return;
   if (got == sizeof(command)) return Obey(command);
-  // End of file. With a listening socket, another controller may connect. With one control socket,
-  // none can.
+  // This is end of file. With a listening socket, another controller may connect; with a single
+  // control socket, none can.
   if (options_.listen_fd < 0) life_over_ = true;
   ::close(controller_fd_);
   controller_fd_ = -1;
@@ -299,7 +299,7 @@ void Supervision::Obey(const SuperviseCommand& command) {
     case SuperviseCommand::kKill:
       if (!exit_.has_value()) ::kill(child_, SIGKILL);
       return;
-    default:  // no order of ours
+    default:  // not one of our orders
       return;
   }
 }
@@ -355,7 +355,7 @@ void Supervision::WatchMemory() {
   const pid_t own = dump_.has_value() ? dump_->child() : 0;
   bool exceeded = memory_.IsExceeded(::getpid(), own);
   if (exceeded && controller_fd_ >= 0) {
-    // A higher limit may be on its way.
+    // An order for a higher limit may have arrived.
     HandleController();
     exceeded = memory_.IsExceeded(::getpid(), own);
   }

@@ -10,7 +10,8 @@
 namespace muster {
 namespace {
 
-/// Every flag that has a value, and where that is: for writing and for reading.
+/// Visits every flag that has a value, with the place of the value. Reading and writing both use
+/// it.
 template <typename Visit, typename Options>
 void EachFlag(Options& options, Visit visit) {
   visit("--name", options.name);
@@ -80,7 +81,7 @@ absl::StatusOr<SuperviseOptions> ParseSuperviseArguments(
     const std::string& flag = arguments[i];
     if (flag == "--keep-descendants") {
       options.keep_descendants = true;
-      --i;  // it has no value
+      --i;  // this flag has no value
       continue;
     }
     if (i + 1 >= arguments.size()) {

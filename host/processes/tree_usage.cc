@@ -53,7 +53,7 @@ TreeUsage ReadTreeUsage(pid_t root, pid_t but) {
     const std::optional<ProcessStat> stat = ReadStat(pid);
     if (stat.has_value()) usage.cpu += stat->cpu + stat->ended_children_cpu;
   }
-  // Processes whose parents have ended became its children.
+  // Processes whose parents have ended have become its children.
   const std::optional<ProcessStat> stat = ReadStat(root);
   if (stat.has_value()) usage.cpu += stat->ended_children_cpu;
   return usage;

@@ -17,7 +17,8 @@ namespace muster {
 /// affect this process. Movable; not thread-safe.
 class StackDump {
  public:
-  /// Forks: the calling process has one thread. Errors: no pipe, no process.
+  /// Forks, so the calling process must have one thread. Errors: it cannot make a pipe or a
+  /// process.
   static absl::StatusOr<StackDump> Start(std::vector<pid_t> pids, const StackLimits& limits);
   StackDump(StackDump&& other) noexcept
       : pids_(std::move(other.pids_)),
@@ -29,30 +30,29 @@ class StackDump {
         line_(std::move(other.line_)),
         bytes_(other.bytes_) {}
   StackDump& operator=(StackDump&&) = delete;
-  /// Ends the child; the caller reaps it with its other children. If the child had not finished,
-  /// the
-  /// threads that it may have stopped continue.
+  /// Ends the child. The caller reaps it together with its other children. If the child had not
+  /// finished, threads that it may have stopped continue.
   ~StackDump();
 
-  /// Readable when there is something to take.
+  /// This descriptor is readable if there is something to take.
   int fd() const { return output_.get(); }
   pid_t child() const { return child_; }
 
   enum class State { kMore, kFinished, kBroken };
-  /// Gives `print` the lines that have come; does not wait. kBroken: the child ended too early, or
-  /// printed more than a mebibyte.
+  /// Passes the lines that have arrived to `print`. It does not wait. kBroken if the child ended
+  /// too early, or printed more than a mebibyte.
   State Take(const std::function<void(const std::string& line)>& print);
 
  private:
   StackDump(std::vector<pid_t> pids, std::vector<pid_t> stopped_before, pid_t child, int fd);
 
   std::vector<pid_t> pids_;
-  std::vector<pid_t> stopped_before_;  // these were already stopped
+  std::vector<pid_t> stopped_before_;  // these were already stopped before
   pid_t child_;
-  OwnedFd process_;  // a pidfd of it: it may have been reaped
+  OwnedFd process_;  // a pidfd of the child, which may have been reaped
   OwnedFd output_;
   bool finished_ = false;
-  std::string line_;  // that has not ended yet
+  std::string line_;  // a line without its end
   size_t bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kProcFileMax = 4096;  // bytes of text
 
 struct Frame {
-  uint64_t address = 0;  // of the instruction that is, or was last, executed
+  uint64_t address = 0;  // of the instruction that is being executed, or was last
 };
 
 struct Printing {
@@ -31,7 +31,7 @@ struct Printing {
   std::vector<Frame> frames;  // of the present thread
 };
 
-/// The first line of a file in /proc; "" when it cannot be read.
+/// The first line of a file in /proc. "" if it cannot be read.
 std::string ProcLine(pid_t pid, pid_t thread, std::string_view file) {
   const absl::StatusOr<std::string> text =
       ReadFile(fmt::format("/proc/{}/task/{}/{}", pid, thread, file), kProcFileMax);
@@ -95,7 +95,7 @@ int TakeFrame(Dwfl_Frame* frame, void* argument) {
   Dwarf_Addr address = 0;
   bool is_activation = false;
   if (!dwfl_frame_pc(frame, &address, &is_activation)) return DWARF_CB_ABORT;
-  // A return address belongs to the call before it.
+  // A return address lies after its call, so this goes one byte back.
   printing->frames.push_back({is_activation ? address : address - 1});
   return static_cast<int>(printing->frames.size()) < printing->limits.frames ? DWARF_CB_OK
                                                                              : DWARF_CB_ABORT;
@@ -109,7 +109,7 @@ int PrintThread(Dwfl_Thread* thread, void* argument) {
                       printing->limits.threads));
     return DWARF_CB_ABORT;
   }
-  // Read before the thread is stopped, because that changes its state.
+  // The state is read before the thread is stopped, because stopping changes it.
   print(ThreadText(printing->pid, dwfl_thread_tid(thread)));
   printing->frames.clear();
   const bool all = dwfl_thread_getframes(thread, &TakeFrame, printing) == 0;
@@ -131,7 +131,7 @@ int PrintThread(Dwfl_Thread* thread, void* argument) {
 
 void PrintStacks(pid_t pid, const StackLimits& limits,
                  const std::function<void(const std::string& line)>& print) {
-  // Nothing is fetched from the network.
+  // Debug information must not be fetched from the network.
   ::unsetenv("DEBUGINFOD_URLS");
   char* debuginfo_path = nullptr;
   const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
