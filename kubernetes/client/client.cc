@@ -27,7 +27,7 @@ absl::StatusOr<nlohmann::json> Client::Get(const ObjectPlace& place, std::stop_t
 
 absl::StatusOr<nlohmann::json> Client::Delete(const ObjectPlace& place,
                                               const DeleteOptions& options, std::stop_token stop) {
-  // Without a name this would be a request to delete them all.
+  // A request without a name would delete all objects of this kind.
   MUSTER_RETURN_IF_ERROR(CheckObjectName(place.name));
   return Call("DELETE", place, "", DeleteBody(options), "application/json", stop);
 }
@@ -99,7 +99,7 @@ absl::Status Client::FollowLogs(const std::string& ns, const std::string& pod, L
   MUSTER_ASSIGN_OR_RETURN(
       const std::string path,
       PathOf({.resource = Resource::kPods, .ns = ns, .name = pod, .subresource = "log"}));
-  // A container may be silent for long; only the end bounds this.
+  // A container may be silent for long, so only `length` limits this.
   return Ask({.url = path + LogQueryText(query),
               .times = {.length = length},
               .on_bytes = on_bytes,
@@ -135,7 +135,8 @@ absl::StatusOr<nlohmann::json> Client::Call(std::string_view method, const Objec
 
 absl::StatusOr<std::string> Client::Ask(HttpRequest request) {
   MUSTER_ASSIGN_OR_RETURN(HttpAnswer answer, Send(request));
-  // A refused request was not carried out, so it may be sent again with what a plugin says now.
+  // A refused request was not carried out. So it may be sent again, with new credentials of the
+  // plugin.
   if (answer.status == 401 && credentials_->access().exec.has_value()) {
     MUSTER_ASSIGN_OR_RETURN(answer, Send(std::move(request)));
   }
@@ -165,7 +166,7 @@ absl::StatusOr<HttpAnswer> Client::Send(HttpRequest request) {
   request.times.connect = options_.connect_deadline;
   request.times.whole = options_.request_deadline;
   request.body_bytes_max = options_.answer_bytes_max;
-  // Of a change, it would not be known if it happened twice.
+  // A change must not be repeated, because nobody would know whether it happened twice.
   request.may_repeat = request.method == "GET";
   requests_.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<HttpAnswer> answer = http_.Do(request);

@@ -11,8 +11,8 @@
 
 namespace muster::kubernetes {
 
-/// Certificates or a key: a file, which is read whenever it is needed because others renew it, or
-/// the PEM text itself. Both empty: none.
+/// Certificates or a key: a file, or the PEM text itself. A file is read whenever it is needed,
+/// because other programs renew it. If both are empty, there is none.
 struct PemSource {
   std::string path;
   std::string text;
@@ -22,10 +22,10 @@ struct PemSource {
 
 /// A program that prints credentials (client.authentication.k8s.io).
 struct ExecPlugin {
-  /// With a '/': a path; otherwise looked for in PATH.
+  /// If it has a '/', it is a path. Otherwise it is looked up in PATH.
   std::string command;
   std::vector<std::string> arguments;
-  /// Added to our own environment.
+  /// Variables that are added to our own environment.
   std::vector<std::pair<std::string, std::string>> environment;
   std::string api_version;
   bool wants_cluster = false;
@@ -34,21 +34,22 @@ struct ExecPlugin {
   friend bool operator==(const ExecPlugin&, const ExecPlugin&) = default;
 };
 
-/// How to reach an API server, and as whom. A value without behaviour; it may hold secrets, so it
-/// is never printed.
+/// How to reach an API server, and as whom. A value without behaviour. It may contain secrets, so
+/// it is never printed.
 struct ClusterAccess {
   /// A name, an IPv4 address, or an IPv6 address without brackets.
   std::string host;
   uint16_t port = 443;
-  /// Before every path ("/k8s/clusters/c1"); empty, or begins with '/' and does not end with it.
+  /// Comes before every path ("/k8s/clusters/c1"). Empty, or begins with '/' and does not end with
+  /// it.
   std::string path_prefix;
-  /// The name that the server's certificate must have; empty: `host`.
+  /// The name that the server's certificate must have. If empty, it is `host`.
   std::string tls_server_name;
-  /// Empty: the certificates that this machine trusts.
+  /// If empty, the certificates that this machine trusts.
   PemSource authority;
   PemSource client_certificate;
   PemSource client_key;
-  /// In order of preference: the file, the text, the program.
+  /// The token, in order of preference: from the file, the text, or the program.
   std::string token_file;
   std::string token;
   std::optional<ExecPlugin> exec;
@@ -58,8 +59,8 @@ struct ClusterAccess {
   std::string Url() const;
 };
 
-/// The parts of "https://host[:port][/prefix]" in a ClusterAccess that is empty otherwise.
-/// kInvalidArgument: it is no such URL. Plain HTTP is refused: a token would be readable.
+/// A ClusterAccess with only the parts of "https://host[:port][/prefix]". kInvalidArgument if the
+/// text is no such URL. Plain HTTP is refused, because others could read the token.
 absl::StatusOr<ClusterAccess> ParseServerUrl(std::string_view url);
 
 /// The PEM text of `source`; empty if there is none. Errors name the file.

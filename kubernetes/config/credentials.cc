@@ -50,7 +50,7 @@ absl::StatusOr<Credentials> CredentialSource::Get() {
 }
 
 absl::StatusOr<Credentials> CredentialSource::OfPlugin() {
-  // Others wait for the plugin that runs, and use what it prints.
+  // While a plugin runs, other callers wait for it, and then use its output.
   const MutexLock lock(&mutex_);
   if (of_plugin_ && AreFresh(of_plugin_->expires, clock_->Wall())) return *of_plugin_;
   of_plugin_.reset();

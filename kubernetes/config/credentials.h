@@ -15,12 +15,12 @@ namespace muster::kubernetes {
 /// Credentials of a plugin are renewed this long before they expire.
 inline constexpr std::chrono::seconds kRenewBefore{10};
 
-/// True if credentials that expire then may be used now. Pure.
+/// True if credentials that expire at this time may be used now. Pure.
 bool AreFresh(const std::optional<WallTime>& expires, WallTime now);
 
-/// The credentials of an access, as they are now. Files are read again for each request, because
-/// kubelets and others replace them (a service account's token lives for about an hour). A plugin
-/// is run again when what it printed expires, or when the server has refused it.
+/// The present credentials of an access. Files are read again for each request, because kubelets
+/// and others replace them (a service account's token lives for about an hour). A plugin is run
+/// again when its output expires, or when the server has refused it.
 ///
 /// Thread-safe. Get() blocks while a plugin runs, for at most its deadline.
 class CredentialSource {
@@ -32,8 +32,8 @@ class CredentialSource {
   /// Errors name the file or the plugin.
   absl::StatusOr<Credentials> Get();
 
-  /// The server did not accept these credentials. Those of a plugin are asked for again the next
-  /// time, if they are still the same.
+  /// The server did not accept these credentials. If they came from a plugin and are still the
+  /// present ones, the plugin is asked again the next time.
   void Refused(const Credentials& credentials);
 
   const ClusterAccess& access() const { return access_; }

@@ -38,7 +38,7 @@ struct PluginPipe {
     write = OwnedFd(ends[1]);
     return true;
   }
-  /// Takes what is there. The reader closes at the end of the stream, or if it gets too much.
+  /// Reads what has arrived. The reader closes at the end of the stream, or if it gets too much.
   void Take() {
     std::array<char, 4096> buffer;
     const ssize_t count = ::read(read.get(), buffer.data(), buffer.size());
@@ -48,7 +48,7 @@ struct PluginPipe {
   }
 };
 
-/// KUBERNETES_EXEC_INFO of a plugin. `authority`: PEM, or empty.
+/// The value of KUBERNETES_EXEC_INFO for a plugin. `authority` is PEM, or empty.
 std::string ExecInfo(const ClusterAccess& access, const std::string& authority) {
   nlohmann::json spec = {{"interactive", false}};
   if (access.exec->wants_cluster) {
@@ -65,7 +65,7 @@ std::string ExecInfo(const ClusterAccess& access, const std::string& authority) 
                  {"spec", std::move(spec)}});
 }
 
-/// Strings, and the pointers to them that exec wants.
+/// Strings, and pointers to them in the form that exec needs.
 class ArgumentList {
  public:
   void Add(std::string text) { texts_.push_back(std::move(text)); }
@@ -81,7 +81,7 @@ class ArgumentList {
   std::vector<char*> pointers_;
 };
 
-/// A plugin that runs, in a process group of its own.
+/// A running plugin, in a process group of its own.
 class PluginProcess {
  public:
   PluginProcess() = default;
@@ -97,7 +97,7 @@ class PluginProcess {
     arguments.Add(plugin.command);
     for (const std::string& argument : plugin.arguments) arguments.Add(argument);
     ArgumentList environment;
-    // Of two entries with one name the first counts.
+    // If two entries have the same name, the first one counts.
     environment.Add("KUBERNETES_EXEC_INFO=" + ExecInfo(access, authority));
     for (const auto& [name, value] : plugin.environment) environment.Add(name + "=" + value);
     for (char** entry = ::environ; *entry != nullptr; ++entry) environment.Add(*entry);
@@ -113,8 +113,8 @@ class PluginProcess {
     return absl::OkStatus();
   }
 
-  /// Reads until the process has ended, and then what is left in its pipes. Somebody may hold them
-  /// open for longer, so their ends are not waited for.
+  /// Reads until the process has ended, and then what is left in its pipes. It does not wait for
+  /// the ends of the pipes, because another process may hold them open for longer.
   absl::Status Wait(TimePoint deadline, const Clock& clock) {
     while (true) {
       const bool runs = ended_.get() >= 0;
@@ -184,7 +184,7 @@ class PluginProcess {
 
 absl::StatusOr<Credentials> ParseExecCredential(std::string_view text,
                                                 std::string_view api_version) {
-  // The text has secrets in it, so no message quotes it.
+  // The text contains secrets, so no message quotes it.
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded() || TextAt(document, {"kind"}) != "ExecCredential") {
     return absl::InvalidArgumentError("it does not print an ExecCredential");

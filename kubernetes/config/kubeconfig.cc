@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kKubeconfigBytesMax = 4 << 20;
 
-/// Leaves the parser; ParseKubeconfig catches it, as it does yaml-cpp's own exceptions.
+/// Thrown to leave the parser. ParseKubeconfig catches it together with yaml-cpp's own exceptions.
 struct Refusal {
   absl::Status status;
 };
@@ -28,7 +28,7 @@ struct Refusal {
   throw Refusal{absl::InvalidArgumentError(fmt::format("{}", what))};
 }
 
-/// A text field; empty if it is not there.
+/// A text field. Empty if it is missing.
 std::string TextField(const YAML::Node& node, const char* name) {
   if (!node.IsMap()) return "";
   const YAML::Node value = node[name];
@@ -66,7 +66,8 @@ std::string Absolute(const std::string& path, const std::string& folder) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
 }
 
-/// The field `name` (a path), or `name`-data (base64), which wins as it does for kubectl.
+/// The field `name` (a path), or `name`-data (base64). If both exist, the latter counts, as for
+/// kubectl.
 PemSource PemField(const YAML::Node& node, const std::string& name, const std::string& folder) {
   const std::string data_name = name + "-data";
   const std::string data = TextField(node, data_name.c_str());
@@ -160,7 +161,7 @@ absl::StatusOr<ClusterAccess> ParseKubeconfig(std::string_view text, const std::
   } catch (const Refusal& refusal) {
     return refusal.status;
   } catch (const YAML::Exception& exception) {
-    // Its text may quote the file, which has secrets in it; the place is enough.
+    // yaml-cpp's text may quote the file, which contains secrets. So only the position is shown.
     return absl::InvalidArgumentError(fmt::format("it is no valid YAML at line {}, column {}",
                                                   exception.mark.line + 1,
                                                   exception.mark.column + 1));

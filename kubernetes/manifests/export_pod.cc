@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Its client deletes it. This is for one that cannot.
+/// Usually the client deletes the pod. This limit is for clients that cannot.
 constexpr std::chrono::seconds kLifeMax = std::chrono::hours(6);
-/// It has nothing to finish.
+/// The pod has nothing to finish when it is deleted.
 constexpr int kGraceSeconds = 1;
 
 struct Added {
@@ -41,7 +41,8 @@ std::vector<Added> VolumesOf(const ExportPod& pod) {
                                 {"items", json::array({{{"key", "token"}, {"path", "token"}}})},
                                 {"defaultMode", 0440}}}}});
   if (!pod.state_claim.empty()) {
-    // The mount, not the volume, is read-only: the claim may be attached to its machine already.
+    // Only the mount is read-only, and not the volume, because the claim may already be attached to
+    // its machine.
     added.push_back({.name = "muster-state",
                      .path = kInClusterState,
                      .source = {{"persistentVolumeClaim", {{"claimName", pod.state_claim}}}}});
@@ -49,7 +50,7 @@ std::vector<Added> VolumesOf(const ExportPod& pod) {
   return added;
 }
 
-/// A little, where the template asks for nothing: many quotas refuse a pod without requests.
+/// Adds small requests if the template has none, because many quotas refuse a pod without requests.
 void AddRequests(json* container) {
   json& requests = (*container)["resources"]["requests"];
   if (!requests.is_object()) requests = json::object();
@@ -58,7 +59,7 @@ void AddRequests(json* container) {
   }
 }
 
-/// The list at `key`, made if there is none.
+/// The list at `key`. It is created if there is none.
 json& ListIn(json& parent, const char* key) {
   json& list = parent[key];
   if (!list.is_array()) list = json::array();
@@ -116,7 +117,7 @@ absl::StatusOr<json> ExportPodBody(const ExportPod& pod, std::string_view pods_t
   json& container = spec["containers"][0];
   container["command"] = json::array({"muster", "serve-export"});
   container.erase("args");
-  // So what it says at a bad end is in the pod's status.
+  // If the container fails, the pod's status then contains its last output.
   container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   AddRequests(&container);
   AddVolumes(pod, &spec);

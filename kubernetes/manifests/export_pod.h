@@ -12,15 +12,15 @@ namespace muster::kubernetes {
 
 struct ExportPod {
   std::string job;
-  /// Of the Job, which then owns the pod; empty: nobody does.
+  /// The UID of the Job that owns the pod. If empty, nobody owns it.
   std::string owner_uid;
-  /// With the state directory, which is mounted so that nothing in it can be changed; empty: the
-  /// pod needs no state.
+  /// The claim with the state directory. It is mounted read-only. If empty, the pod needs no state.
   std::string state_claim;
 };
 
-/// The Pod, made from `pods_text` (pods.json in the job's ConfigMap): image, secrets for pulling
-/// it, machines and volumes are those of a server. kInvalidArgument: the text has no such template.
+/// Makes the Pod from `pods_text` (pods.json in the job's ConfigMap). Its image, the secrets for
+/// pulling it, machines and volumes are those of a server. kInvalidArgument if the text has no such
+/// template.
 absl::StatusOr<nlohmann::json> ExportPodBody(const ExportPod& pod, std::string_view pods_text);
 
 /// The names of the claims that a pod mounts.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// Pure, thread-safe functions.
+/// A base for Kustomize. Pure, thread-safe functions.
 namespace muster::kubernetes {
 
 struct ManifestFile {
@@ -12,8 +12,8 @@ struct ManifestFile {
   std::string text;
 };
 
-/// The files of a base for Kustomize: kustomization.yaml first, then a file for each object, named
-/// by its kind, and for claims by its name, too.
+/// The files of a base for Kustomize: kustomization.yaml comes first, and then a file for each
+/// object. Its name is the object's kind; for claims, the name of the claim is added.
 std::vector<ManifestFile> KustomizeBase(const std::vector<nlohmann::json>& objects);
 
 }  // namespace muster::kubernetes

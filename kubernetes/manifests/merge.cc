@@ -14,10 +14,11 @@ enum class ListRule { kReplace, kAppend, kMergeEntries, kReplaceEntries };
 
 struct MergeRule {
   ListRule rule = ListRule::kReplace;
-  std::string key;  // of the last two
+  std::string key;  // for the last two rules
 };
 
-/// By the name of the list, which means the same wherever a pod template has it.
+/// The rule depends only on the name of the list, because a name means the same everywhere in a pod
+/// template.
 MergeRule RuleOf(const std::string& list) {
   static const std::map<std::string_view, MergeRule> rules = {
       {"containers", {ListRule::kMergeEntries, "name"}},

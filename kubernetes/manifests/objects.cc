@@ -95,7 +95,7 @@ json ServiceOf(const JobSpec& spec, const ManifestOptions& options, const InClus
     return {{"name", name}, {"port", number}, {"targetPort", number}, {"protocol", "TCP"}};
   };
   service["spec"] = {{"clusterIP", "None"},
-                     // Workers and servers reach a master that has just started.
+                     // Workers and servers must reach a master that has just started.
                      {"publishNotReadyAddresses", true},
                      {"selector", {{kJobLabel, spec.name}, {kRoleLabel, "master"}}},
                      {"ports", json::array({port("master", kInClusterMasterPort),
@@ -103,9 +103,9 @@ json ServiceOf(const JobSpec& spec, const ManifestOptions& options, const InClus
   return service;
 }
 
-/// Exit codes of `muster run` (docs/cli.md) with which the run is over: the job failed, bad input,
-/// drained, cancelled, snapshots that cannot be read. A new pod would only say the same, or undo
-/// what somebody ordered. Code 0 is success, and any other is an accident.
+/// With these exit codes of `muster run` (docs/cli.md), the run is over: the job failed, the input
+/// is bad, it was drained or cancelled, or snapshots cannot be read. A new pod would only report
+/// the same, or undo what somebody ordered. Code 0 is success, and any other code is an accident.
 const std::vector<int>& FinalExitCodes() {
   static const std::vector<int> codes = {1, 2, 3, 4, 7};
   return codes;
@@ -129,18 +129,18 @@ json JobOf(const JobSpec& spec, const ManifestOptions& options, const InClusterN
       {"action", "FailJob"},
       {"onExitCodes",
        {{"containerName", "muster"}, {"operator", "In"}, {"values", FinalExitCodes()}}}};
-  job["spec"] = {
-      {"completions", 1},
-      {"parallelism", 1},
-      {"backoffLimit", std::numeric_limits<int32_t>::max()},
-      // Never two masters at once. It is also the only value that podFailurePolicy allows.
-      {"podReplacementPolicy", "Failed"},
-      {"podFailurePolicy", {{"rules", json::array({ignored, final})}}},
-      {"template", std::move(pod_template)}};
+  job["spec"] = {{"completions", 1},
+                 {"parallelism", 1},
+                 {"backoffLimit", std::numeric_limits<int32_t>::max()},
+                 // So there are never two masters at once. It is also the only value that
+                 // podFailurePolicy allows.
+                 {"podReplacementPolicy", "Failed"},
+                 {"podFailurePolicy", {{"rules", json::array({ignored, final})}}},
+                 {"template", std::move(pod_template)}};
   return job;
 }
 
-/// The errors of everything in which a path is relative to the job file.
+/// Adds an error for each path that is relative to the job file.
 void CheckPaths(const JobSpec& spec, std::vector<std::string>* errors) {
   const std::string folder = FolderOfJobFile() + "/";
   const auto check = [&](const std::string& field, const std::string& path) {
@@ -164,7 +164,7 @@ void CheckPaths(const JobSpec& spec, std::vector<std::string>* errors) {
 
 std::vector<std::string> ErrorsOf(const JobSpec& spec, const ManifestOptions& options) {
   std::vector<std::string> errors;
-  // The Service is called NAME-master, at most 63 bytes, and begins with a letter.
+  // The name of the Service is NAME-master. It has at most 63 bytes, and begins with a letter.
   constexpr size_t kNameBytesMax = 63 - std::string_view("-master").size();
   if (spec.name.size() > kNameBytesMax) {
     errors.push_back(
@@ -213,7 +213,7 @@ absl::StatusOr<ManifestJob> ReadManifestJob(std::string_view text, const std::st
   if (options.ns.empty()) options.ns = "default";
   std::vector<std::string> errors = ErrorsOf(spec, options);
   if (errors.empty()) {
-    // The API server takes a little more than 1 MiB for a whole object.
+    // The API server accepts objects of a little more than 1 MiB.
     constexpr size_t kConfigBytesMax = 1'000'000;
     const size_t bytes = text.size() + PodText(spec, options).size();
     if (bytes > kConfigBytesMax) {
@@ -236,7 +236,7 @@ std::string FileDigestOf(const ManifestOptions& options) {
 std::vector<json> ObjectsOf(const JobSpec& spec, const ManifestOptions& options) {
   const InClusterNames names(spec.name);
   json master = MasterTemplateOf(spec, options);
-  // Muster's, or one that the fragment names.
+  // This is Muster's account, or one that the fragment names.
   const std::string account = TextAt(master, {"spec", "serviceAccountName"});
   std::vector<json> objects;
   if (account == names.muster) {

@@ -20,11 +20,11 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-/// The kubelet gives the files of a Secret to root and to the pod's group, so its keys need 0440:
-/// security/credentials.h takes that from root alone.
+/// The kubelet gives the files of a Secret to root and to the pod's group, so keys need mode 0440.
+/// security/credentials.h accepts that only if root owns them.
 constexpr int kSecretMode = 0440;
 
-/// A process that was asked to end still writes its exit note after its drain.
+/// After its drain, a process that was asked to end still writes its exit note.
 constexpr milliseconds kAfterDrain{10'000};
 
 int64_t WholeSeconds(milliseconds time) {
@@ -36,7 +36,7 @@ json SecurityOfPod() {
           {"runAsUser", kPodUser},
           {"runAsGroup", kPodUser},
           {"fsGroup", kPodUser},
-          // Else every mount of a large volume walks through all its files.
+          // Otherwise, every mount of a large volume visits all its files.
           {"fsGroupChangePolicy", "OnRootMismatch"},
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
@@ -55,7 +55,7 @@ std::string LabelField(const std::string& label) {
   return fmt::format("metadata.labels['{}']", label);
 }
 
-/// `run_label`: of the pod, with the UID of the Job.
+/// `run_label` is the label of the pod that contains the UID of the Job.
 json VariablesOf(const InClusterNames& names, const std::string& run_label) {
   return json::array(
       {{{"name", "MUSTER_JOB_NAME"}, {"value", names.job}},
@@ -93,7 +93,7 @@ Mount ClaimAt(const std::string& name, const std::string& path, const std::strin
       .name = name, .path = path, .source = {{"persistentVolumeClaim", {{"claimName", claim}}}}};
 }
 
-/// What every pod has: the job file, the certificates of `roles`, and places to write to.
+/// The mounts of every pod: the job file, the certificates of `roles`, and places to write to.
 std::vector<Mount> CommonMounts(const InClusterNames& names, const std::vector<Role>& roles) {
   std::vector<std::string> files = {"ca.crt"};
   for (const Role role : roles) {
@@ -149,7 +149,8 @@ json TemplateOf(const JobSpec& spec, const ManifestOptions& options, const Proce
               {kRoleLabel, process.role}}}}},
           {"spec",
            {{"restartPolicy", "Never"},
-            // Else Kubernetes sets variables that begin with MUSTER_ if a Service is called muster.
+            // Otherwise, Kubernetes sets variables that begin with MUSTER_ if a Service is called
+            // muster.
             {"enableServiceLinks", false},
             {"automountServiceAccountToken", false},
             {"terminationGracePeriodSeconds", WholeSeconds(process.grace)},
@@ -165,7 +166,7 @@ json WithFragments(json base, const std::string& all, const std::string& role) {
   return base;
 }
 
-/// Processors in thousandths, rounded up, and bytes.
+/// CPU in thousandths, rounded up, and memory in bytes.
 json Quantities(const ResourceSpec& spec) {
   json values = json::object();
   if (spec.cpu) values["cpu"] = fmt::format("{:.0f}m", std::ceil(*spec.cpu * 1000));
@@ -182,11 +183,12 @@ json NodeTemplateOf(const JobSpec& spec, const ManifestOptions& options, Role ro
                   .mounts = CommonMounts(names, {role}),
                   .grace = spec.drain_timeout + kAfterDrain};
   if (server) {
-    process.grace += spec.drain_timeout;  // first for shards in progress, then for snapshots
+    process.grace += spec.drain_timeout;  // once for shards in progress, and once for snapshots
     if (HasSnapshotVolume(spec)) process.mounts.push_back(Snapshots(spec, names));
   }
   json base = TemplateOf(spec, options, process);
-  // The scaler replaces the limits by those of each start, and keeps the shares that are asked for.
+  // The scaler replaces the limits by those of each start, and keeps the ratios of requests to
+  // limits.
   const ReplicaSpec& replicas = server ? spec.ps : spec.worker;
   json& container = base["spec"]["containers"][0];
   for (const auto& [which, values] : {std::pair("requests", Quantities(replicas.requests)),
@@ -197,8 +199,8 @@ json NodeTemplateOf(const JobSpec& spec, const ManifestOptions& options, Role ro
   return WithFragments(std::move(base), templates.all, server ? templates.ps : templates.worker);
 }
 
-/// Kubernetes waits this long until it gives up the pod of a machine that does not answer. Its
-/// default is 300 s, and the job cannot restart anything without master and scaler.
+/// After this time, Kubernetes gives up the pod of a machine that does not answer. Its default is
+/// 300 s, which is too long, because the job cannot restart anything without master and scaler.
 constexpr int kUnreachableSeconds = 30;
 
 json MasterTolerations() {
@@ -227,7 +229,7 @@ json PodTemplatesOf(const JobSpec& spec, const ManifestOptions& options) {
 
 json MasterTemplateOf(const JobSpec& spec, const ManifestOptions& options) {
   const InClusterNames names(spec.name);
-  // master and scaler, and the operator for `muster run` itself.
+  // The roles of master and scaler, and of the operator for `muster run` itself.
   std::vector<Mount> mounts = CommonMounts(names, {Role::kMaster, Role::kScaler, Role::kOperator});
   const std::string token = kInClusterTokenFile;
   mounts.push_back(
@@ -236,7 +238,7 @@ json MasterTemplateOf(const JobSpec& spec, const ManifestOptions& options) {
   mounts.push_back(
       ClaimAt("muster-state", kInClusterState, claim.empty() ? names.state_claim : claim));
   if (HasSnapshotVolume(spec)) mounts.push_back(Snapshots(spec, names));
-  // The master's own work to end cleanly is short; workers and servers live on.
+  // The master needs little time to end cleanly, and workers and servers live on.
   constexpr milliseconds kGrace{30'000};
   json base =
       TemplateOf(spec, options,

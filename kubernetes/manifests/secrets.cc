@@ -60,7 +60,7 @@ std::vector<json> SecretsOf(const JobSpec& spec, const ManifestOptions& options,
   of_pods.erase(kAuthorityKey);
   of_pods[kToken] = secrets.token;
   of_pods[kJobId] = secrets.job_id;
-  // It outlives the keys of the pods, which may have to be replaced.
+  // The id is kept with the authority, too, because the keys of the pods may have to be replaced.
   std::map<std::string, std::string> of_authority = {{kJobId, secrets.job_id}};
   for (const char* file : {kAuthorityKey, kAuthorityCertificate}) {
     const auto found = secrets.files.find(file);

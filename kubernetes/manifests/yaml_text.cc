@@ -12,9 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-/// True if every parser takes `text` without quotes for a text.
+/// True if every parser reads `text` without quotes as a text.
 bool IsPlain(std::string_view text) {
-  // YAML 1.1, which kubectl reads, has more words for true and false.
+  // kubectl reads YAML 1.1, which has further words for true and false.
   constexpr std::array kWords = {"y",    "n",     "yes",  "no",  "on", "off",
                                  "true", "false", "null", "nan", "inf"};
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -30,8 +30,9 @@ bool IsPlain(std::string_view text) {
   });
 }
 
-/// True if a block holds exactly `text`: lines of printable ASCII, each ended, and the first one
-/// neither empty nor indented, from which a parser would take the indentation.
+/// True if a block can hold exactly `text`. It must consist of lines of printable ASCII that all
+/// end with a line break. The first line must be neither empty nor indented, because a parser takes
+/// the indentation from it.
 bool IsBlock(std::string_view text) {
   if (text.size() < 2 || !text.ends_with('\n') || text.ends_with("\n\n")) return false;
   if (text.find('\n') + 1 == text.size() || text[0] == ' ' || text[0] == '\n') return false;
@@ -40,7 +41,7 @@ bool IsBlock(std::string_view text) {
 
 void EmitText(const std::string& text, YAML::Emitter* out) {
   if (IsBlock(text)) {
-    // The emitter ends the last line itself.
+    // The emitter adds the last line break itself.
     *out << YAML::Literal << text.substr(0, text.size() - 1);
   } else if (IsPlain(text)) {
     *out << text;

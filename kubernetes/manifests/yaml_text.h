@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-/// JSON as YAML for people. Pure, thread-safe functions.
+/// Shows JSON as YAML to people. Pure, thread-safe functions.
 namespace muster::kubernetes {
 
-/// One document, ending with a line break. Whoever reads it with a parser of YAML 1.1 or 1.2 gets
-/// the same values: texts that could be read as something else are in quotes. Texts of several
-/// lines are blocks.
+/// One document, with a line break at its end. Parsers of YAML 1.1 and 1.2 read the same values
+/// from it: texts that could be read as something else are in quotes. Texts of several lines are
+/// blocks.
 std::string YamlOf(const nlohmann::json& value);
 
 /// Several documents, each after a line "---".

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMessageBytesMax = 1'000;
 constexpr std::string_view kPayloadKind = "muster/kubernetes-error";
 constexpr std::string_view kPayloadRetry = "muster/kubernetes-retry-after";
-/// A server, or something between, cannot stop us for longer.
+/// Neither a server, nor something between it and us, can make us wait for longer.
 constexpr std::chrono::seconds kRetryAfterMax{300};
 
 absl::string_view Abseil(std::string_view text) {
@@ -37,7 +37,7 @@ std::optional<std::chrono::seconds> Wait(std::optional<int64_t> seconds) {
   return std::min(std::chrono::seconds(*seconds), kRetryAfterMax);
 }
 
-/// The text between `before` and the next `after`; empty if it is not there.
+/// The text between `before` and the next `after`. Empty if it is not found.
 std::string Between(std::string_view text, std::string_view before, std::string_view after) {
   const size_t found = text.find(before);
   if (found == std::string_view::npos) return "";
@@ -46,8 +46,8 @@ std::string Between(std::string_view text, std::string_view before, std::string_
   return end == std::string_view::npos ? "" : std::string(text.substr(0, end));
 }
 
-/// RBAC's sentence: User "u" cannot create resource "pods" in API group "" in the namespace "n".
-/// The fields of a Status do not contain the verb, so only the sentence has it.
+/// Parses RBAC's sentence: User "u" cannot create resource "pods" in API group "" in the namespace
+/// "n". Only the sentence contains the verb; the fields of a Status do not.
 std::optional<MissingPermission> ReadMissingPermission(std::string_view message) {
   MissingPermission missing{.verb = Between(message, "\" cannot ", " resource \""),
                             .resource = Between(message, " resource \"", "\""),
@@ -66,7 +66,7 @@ bool HasCause(const nlohmann::json& status, std::string_view reason) {
 }
 
 ApiErrorKind KindOfForbidden(const nlohmann::json& status, std::string_view message) {
-  // All of these have the same code and reason; only the sentence differs.
+  // These errors all have the same code and reason, so only the sentence tells them apart.
   if (message.find("exceeded quota:") != std::string_view::npos) {
     return ApiErrorKind::kQuotaExceeded;
   }
@@ -144,7 +144,7 @@ absl::StatusCode CodeOf(ApiErrorKind kind) {
   return absl::StatusCode::kInternal;
 }
 
-/// A string_view, because Clang 19 and Debian's Abseil do not agree on the names of Cord's
+/// It takes a string_view, because Clang 19 and Debian's Abseil do not agree on the names of Cord's
 /// templates.
 void SetNumber(std::string_view name, int64_t number, absl::Status* status) {
   status->SetPayload(Abseil(name), absl::Cord(Abseil(std::to_string(number))));
@@ -156,7 +156,7 @@ ApiError ReadApiError(int code, std::string_view body, std::string_view retry_af
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   const bool is_status = TextAt(document, {"kind"}) == "Status";
   ApiError error;
-  // An error inside a watch has the code of the Status alone.
+  // For an error inside a watch, only the Status has the code.
   error.code = is_status ? static_cast<int>(IntegerAt(document, {"code"}, code)) : code;
   error.reason = is_status ? TextAt(document, {"reason"}) : "";
   error.message = Excerpt(is_status ? TextAt(document, {"message"}) : body, kMessageBytesMax);

@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "kubernetes/model/resource.h"
 
-/// What the pod of a job's master and scaler is allowed to do, said once: its Role gives that, the
-/// pod asks for it when it begins, and who makes the Role must have it. Pure, thread-safe
-/// functions.
+/// The rights of the pod of a job's master and scaler. This is the only place that lists them: the
+/// pod's Role grants them, the pod asks for them when it begins, and the maker of the Role must
+/// have them. Pure, thread-safe functions.
 namespace muster::kubernetes {
 
 struct Right {
@@ -23,14 +23,14 @@ std::string ResourceTextOf(const Right& right);
 /// "create pods/portforward".
 std::string TextOf(const Right& right);
 
-/// What the job cannot do without.
+/// The rights that the job must have.
 const std::vector<Right>& RightsOfJob();
 
-/// It can do without: a node whose limits change is then started again. Kubernetes' own role
-/// `admin` does not have it.
+/// The job can do without this right: then a node whose limits change is started again. Kubernetes'
+/// own role `admin` lacks it.
 inline constexpr Right kRightToResize{"patch", Resource::kPods, "resize"};
 
-/// The texts of those of `rights` that are missing; or the first error of a question.
+/// The texts of those of `rights` that are missing. Otherwise the first error of a question.
 absl::StatusOr<std::vector<std::string>> MissingOf(
     const std::vector<Right>& rights, const std::function<absl::StatusOr<bool>(const Right&)>& may);
 

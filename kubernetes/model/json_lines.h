@@ -10,14 +10,14 @@
 
 namespace muster::kubernetes {
 
-/// Cuts a stream of bytes into lines, each a JSON document: the form of a watch. Pure; not
+/// Splits a stream of bytes into lines, each a JSON document. A watch has this form. Pure; not
 /// thread-safe.
 class JsonLines {
  public:
   explicit JsonLines(size_t line_bytes_max) : line_bytes_max_(line_bytes_max) {}
 
-  /// Calls `on_line` for each line that is whole now. Returns its first error;
-  /// kInvalidArgument: a line is no JSON; kResourceExhausted: it is longer than the limit.
+  /// Calls `on_line` for each line that is now complete. Returns its first error. kInvalidArgument
+  /// if a line is no JSON; kResourceExhausted if it is longer than the limit.
   absl::Status Append(std::string_view bytes,
                       const std::function<absl::Status(const nlohmann::json&)>& on_line);
 

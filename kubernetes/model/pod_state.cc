@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kPodMessageBytesMax = 500;
-/// A shell reports signal N as 128 + N, and so do container runtimes.
+/// A shell reports signal N as 128 + N, and container runtimes do so, too.
 constexpr int kSignalBase = 128;
 constexpr int kSignalMax = 64;
 
@@ -43,7 +43,7 @@ void Say(std::string reason, const std::string& message, PodState* state) {
   state->message = Excerpt(message, kPodMessageBytesMax);
 }
 
-/// Reads a `terminated` of a container.
+/// Reads the `terminated` state of a container.
 void ReadEnd(const Json& terminated, PodState* state) {
   if (!terminated.is_object()) return;
   const int code = static_cast<int>(IntegerAt(terminated, {"exitCode"}, 0));
@@ -55,7 +55,7 @@ void ReadEnd(const Json& terminated, PodState* state) {
   if (signal > 0) state->signal = signal;
   const std::string reason = TextAt(terminated, {"reason"});
   Say(reason, TextAt(terminated, {"message"}), state);
-  // 137 is any SIGKILL: of memory only if the runtime says so.
+  // 137 stands for any SIGKILL. It was for memory only if the runtime says so.
   if (reason == "OOMKilled") {
     state->failure = PodFailure::kOutOfMemory;
   } else if (signal > 0) {
@@ -106,12 +106,13 @@ void ReadRunning(const Json& container, PodState* state) {
   if (ValueAt(container, {"state", "waiting"}).is_object()) return ReadWaiting(container, state);
   state->stage = PodStage::kRunning;
   const Json& ended = ValueAt(container, {"state", "terminated"});
-  // Another container runs, or this one is about to be started again.
+  // The pod still runs, because another container does, or because this one is about to be
+  // restarted.
   ReadEnd(ended.is_object() ? ended : ValueAt(container, {"lastState", "terminated"}), state);
 }
 
-/// True if the node does not answer: the node controller has then taken back that the pod is ready.
-/// The kubelet's own words, that its containers run and are ready, stay as they were.
+/// True if the node does not answer. In that case, the node controller says that the pod is not
+/// ready any more, while the kubelet's last words stay: its containers run and are ready.
 bool IsNodeSilent(const Json& pod, const Json& container) {
   const bool taken_back = ConditionOf(pod, "Ready", "False").is_object() ||
                           ConditionOf(pod, "Ready", "Unknown").is_object();
@@ -121,13 +122,13 @@ bool IsNodeSilent(const Json& pod, const Json& container) {
 
 Disruption DisruptionOf(std::string_view reason, bool is_node_silent) {
   if (reason == "PreemptionByScheduler") return Disruption::kPreempted;
-  // Somebody may also taint a node that is well, to empty it.
+  // A node that is well may also be tainted, in order to empty it.
   if (reason == "DeletionByTaintManager") {
     return is_node_silent ? Disruption::kNodeLost : Disruption::kDrained;
   }
   if (reason == "DeletionByPodGC") return Disruption::kNodeLost;
   if (reason == "EvictionByEvictionAPI") return Disruption::kDrained;
-  // The node lacks a resource, or shuts down.
+  // The node lacks a resource, or it shuts down.
   if (reason == "TerminationByKubelet") return Disruption::kEvicted;
   return Disruption::kDeleted;
 }
@@ -136,7 +137,7 @@ void ReadDisruption(const Json& pod, const Json& container, PodState* state) {
   const Json& target = ConditionOf(pod, "DisruptionTarget", "True");
   if (target.is_object()) {
     state->disruption = DisruptionOf(TextAt(target, {"reason"}), IsNodeSilent(pod, container));
-    // The reason of a failure says more than that of the disruption that led to it.
+    // The reason of a failure says more than the reason of the disruption that caused it.
     if (state->failure == PodFailure::kNone) {
       Say(TextAt(target, {"reason"}), TextAt(target, {"message"}), state);
     }

@@ -11,20 +11,20 @@
 
 namespace muster::kubernetes {
 
-/// Where a pod is in its life.
+/// The stage of a pod's life.
 enum class PodStage {
-  /// No node yet, and the scheduler has not said why.
+  /// It has no node yet, and the scheduler has not said why.
   kPending,
-  /// The scheduler finds no node now: `message` is its reason.
+  /// The scheduler finds no node now. `message` has its reason.
   kUnschedulable,
-  /// Has a node; its container is not running yet.
+  /// It has a node, but its container does not run yet.
   kStarting,
-  /// Its image cannot be had (ErrImagePull, ImagePullBackOff, InvalidImageName, ...).
+  /// Its image is not available (ErrImagePull, ImagePullBackOff, InvalidImageName, ...).
   kImageError,
   /// Its container cannot be made (a missing secret or config map, a bad command).
   kConfigError,
   kRunning,
-  /// Its container has failed and is about to be started again.
+  /// Its container has failed and is about to be restarted.
   kRestarting,
   kSucceeded,
   kFailed,
@@ -36,57 +36,58 @@ enum class PodStage {
 enum class PodFailure {
   kNone,
   kExit,
-  /// Killed by a signal. 137 alone does not say out of memory.
+  /// It was killed by a signal. 137 alone does not mean out of memory.
   kSignal,
   kOutOfMemory,
-  /// By its node, which lacked a resource. There may be no status of a container.
+  /// Its node evicted it because the node lacked a resource. There may be no status of a container.
   kEvicted,
   /// Other reasons that Kubernetes gives (DeadlineExceeded, NodeAffinity, Shutdown, ...).
   kOther,
 };
 
-/// The last in-place resize.
+/// The result of the last in-place resize.
 enum class PodResize {
   kNone,
-  /// The node could never do it: replace the pod.
+  /// The node can never do it. Replace the pod.
   kInfeasible,
-  /// The node cannot do it now: wait.
+  /// The node cannot do it now. Wait.
   kDeferred,
   kInProgress,
 };
 
-/// What the JSON of a pod says about it and about one of its containers.
+/// What the JSON of a pod says about the pod and about one of its containers.
 struct PodState {
   std::string name;
   std::string uid;
-  /// Empty: none yet.
+  /// Empty if it has none yet.
   std::string node;
   PodStage stage = PodStage::kUnknown;
   PodFailure failure = PodFailure::kNone;
-  /// Why Kubernetes takes it away. It may be running still.
+  /// Why Kubernetes removes it. It may still be running.
   Disruption disruption = Disruption::kNone;
   PodResize resize = PodResize::kNone;
   /// Kubernetes' own word ("OOMKilled") and sentence for the stage, the failure or the disruption.
   std::string reason;
   std::string message;
-  /// Of the container, if it has ended, or of its last run if it was restarted.
+  /// The exit code of the container, if it has ended, or of its last run if it was restarted.
   std::optional<int> exit_code;
-  /// If the exit code or the status names one.
+  /// The signal, if the exit code or the status names one.
   std::optional<int> signal;
   int64_t restarts = 0;
-  /// It has a deletionTimestamp: it will go, whatever its stage says.
+  /// It has a deletionTimestamp, so it will go, whatever its stage says.
   bool being_deleted = false;
 };
 
-/// Reads the JSON of a pod. `container` empty: its first. Pure; anything may be missing.
+/// Reads the JSON of a pod. If `container` is empty, its first container counts. Pure; anything may
+/// be missing.
 PodState ReadPodState(const nlohmann::json& pod, std::string_view container = "");
 
-/// The words of tables and logs: "image error".
+/// The words for tables and logs, such as "image error".
 std::string_view ToText(PodStage stage);
 std::string_view ToText(PodFailure failure);
 std::string_view ToText(PodResize resize);
 
-/// In one line, for people: "failed: out of memory (exit code 137)".
+/// One line for people: "failed: out of memory (exit code 137)".
 std::string Describe(const PodState& state);
 
 }  // namespace muster::kubernetes

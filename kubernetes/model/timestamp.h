@@ -7,8 +7,8 @@
 
 namespace muster::kubernetes {
 
-/// The time that an RFC 3339 timestamp of the API names ("2026-11-26T13:30:00Z", with a fraction or
-/// an offset, too); nothing if it is no such timestamp. Pure.
+/// Parses an RFC 3339 timestamp of the API, such as "2026-11-26T13:30:00Z"; it may have a fraction
+/// or an offset. None for any other text. Pure.
 std::optional<WallTime> ParseTimestamp(std::string_view text);
 
 }  // namespace muster::kubernetes

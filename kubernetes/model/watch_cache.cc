@@ -37,7 +37,7 @@ WatchCache::Changes WatchCache::Listed(std::vector<nlohmann::json> items, std::s
   for (const std::string& name : missing) Erase(objects_.at(name), &changes);
   const Source source = put_back ? Source::kOnlyList : Source::kList;
   for (nlohmann::json& item : items) Put(std::move(item), source, &changes);
-  // From here on the version of the list says which deletions were before it.
+  // From here on, the version of the list shows which deletions came before it.
   std::erase_if(deleted_, [&](const auto& entry) {
     return put_back || !IsOlderVersion(version, entry.second);
   });
@@ -64,7 +64,7 @@ absl::StatusOr<WatchCache::Changes> WatchCache::Received(const nlohmann::json& e
   } else if (known) {
     Put(object, Source::kCall, &changes);
   }
-  // A watch sends events in the order of their versions; a bookmark has a version alone.
+  // A watch sends events in the order of their versions. A bookmark has only a version.
   if (!IsOlderVersion(identity.resource_version, version_)) version_ = identity.resource_version;
   return changes;
 }

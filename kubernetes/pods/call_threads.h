@@ -11,17 +11,16 @@
 
 namespace muster::kubernetes {
 
-/// Threads that do one thing after the other, so that what is slow holds up nobody but them.
-/// Thread-safe.
+/// Threads that do one call after the other, so that a slow call delays only them. Thread-safe.
 class CallThreads {
  public:
   explicit CallThreads(size_t threads);
-  /// Asks what has begun to stop, waits for it, and drops the rest.
+  /// Asks running calls to stop, waits for them, and drops the others.
   ~CallThreads();
   CallThreads(const CallThreads&) = delete;
   CallThreads& operator=(const CallThreads&) = delete;
 
-  /// The token says that the call must end soon.
+  /// The token says when the call must end soon.
   using Call = std::function<void(const std::stop_token& stop)>;
   void Post(Call call);
 

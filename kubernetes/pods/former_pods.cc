@@ -39,7 +39,7 @@ FormerPods::Step FormerPods::Look(const std::vector<nlohmann::json>& pods, TimeP
   if (!begin.has_value()) return step;
   for (const nlohmann::json& pod : pods) {
     const PodFacts facts = ReadPodFacts(pod);
-    // Its Job may have gone before it, so the owner says nothing.
+    // The owner proves nothing, because a pod's Job may have gone before the pod.
     if (!IsNamedAsNode(facts, run_.job) || facts.run == run_.run) continue;
     const std::optional<WallTime> created = CreatedAt(pod);
     if (!created.has_value() || *created > *begin) continue;

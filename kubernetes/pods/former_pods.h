@@ -14,30 +14,32 @@
 
 namespace muster::kubernetes {
 
-/// The pods of the job, of whichever run.
+/// The pods of all runs of the job.
 Selection PodsOfAllRuns(const PodRun& run);
 
-/// Decides how the servers and workers of a job's earlier runs end before a new run begins: its
-/// master takes them for dead. They outlive their Job if it was deleted without its pods, or is
-/// deleted in the background. Pure; not thread-safe.
+/// Ends the servers and workers of a job's earlier runs before a new run begins, because the master
+/// of the new run counts them as dead. They outlive their Job if it was deleted without its pods,
+/// or is being deleted in the background. Pure; not thread-safe.
 class FormerPods {
  public:
-  /// How long a pod has to end.
+  /// How long a pod may take to end.
   static constexpr std::chrono::seconds kGrace{30};
-  /// After its grace, a pod that is still there is lost with its machine, and is not waited for.
+  /// If a pod is still there this long after its grace period, it is lost with its machine, and
+  /// nobody waits for it.
   static constexpr std::chrono::seconds kConfirmMax{60};
 
   explicit FormerPods(PodRun run) : run_(std::move(run)) {}
 
   struct Step {
-    /// To be deleted now, each only once, with kGrace.
+    /// Pods to delete now, with kGrace. Each is returned only once.
     std::vector<ObjectIdentity> deletions;
-    /// The names of those that may still run, new deletions too. Empty: the run can begin.
+    /// The names of pods that may still run; those that are to be deleted are among them. If empty,
+    /// the run can begin.
     std::vector<std::string> waits;
   };
-  /// `pods` is the present list of PodsOfAllRuns. Only pods that are no younger than the job pod of
-  /// `run` belong to earlier runs: a job pod that was left behind must not end its successors. So
-  /// nothing is done if the list has no job pod of `run`.
+  /// `pods` is the present list of PodsOfAllRuns. Only pods that are not younger than the job pod
+  /// of `run` belong to earlier runs, because a job pod that was left behind must not end the pods
+  /// of later runs. So if the list has no job pod of `run`, nothing is done.
   Step Look(const std::vector<nlohmann::json>& pods, TimePoint now);
 
  private:

@@ -11,10 +11,10 @@
 #include "host/resources.h"
 #include "kubernetes/pods/pod_facts.h"
 
-/// PodBook's state of one node. Plain values.
+/// The state of one node in PodBook. Plain values.
 namespace muster::kubernetes {
 
-/// Errors in a row, and when the next try may begin.
+/// The number of errors in a row, and when the next try may begin.
 struct Retry {
   uint32_t failures = 0;
   TimePoint at{};
@@ -24,29 +24,29 @@ struct Retry {
 struct Pod {
   PodFacts facts;
   TimePoint seen_at{};
-  /// Its machine does not answer, so nobody knows if its process lives; its exit counts as told.
+  /// Its machine does not answer, so nobody knows whether its process lives. It counts as ended.
   bool lost = false;
 
-  /// Set: it is to go, with this grace. It only ever gets shorter.
+  /// If set, the pod must go, with this grace period, which only becomes shorter.
   std::optional<std::chrono::seconds> grace;
-  /// The server has taken the deletion with that grace.
+  /// The server has accepted the deletion with that grace period.
   bool deletion_taken = false;
   uint64_t deletion_call = 0;  // in flight; 0: none
   Retry deletion;
-  /// When it was first seen as being deleted.
+  /// When it was first seen to be in deletion.
   std::optional<TimePoint> leaving_since;
 
   bool ended() const { return facts.stage == PodFacts::Stage::kEnded; }
-  /// Its process may do something that counts.
+  /// True if its process may still do something that counts.
   bool lives() const { return !ended() && !lost; }
 };
 
-/// A start that was ordered or found, until it is released.
+/// A start that was ordered or found. It lasts until it is released.
 struct Life {
   enum class Stage {
     kToCreate,
     kCreating,
-    /// A pod of that name may be there: ask.
+    /// A pod of that name may exist, so the server must be asked.
     kToLook,
     kLooking,
     /// Its pod was seen.
@@ -57,14 +57,14 @@ struct Life {
   StartNode order;
   std::string name;
   Stage stage = Stage::kToCreate;
-  std::string uid;  // of its pod, once seen
+  std::string uid;  // of its pod, once that was seen
   uint64_t call = 0;
   Retry retry;
-  /// Set: it is to end, with this grace.
+  /// If set, the start must end, with this grace period.
   std::optional<std::chrono::seconds> ending;
 
   bool told_start = false;
-  /// None: nothing was told of it yet, as of a found one.
+  /// None if nothing was reported about it yet. A found start begins so, too.
   std::optional<NodeWait> told_wait;
   std::string told_reason;
 
@@ -72,16 +72,16 @@ struct Life {
   std::optional<Resources> resize;
   uint64_t resize_call = 0;
   Retry resize_retry;
-  /// Limits that the API server has taken; what became of them is not reported yet.
+  /// Limits that the API server has accepted. Their result is not reported yet.
   std::optional<Resources> resizing;
   bool told_deferred = false;
-  /// Limits that its machine, or the API server, has refused to this pod.
+  /// Limits that the machine or the API server has refused for this pod.
   std::optional<Resources> refused;
 };
 
 struct NodePods {
   std::string name;
-  /// By start.
+  /// By number of the start.
   std::map<uint32_t, Pod> pods;
   std::optional<Life> life;
   /// The highest start that was ordered or found.

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The object at `key`, made if there is none.
+/// The object at `key`. It is created if there is none.
 Json& ObjectIn(Json& parent, std::string_view key) {
   Json& child = parent[std::string(key)];
   if (!child.is_object()) child = Json::object();
@@ -34,8 +34,8 @@ void SetVariable(const std::string& name, const std::string& value, Json* contai
   environment.push_back({{"name", name}, {"value", value}});
 }
 
-/// What to ask for of something whose limit is now `limit`: the same share of it as in the
-/// template.
+/// The request for a resource whose limit is now `limit`. Its ratio to the limit is the same as in
+/// the template.
 double RequestOf(double limit, double request_before, double limit_before) {
   if (request_before <= 0) return limit;
   if (limit_before <= 0) return std::min(request_before, limit);
@@ -117,8 +117,8 @@ Json PodBody(const PodRun& run, const PodTemplates& templates, const StartNode& 
                {std::string(kRoleLabel), std::string(ToString(start.role))},
                {std::string(kNodeLabel), start.node},
                {std::string(kStartLabel), std::to_string(start.start)}});
-  // The Job owns them, so they go with it; but it does not control them, so it does not count them
-  // as its own pods.
+  // The Job owns these pods, so Kubernetes deletes them together with it. But it does not control
+  // them, so it does not count them as its own pods.
   metadata["ownerReferences"] =
       Json::array({{{"apiVersion", std::string(ApiVersionOf(Resource::kJobs))},
                     {"kind", std::string(KindOf(Resource::kJobs))},

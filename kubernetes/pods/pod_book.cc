@@ -13,13 +13,13 @@
 namespace muster::kubernetes {
 namespace {
 
-/// A deletion without any grace would not wait for the kubelet: the process might live on.
+/// A deletion without a grace period would not wait for the kubelet, so the process might live on.
 constexpr std::chrono::seconds kGraceMin{1};
-/// The smallest part of a processor that a pod can ask for.
+/// The smallest part of a CPU that a pod can request.
 constexpr double kCpuStep = 0.001;
 
-/// True if a container with the limits `have` lacks one of `want`. A limit that is there cannot be
-/// taken away in place.
+/// True if a container with the limits `have` does not have one of `want`. A present limit cannot
+/// be removed in place.
 bool Differ(const Resources& have, const Resources& want) {
   const bool cpus = want.cpus > 0 && std::abs(have.cpus - want.cpus) >= kCpuStep / 2;
   return cpus || (want.memory_bytes > 0 && have.memory_bytes != want.memory_bytes);
@@ -144,7 +144,7 @@ void PodBook::EndRun(TimePoint now) {
   Advance(now);
 }
 
-// What is seen.
+// Observations.
 
 std::optional<PodFacts> PodBook::AsOurs(const PodFacts& facts) {
   PodFacts ours = facts;
@@ -188,7 +188,7 @@ NodePods* PodBook::Note(const PodFacts& facts, TimePoint now) {
   node.name = facts.node;
   Pod& pod = node.pods[facts.start];
   if (pod.facts.uid != facts.uid) {
-    // The one that had this name before is gone, though nobody has said so.
+    // The former pod of this name is gone, though no event has reported that.
     if (node.life && node.life->stage == Life::Stage::kThere && node.life->uid == pod.facts.uid) {
       Exit(&node, &*node.life, ExitOfPod(pod.facts, node.life->ending.has_value()));
     }
@@ -197,7 +197,8 @@ NodePods* PodBook::Note(const PodFacts& facts, TimePoint now) {
   const PodFacts before = std::exchange(pod.facts, facts);
   KeepKnown(before, &pod.facts);
   if (facts.being_deleted && !pod.leaving_since) pod.leaving_since = now;
-  // Its machine will not confirm an end; leases and epochs fence what still runs there.
+  // Its machine will never confirm its end. Leases and epochs protect the job against a process
+  // that still runs there.
   pod.lost |= facts.being_deleted && pod.facts.disruption == Disruption::kNodeLost;
   return &node;
 }
@@ -206,7 +207,7 @@ void PodBook::Gone(const PodFacts& last, TimePoint now) {
   unowned_.erase(last.uid);
   const Pod* const pod = FindPod(last.uid);
   if (pod == nullptr) return;
-  // What was seen last may say more than what the deletion says.
+  // The last observation may contain more than the deletion event.
   PodFacts facts = last;
   facts.node = pod->facts.node;
   facts.start = pod->facts.start;
@@ -223,7 +224,7 @@ void PodBook::OnTime(TimePoint now) {
   Advance(now);
 }
 
-// What follows.
+// Consequences.
 
 Life* PodBook::LifeOf(const std::string& node) {
   const auto found = nodes_.find(node);
@@ -253,14 +254,14 @@ void PodBook::AdvanceStart(NodePods* node, Life* life, TimePoint now) {
   if (life->stage == Life::Stage::kToCreate) {
     if (life->ending) return Exit(node, life, ExitBeforePod(node->name));
     if (const auto pod = node->pods.find(life->order.start); pod != node->pods.end()) {
-      // A scaler that died had asked for it, and its call was carried out late.
+      // A scaler that died had asked for this pod, and its call was carried out late.
       life->stage = Life::Stage::kThere;
       life->uid = pod->second.facts.uid;
       return;
     }
     if (ended_ || now < life->retry.at || !IsPlaceFree(node, *life)) return;
     life->stage = Life::Stage::kCreating;
-    life->resize.reset();  // it is made with them
+    life->resize.reset();  // the pod is made with these limits
     life->call = Call({.kind = PodCall::Kind::kCreate, .name = life->name, .start = life->order},
                       node->name, life->order.start);
   } else if (life->stage == Life::Stage::kToLook && now >= life->retry.at) {
@@ -298,7 +299,7 @@ void PodBook::Interpret(NodePods* node, Life* life, TimePoint now) {
 }
 
 void PodBook::TellResize(Life* life, const PodFacts& facts) {
-  // The watch may be behind the answer.
+  // The watch may still show the state before the answer.
   if (!life->resizing || Differ(facts.limits, *life->resizing)) return;
   const auto tell = [&](ResizeAnswer answer) {
     reports_.push_back(NodeResized{.node = life->order.node,
@@ -370,12 +371,14 @@ bool PodBook::IsClaimed(const NodePods& node, const Pod& pod) {
 void PodBook::AdvancePod(const NodePods& node, Pod* pod, TimePoint now) {
   const PodFacts& facts = pod->facts;
   if (!IsClaimed(node, *pod) && pod->lives()) {
-    // Its exit was told, or a later start was ordered; or a scaler that died has made it.
+    // A pod is unclaimed if its exit was reported, if a later start was ordered, or if a scaler
+    // that died has made it.
     const bool past = facts.start <= node.last_start;
     if (past || now - pod->seen_at >= options_.unclaimed_max) WantDeletion(pod, kGraceMin);
   }
   if (ended_) WantDeletion(pod, kGraceMin);
-  // Whoever deletes it: what does not go in time is lost with its machine, and is forgotten.
+  // Whoever deleted the pod: if it does not go in time, it is lost with its machine, and is
+  // forgotten.
   if (pod->leaving_since && now - *pod->leaving_since >= facts.grace + options_.confirm_max) {
     WantDeletion(pod, std::chrono::seconds(0));
   }
@@ -401,7 +404,7 @@ uint64_t PodBook::Call(PodCall call, const std::string& node, uint32_t start) {
   return last_call_;
 }
 
-// What comes out.
+// Results.
 
 std::vector<PodCall> PodBook::TakeCalls() {
   return std::exchange(calls_, {});

@@ -23,47 +23,49 @@ struct PodBookOptions {
   PodRun run;
   /// Spreads the tries of several clients.
   uint64_t seed = 0;
-  /// After the grace of a deletion: a pod that is still there then is lost with its node.
+  /// If a pod is still there this long after the grace period of its deletion, it is lost with its
+  /// node.
   std::chrono::seconds confirm_max{60};
-  /// A living pod of an unknown start: made by a scaler that died meanwhile, and the same start may
-  /// be ordered again.
+  /// How long a living pod of an unknown start is kept. A scaler that died meanwhile has made it,
+  /// and the same start may be ordered again.
   std::chrono::seconds unclaimed_max{60};
   /// Between tries that only a person can make succeed.
   std::chrono::seconds slow_retry{20};
 };
 
-/// Decides which calls make the pods of a run what its nodes should be, and what is reported of
-/// them. Orders, what the watch shows, answers of calls and time go in; calls and reports come out.
+/// Decides which calls make the pods of a run what its nodes should be, and what is reported about
+/// them. It takes orders, what the watch shows, answers of calls, and the time. It returns calls
+/// and reports.
 ///
-/// Rules. A node has at most one living pod that this book has asked for, except for pods that are
-/// lost with their machine. Each start has one name, so a call whose answer is lost makes no second
-/// pod. Each start gets one exit, and a pod that ran gets one start before it. Pods of other runs
-/// are never reported, and pods that are not of this job are never touched.
+/// Rules: A node has at most one living pod that this book has asked for, apart from pods that are
+/// lost with their machine. Each start has one name, so if the answer of a call is lost, no second
+/// pod is made. Each start gets one exit, and a pod that ran gets one start before it. Pods of
+/// other runs are never reported, and pods of other jobs are never touched.
 ///
-/// A pod is of this run if its labels say so, its name is that of its node and start, and the run's
-/// Job owns it, or has owned it. A pod that lacks only the owner is a copy, or the Job was deleted
-/// without its pods: then the book asks if the Job is there.
+/// A pod belongs to this run if its labels say so, its name is that of its node and start, and the
+/// run's Job owns it or has owned it. If only the owner is missing, the pod is a copy, or the Job
+/// was deleted without its pods. Then the book asks whether the Job exists.
 ///
 /// Pure, deterministic; not thread-safe.
 class PodBook {
  public:
   explicit PodBook(PodBookOptions options) : options_(std::move(options)), random_(options_.seed) {}
 
-  /// The pods that earlier scalers left, once and first. All of them count as alive: the exit of a
-  /// dead one is reported, unless it is discarded.
+  /// Takes the pods that earlier scalers have left. Call it once, before anything else. All of them
+  /// count as alive. The exit of a dead one is reported, unless it is discarded.
   std::vector<FoundNode> Find(const std::vector<PodFacts>& pods, TimePoint now);
-  /// Ends a found pod, without a report. A dead one is kept for its log.
+  /// Ends a found pod without a report. If it is dead, it is kept for its log.
   void Discard(const FoundNode& found, TimePoint now);
-  /// The exit of a start that left no pod.
+  /// The exit of a start that has left no pod.
   NodeExited DeathOf(const std::string& node, uint32_t start) const;
 
-  /// As NodeHost. Start() requires: not Has(node).
+  /// The same as in NodeHost. Start() requires: not Has(node).
   void Start(const StartNode& order, TimePoint now);
-  /// kill: with the shortest grace that a kubelet confirms.
+  /// As in NodeHost. Kill() is a stop with the shortest grace period that a kubelet confirms.
   void Stop(const std::string& node, std::chrono::milliseconds timeout, TimePoint now);
   void Kill(const std::string& node, TimePoint now);
-  /// kNotFound, kFailedPrecondition as NodeHost: known to be refused. OK: it is tried, and note()
-  /// tells if it was refused after all.
+  /// kNotFound and kFailedPrecondition as in NodeHost, if it is known that the limits are refused.
+  /// OK means that it is tried. If the limits are refused later, TakeNotes() says so.
   absl::Status SetLimits(const std::string& node, const Resources& limits, TimePoint now);
   void Release(const std::string& node, TimePoint now);
   bool Has(const std::string& node) const;
@@ -71,30 +73,30 @@ class PodBook {
   /// Deletes every pod of the run.
   void EndRun(TimePoint now);
 
-  /// A pod of this run is there, or has changed. Others are passed over.
+  /// A pod exists, or has changed. Pods of other runs are ignored.
   void Seen(const PodFacts& pod, TimePoint now);
-  /// It is there no more; `last` is its last state.
+  /// A pod does not exist any more. `last` is its last state.
   void Gone(const PodFacts& last, TimePoint now);
   void Answered(const PodAnswer& answer, TimePoint now);
-  /// Call it regularly: it is what tries again.
+  /// Call it regularly, because only this tries again.
   void OnTime(TimePoint now);
 
-  /// Since the last call, in order.
+  /// The calls since the last time, in order.
   std::vector<PodCall> TakeCalls();
   std::vector<HostReport> TakeReports();
   bool has_reports() const { return !reports_.empty(); }
-  /// The Job of the run was deleted without its pods, so nobody starts another scaler, and
-  /// Kubernetes takes away each pod that is still made.
+  /// True if the Job of the run was deleted without its pods. Then nobody starts another scaler,
+  /// and Kubernetes removes each pod that is still made.
   bool orphaned() const { return orphaned_; }
-  /// For the log.
+  /// Notes for the log.
   std::vector<std::string> TakeNotes();
-  /// Calls that are not answered yet.
+  /// How many calls have no answer yet.
   size_t calls_in_flight() const { return in_flight_.size(); }
-  /// After EndRun(): every pod is gone, or will be.
+  /// After EndRun(): true if every pod is gone, or will be.
   bool IsClear() const;
-  /// A node's pods, of the newest start first.
+  /// A node's pods. The pod of the newest start comes first.
   std::vector<PodFacts> PodsOfNode(const std::string& node) const;
-  /// The pod of a running node; null if it is not running.
+  /// The pod of a running node. Null if the node does not run.
   const PodFacts* PodOf(const std::string& node) const;
 
  private:
@@ -107,25 +109,25 @@ class PodBook {
   };
 
   // pod_book.cc
-  /// As it is known: labels that change later do not make it another node's. None: it is not of
-  /// this run.
+  /// The pod as one of this run, or none. A pod that is known stays that of its node, even if its
+  /// labels change.
   std::optional<PodFacts> AsOurs(const PodFacts& facts);
   Pod* FindPod(const std::string& uid);
   void AdvanceLook(TimePoint now);
   Life* LifeOf(const std::string& node);
   const Life* LifeOf(const std::string& node) const;
-  /// Keeps what is seen of a pod of this run.
+  /// Stores what was seen of a pod of this run.
   NodePods* Note(const PodFacts& facts, TimePoint now);
   void Advance(TimePoint now);
   void AdvanceStart(NodePods* node, Life* life, TimePoint now);
-  /// False while an older pod of the node lives: then it is being deleted.
+  /// Returns false while an older pod of the node lives, and has that pod deleted.
   bool IsPlaceFree(NodePods* node, const Life& life);
   void AdvancePod(const NodePods& node, Pod* pod, TimePoint now);
-  /// Says whether the pod is what the node's life is about.
+  /// True if the pod is that of the node's present life.
   static bool IsClaimed(const NodePods& node, const Pod& pod);
   void Interpret(NodePods* node, Life* life, TimePoint now);
   void AdvanceResize(Life* life, const PodFacts& facts, TimePoint now);
-  /// Reports what became of limits that the API server has taken.
+  /// Reports the result of limits that the API server has accepted.
   void TellResize(Life* life, const PodFacts& facts);
   void Exit(NodePods* node, Life* life, NodeExited exit);
   void TellHeld(Life* life, NodeWait wait, const std::string& reason);
@@ -150,7 +152,7 @@ class PodBook {
   uint64_t last_call_ = 0;
   bool ended_ = false;
   bool orphaned_ = false;
-  /// Pods that may be this run's, but that its Job does not own; by UID.
+  /// By UID, pods that may belong to this run although its Job does not own them.
   std::map<std::string, PodFacts> unowned_;
   uint64_t look_call_ = 0;  // in flight; 0: none
   TimePoint look_at_{};

@@ -10,7 +10,7 @@
 #include "host/resources.h"
 #include "kubernetes/pods/pod_facts.h"
 
-/// What PodBook asks of the API server, and its answers. Plain values.
+/// The calls that PodBook wants, and their answers. Plain values.
 namespace muster::kubernetes {
 
 struct PodCall {
@@ -19,20 +19,20 @@ struct PodCall {
     kGet,
     kDelete,
     kResize,
-    /// Is the Job of the run there?
+    /// Asks whether the Job of the run exists.
     kLookForJob,
   };
-  /// Of the answer; no two calls have the same.
+  /// The answer has the same id. No two calls have the same.
   uint64_t id = 0;
   Kind kind = Kind::kCreate;
   std::string name;
-  /// Of kCreate.
+  /// For kCreate.
   StartNode start;
-  /// Of kDelete and kResize: this pod alone.
+  /// For kDelete and kResize: only this pod.
   std::string uid;
-  /// Of kDelete; 0: the API server forgets the pod at once, and no longer waits for its node.
+  /// For kDelete. With 0, the API server forgets the pod at once, and does not wait for its node.
   std::chrono::seconds grace{0};
-  /// Of kResize.
+  /// For kResize.
   std::string container;
   Resources limits;
   Resources requests;
@@ -41,10 +41,10 @@ struct PodCall {
 struct PodAnswer {
   uint64_t id = 0;
   absl::Status status;
-  /// The pod that a kCreate or a kGet was answered with. A pod of this run was seen (PodBook::Seen)
-  /// before this, unless it was gone by then.
+  /// The pod in the answer to kCreate or kGet. If it belongs to this run, it was seen
+  /// (PodBook::Seen) before this answer, unless it was already gone.
   std::optional<PodFacts> pod;
-  /// What a kLookForJob was answered with.
+  /// The answer to kLookForJob.
   bool job_is_there = true;
 };
 

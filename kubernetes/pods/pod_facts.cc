@@ -34,7 +34,7 @@ uint32_t StartOf(const Json& pod) {
   return error == std::errc() && end == text.data() + text.size() ? start : 0;
 }
 
-/// A null if it has none.
+/// Null if the pod has none.
 const Json& NodeContainerOf(const Json& pod) {
   static const Json absent;
   const Json& containers = ElementsAt(pod, {"spec", "containers"});
@@ -51,8 +51,8 @@ std::string WordsOf(const PodState& state) {
   return fmt::format("{}: {}", state.reason, state.message);
 }
 
-/// Why Kubernetes takes the pod away. The container's own last message, which PodState prefers when
-/// it has ended, is not that.
+/// Why Kubernetes removes the pod. PodState prefers the last message of an ended container, which
+/// does not say that.
 std::string DisruptionWordsOf(const Json& pod, const PodState& state) {
   if (state.failure == PodFailure::kEvicted) return WordsOf(state);
   const Json& target = ConditionOf(pod, "DisruptionTarget");
@@ -78,7 +78,7 @@ void ReadWait(const PodState& state, PodFacts* facts) {
   facts->wait_reason = WordsOf(state);
 }
 
-/// The exit that the container's status and its note tell of.
+/// The exit according to the container's status and its note.
 NodeExited ReadExit(const Json& end, const PodState& state, const PodFacts& facts) {
   NodeExited exit{.node = facts.node};
   const std::string message = TextAt(end, {"message"});
@@ -95,14 +95,15 @@ NodeExited ReadExit(const Json& end, const PodState& state, const PodFacts& fact
   }
   exit.pid = facts.ran ? kPodProcess : 0;
   if (state.failure == PodFailure::kOutOfMemory) {
-    // Of several processes the kernel may have killed one, and the others ended in their own ways.
+    // The kernel may have killed only one of several processes, and the others ended in their own
+    // ways.
     exit.exit = {.signal = SIGKILL};
     exit.memory_kill = MemoryKill::kKernel;
   }
   if (facts.ran) return exit;
   exit.exit = {.signal = SIGKILL};
   exit.last_words = WordsOf(state);
-  // Its node refused it (no room after all, a taint), so another try may find another node.
+  // The node refused the pod (no room, a taint), so another try may find another node.
   exit.not_started = true;
   return exit;
 }
@@ -130,10 +131,10 @@ PodFacts ReadPodFacts(const Json& pod) {
   const Json& status = ContainerStatusOf(pod, facts.container);
   const Json& present = ValueAt(status, {"resources", "limits"});
   if (present.is_object()) facts.present_limits = ReadResources(present);
-  // A null if it has not ended.
+  // Null if the container has not ended.
   const Json& end = ValueAt(status, {"state", "terminated"});
   const bool ended = state.stage == PodStage::kSucceeded || state.stage == PodStage::kFailed;
-  // When the first container of a pod ends, the pod runs on while it has others; the node does not.
+  // If a pod has other containers, it continues when this container ends. But the node has ended.
   const bool container_ended = end.is_object();
   facts.ran = state.stage == PodStage::kRunning || container_ended;
   if (ended || container_ended) {
@@ -178,7 +179,7 @@ NodeExited ExitOfPod(const PodFacts& pod, bool ordered) {
     exit = {.node = pod.node, .pid = pod.ran ? kPodProcess : 0, .exit = {.signal = SIGKILL}};
   }
   if (exit.memory_limit_bytes == 0) exit.memory_limit_bytes = MemoryLimitOf(pod);
-  // A container above its limit is to blame itself, also while its pod is taken away.
+  // If a container exceeded its limit, that is its own fault, even if its pod is being removed.
   if (exit.memory_kill != MemoryKill::kNone) return exit;
   exit.disruption = pod.disruption;
   exit.disruption_text = pod.disruption_text;

@@ -46,11 +46,11 @@ PodHost::~PodHost() {
     const MutexLock lock(&mutex_);
     threads = std::move(threads_);
   }
-  // They use the watcher, and the watcher may still bring changes.
+  // They use the watcher, so they end first. The watcher may still report changes.
   threads.reset();
 }
 
-// Its core.
+// The core of the host.
 
 void PodHost::Change(const std::function<void(PodBook*, TimePoint now)>& change) {
   const MutexLock lock(&mutex_);
@@ -89,7 +89,7 @@ void PodHost::OnChanges(const WatchCache::Changes& changes, const WatchCache::Ob
   Follow();
 }
 
-// Calls, each on a thread of its own.
+// Calls. Each runs on a thread of CallThreads.
 
 ObjectPlace PodHost::PlaceOf(const std::string& pod, std::string subresource) const {
   return {.resource = Resource::kPods,
@@ -130,7 +130,7 @@ void PodHost::Carry(const PodCall& call, const std::stop_token& stop) {
   absl::StatusOr<nlohmann::json> pod = Ask(call, stop);
   if (stop.stop_requested()) return;  // the host ends
   PodAnswer answer{.id = call.id, .status = pod.status()};
-  // The answer to a deletion may be the last state of a pod that is gone.
+  // The answer to a deletion may be the last state of a pod that is gone, so it is left out.
   if (pod.ok() && call.kind != PodCall::Kind::kDelete) {
     answer.pod = ReadPodFacts(*pod);
     if (answer.pod->run == options_.run.run) watcher_->Apply(*std::move(pod));
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<FoundNode>> PodHost::Find() {
   }
   if (found_) return *found_;
   const absl::Status error = Annotate(unreachable_, "the pods of this run cannot be listed");
-  // An API server that has just started forbids everything until it knows who may do what.
+  // An API server that has just started forbids everything until it knows the rights.
   if (KindOf(unreachable_) != ApiErrorKind::kForbidden) return error;
   return absl::UnavailableError(error.message());
 }
@@ -260,11 +260,11 @@ void PodHost::EndRun() {
     book_.OnTime(clock_->Now());
     Follow();
   }
-  // What is left goes with the Job that owns it.
+  // The remaining pods are deleted together with the Job that owns them.
   if (!book_.IsClear()) Log(LogLevel::kWarning, "not all pods of the run could be deleted");
 }
 
-// What nodes use.
+// Usage of nodes.
 
 absl::StatusOr<NodeUsage> PodHost::Usage(const std::string& node) {
   const MutexLock lock(&mutex_);

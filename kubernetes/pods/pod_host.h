@@ -23,32 +23,32 @@ namespace muster::kubernetes {
 struct PodHostOptions {
   PodRun run;
   PodTemplates templates;
-  /// What a process of this machine uses (the master's and the scaler's, in the scaler's own pod).
+  /// Returns the usage of a process in the scaler's own pod (the master's or the scaler's).
   std::function<absl::StatusOr<NodeUsage>(uint64_t pid)> usage_of_process;
   uint64_t seed = 0;
-  /// A sign of life, at least once a second while Find() or EndRun() waits, on their thread. It
-  /// must not call the host.
+  /// Called as a sign of life, at least once a second, while Find() or EndRun() waits, on their
+  /// thread. It must not call the host.
   std::function<void()> beat;
-  /// Calls that may run side by side.
+  /// How many calls may run at the same time.
   size_t threads = 8;
-  /// So long Find() waits for an API server that does not answer, and EndRun() for its answers.
+  /// How long Find() waits for an API server that does not answer, and EndRun() for its answers.
   std::chrono::milliseconds find_patience{60'000};
   std::chrono::milliseconds end_patience{10'000};
   PodBookOptions book;
 };
 
-/// The nodes of a run as pods of a cluster; the decisions are PodBook's. A node's pod ends with the
-/// run's Job, not with the scaler.
+/// The nodes of a run as pods of a cluster. PodBook makes the decisions. A node's pod ends with the
+/// run's Job, and not with the scaler.
 ///
-/// As NodeHost; and: Find() waits for the first list (kUnavailable also if it stays forbidden), and
-/// EndRun() for the deletions, both only so long; ReadLog() waits for the API server on the
-/// caller's thread. Offsets of logs are times (pod_log.h). A limit that turns out to be refused
-/// after SetLimits() returned is logged; the next start has it.
+/// The same as NodeHost, with these differences. Find() waits for the first list (kUnavailable also
+/// if it stays forbidden), and EndRun() for the deletions; both waits are limited. ReadLog() waits
+/// for the API server on the caller's thread. Offsets of logs are times (pod_log.h). If a limit is
+/// refused after SetLimits() has returned, that is logged, and the next start has the limit.
 class PodHost final : public NodeHost {
  public:
   /// `client` and `clock` must outlive this.
   PodHost(Client* client, const Clock* clock, PodHostOptions options);
-  /// Ends calls that have begun. What came of them, the next host sees in the pods.
+  /// Ends running calls. The next host sees their results in the pods.
   ~PodHost() override;
 
   const std::string& limits_remark() const override { return limits_remark_; }
@@ -65,7 +65,7 @@ class PodHost final : public NodeHost {
   void Stop(const std::string& node, std::chrono::milliseconds timeout) override;
   void Kill(const std::string& node) override;
   absl::Status SetLimits(const std::string& node, const Resources& limits) override;
-  /// kUnavailable: a node in a pod tells the master itself what it uses.
+  /// kUnavailable, because a node in a pod tells the master itself what it uses.
   absl::StatusOr<NodeUsage> Usage(const std::string& node) override;
   absl::StatusOr<NodeUsage> UsageOfProcess(uint64_t pid) override;
   absl::Status DumpStacks(const std::string& node) override;
@@ -79,14 +79,14 @@ class PodHost final : public NodeHost {
   void EndRun() override;
 
  private:
-  /// Waits for a change until `end`, with a sign of life before; not for long.
+  /// Gives a sign of life, and then waits a short time for a change, at most until `end`.
   void WaitForChange(TimePoint end) MUSTER_REQUIRES(mutex_);
   ObjectPlace PlaceOf(const std::string& pod, std::string subresource = "") const;
-  /// Changes the book, and does what follows.
+  /// Changes the book, and then carries out what follows.
   void Change(const std::function<void(PodBook*, TimePoint now)>& change);
   void Follow() MUSTER_REQUIRES(mutex_);
   void OnChanges(const WatchCache::Changes& changes, const WatchCache::Objects& objects);
-  // On a call's own thread.
+  // These run on a call's own thread.
   void Carry(const PodCall& call, const std::stop_token& stop);
   void LookForJob(const PodCall& call, const std::stop_token& stop);
   absl::StatusOr<nlohmann::json> Ask(const PodCall& call, const std::stop_token& stop);
@@ -105,9 +105,9 @@ class PodHost final : public NodeHost {
   absl::Status unreachable_ MUSTER_GUARDED_BY(mutex_);
   TimePoint counted_at_ MUSTER_GUARDED_BY(mutex_){};
   uint64_t counted_ MUSTER_GUARDED_BY(mutex_) = 0;
-  /// Set by Find(), before there is any call.
+  /// Set by Find(), before the first call.
   std::unique_ptr<Watcher> watcher_;
-  /// Null when the host ends.
+  /// Null while the host ends.
   std::unique_ptr<CallThreads> threads_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -16,15 +16,15 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kNsPerMicrosecond = 1'000;
-/// Of "2026-11-26T13:30:00.".
+/// The length of "2026-11-26T13:30:00.".
 constexpr size_t kSecondsBytes = 20;
 constexpr size_t kFractionDigits = 9;
-/// An end is told in whole seconds.
+/// The end of a container is known only in whole seconds.
 constexpr uint64_t kEndSlackNs = 2 * kNsPerSecond;
-/// Timestamps take room, too.
+/// Ask for more bytes than those of the lines, because timestamps need room, too.
 constexpr uint64_t kBytesOverLines = 2;
 
-/// With its nanoseconds; nothing if it is no timestamp.
+/// The time in nanoseconds. None if the text is no timestamp.
 std::optional<uint64_t> TimeOf(std::string_view stamp) {
   const std::optional<WallTime> time = ParseTimestamp(stamp);
   if (!time || time->count() < 0) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<uint64_t> TimeOf(std::string_view stamp) {
     const char digit = stamp[kSecondsBytes + i];
     if (stamp[kSecondsBytes - 1] != '.' || digit < '0' || digit > '9') break;
     unit /= 10;
-    // The rest is in `ns` already.
+    // Larger units are in `ns` already.
     if (unit < kNsPerMicrosecond) ns += static_cast<uint64_t>(digit - '0') * unit;
   }
   return ns;
@@ -44,7 +44,7 @@ std::optional<uint64_t> TimeOf(std::string_view stamp) {
 
 std::vector<StampedLine> ParseStampedLines(std::string_view log) {
   std::vector<StampedLine> lines;
-  // What follows the last line break is not whole yet.
+  // The text after the last line break is not complete yet.
   for (size_t end; (end = log.find('\n')) != std::string_view::npos; log.remove_prefix(end + 1)) {
     const std::string_view line = log.substr(0, end);
     const size_t blank = std::min(line.find(' '), line.size());
@@ -65,7 +65,7 @@ LogQuery QueryOf(const LogQuestion& question, uint32_t lines) {
     query.tail_lines = lines;
     return query;
   }
-  // The API takes whole seconds; PieceOf() drops what came before the offset.
+  // The API accepts only whole seconds. PieceOf() drops lines from before the offset.
   const std::chrono::sys_seconds since{std::chrono::seconds(*question.offset / kNsPerSecond)};
   query.since_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", since);
   return query;
@@ -87,7 +87,7 @@ LogPiece PieceOf(std::vector<StampedLine> lines, const LogQuestion& question, bo
     lines.erase(lines.begin(), lines.end() - question.lines);
   }
   if (lines.empty()) {
-    // One second has more lines than a piece may have: go on behind it.
+    // One second has more lines than a piece may have, so the rest of that second is skipped.
     piece.skipped = is_cut && question.offset.has_value();
     if (piece.skipped) piece.next_offset = (after / kNsPerSecond + 1) * kNsPerSecond - 1;
     return piece;
@@ -116,7 +116,7 @@ absl::StatusOr<LogPiece> ReadPodLogs(
     query.container = pod.container;
     const absl::StatusOr<std::string> log = read(pod.name, query);
     const ApiErrorKind kind = KindOf(log.status());
-    // Its container has not begun, or the pod has just gone.
+    // The container has not begun, or the pod has just gone.
     if (kind == ApiErrorKind::kInvalid || kind == ApiErrorKind::kNotFound) continue;
     MUSTER_RETURN_IF_ERROR(log.status());
     is_cut |= log->size() >= *query.bytes_max;

@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, double>, 16> kSuffixes{{
     {"Pi", 0x1p50},
     {"Ei", 0x1p60},
 }};
-/// Above this a double is no exact number of bytes.
+/// Above this, a double cannot hold every whole number of bytes.
 constexpr double kBytesMax = 0x1p53;
 
 }  // namespace
@@ -58,7 +58,8 @@ Resources ReadResources(const nlohmann::json& values) {
 nlohmann::json ResourcesJson(const Resources& resources) {
   nlohmann::json values = nlohmann::json::object();
   if (resources.cpus > 0) {
-    // A little less than the next thousandth is that one: 0.3 * 1000 is not 300.
+    // A value just below a thousandth counts as that thousandth, because 0.3 * 1000 is not exactly
+    // 300.
     const double thousandths = std::ceil(resources.cpus * 1000 - 1e-6);
     values["cpu"] = fmt::format("{}m", static_cast<uint64_t>(thousandths));
   }
