@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kHostBytesMax = 253;
 
-/// Frees itself.
+/// A list of addresses that frees itself.
 struct Found {
   addrinfo* first = nullptr;
   ~Found() {
@@ -60,7 +60,7 @@ absl::Status CheckHost(std::string_view host) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '.' || c == '_';
   };
-  // Digits and dots alone are an address with a mistake.
+  // A host of only digits and dots is an address with a mistake, and not a name.
   const bool digits = bare.find_first_not_of("0123456789.") == std::string::npos;
   if (bare == host && !digits && bare.size() <= kHostBytesMax && std::ranges::all_of(bare, fits)) {
     return absl::OkStatus();
@@ -131,7 +131,7 @@ bool IsLoopbackHost(std::string_view host) {
 bool IsNumericHost(std::string_view host) {
   const std::string bare = WithoutBrackets(host);
   in6_addr any{};
-  // An address of one link has its interface behind a '%'.
+  // In an address of one link, '%' and the interface follow.
   const std::string v6 = bare.substr(0, bare.find('%'));
   return ::inet_pton(AF_INET, bare.c_str(), &any) == 1 ||
          ::inet_pton(AF_INET6, v6.c_str(), &any) == 1;

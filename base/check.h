@@ -10,8 +10,8 @@ namespace muster::check_internal {
 /// Aborts when `condition` is false, in every build. For our own bugs only: never for input, files
 /// or network data.
 #define MUSTER_CHECK(condition) MUSTER_CHECK_MSG(condition, "")
-/// As above, with a message (anything a std::string_view can be made of), evaluated only on
-/// failure.
+/// The same, with a message (anything that converts to std::string_view). The message is evaluated
+/// only on failure.
 #define MUSTER_CHECK_MSG(condition, message)                                     \
   do {                                                                           \
     if (!(condition)) [[unlikely]]                                               \

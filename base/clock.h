@@ -7,11 +7,11 @@ namespace muster {
 /// A reading of a monotonic clock: time since an arbitrary start. Comparable only within one
 /// process.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
-/// Wall time since the Unix epoch, for people to read; no decision is ever based on it.
+/// Wall time since the Unix epoch, for people. No decision is ever based on it.
 using WallTime = std::chrono::microseconds;
 
-/// Where time comes from. Pure code takes `now` as an argument; shells take a Clock by constructor.
-/// Thread-safety: every implementation is thread-safe.
+/// The source of time. Pure code takes `now` as an argument; shells get a Clock in their
+/// constructor. Every implementation is thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;

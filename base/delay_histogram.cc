@@ -17,7 +17,7 @@ size_t BucketOf(uint64_t milliseconds) {
   return std::min<size_t>(kPerOctave * (octave - 1) + quarter, DelayHistogram::kBuckets - 1);
 }
 
-/// The first value that is no longer in the bucket.
+/// The first value that is too large for the bucket.
 uint64_t EndOf(size_t bucket) {
   const size_t next = bucket + 1;
   if (next < kPerOctave) return next;

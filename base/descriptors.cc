@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-/// For kernels before Linux 5.9, which cannot close a range. Higher descriptors stay open there.
+/// Kernels before Linux 5.9 cannot close a range. There, descriptors above this number stay open.
 constexpr unsigned kHighest = 4096;
 
 void CloseRange(unsigned first, unsigned last) {
@@ -61,7 +61,7 @@ absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t wanted) {
   if (limit.rlim_cur >= wanted) return limit.rlim_cur;
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
-  // Without the permission to raise it, the limit stays as it is.
+  // If it may not be raised, the limit stays as it is.
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-// glibc 2.36 forgot to say that these are C functions.
+// glibc 2.36 does not declare these as C functions.
 extern "C" {
 #include <sys/pidfd.h>
 }
@@ -54,7 +54,7 @@ void CloseOthers(std::vector<int> kept);
 bool SetCloseOnExec(int fd, bool on);
 
 /// True if a process of our own user is at the other end of this UNIX socket. Another user may have
-/// made a socket at a path that we use, or may reach one of ours.
+/// made a socket at a path that we use, or may be able to reach one of ours.
 bool IsOfOurUser(int socket);
 
 }  // namespace muster

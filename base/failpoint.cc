@@ -25,7 +25,7 @@ enum class Kind { kCrash, kStop, kError, kFull, kDelay };
 struct Action {
   Kind kind = Kind::kCrash;
   std::chrono::milliseconds delay{0};
-  uint64_t only_hit = 0;  // 0: every one
+  uint64_t only_hit = 0;  // acts only at this hit; 0: at every hit
   uint64_t hits = 0;
 };
 
@@ -110,7 +110,7 @@ absl::StatusOr<std::map<std::string, Action, std::less<>>> ParseActions(std::str
   return actions;
 }
 
-/// Whether this process is the one that acts at `name`.
+/// True if this process is the one that must act at `name`.
 bool Claim(const std::string& folder, std::string_view name) {
   if (folder.empty()) return true;
   const std::string path = fmt::format("{}/{}", folder, name);
@@ -128,8 +128,8 @@ void Append(const std::string& path, std::string_view name) {
 }
 
 [[noreturn]] void Crash(std::string_view name) {
-  // SIGKILL looks like a kill from outside. For another signal, the trainer's shard would be
-  // charged.
+  // It uses SIGKILL, because that looks like a kill from outside. Another signal would be charged
+  // to the trainer's shard.
   const std::string line = fmt::format("failpoint {}: SIGKILL\n", name);
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   ::kill(::getpid(), SIGKILL);

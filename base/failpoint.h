@@ -21,14 +21,13 @@
 /// Names are "area.step", in lower case. A site registers its name when the program is loaded.
 namespace muster {
 
-/// What the environment says: `actions` MUSTER_FAILPOINTS, `once_folder` MUSTER_FAILPOINTS_ONCE,
-/// `reached_file` MUSTER_FAILPOINTS_REACHED.
+/// What the environment says: `actions` is MUSTER_FAILPOINTS, `once_folder` is
+/// MUSTER_FAILPOINTS_ONCE, and `reached_file` is MUSTER_FAILPOINTS_REACHED.
 struct FailpointOptions {
-  /// "name=action;...": crash (SIGKILL of this process), stop (SIGSTOP, until a SIGCONT comes),
-  /// error
-  /// (the site's error path, as kInternal), full (the same, as kResourceExhausted: the disk is
-  /// full), delay:50ms. With "@3" after it, it acts only the third time that this process gets
-  /// there; otherwise every time.
+  /// "name=action;...". The actions are: crash (SIGKILL of this process), stop (SIGSTOP, until a
+  /// SIGCONT comes), error (the site returns kInternal), full (the site returns kResourceExhausted:
+  /// the disk is full), delay:50ms. With "@3" after it, an action happens only the third time that
+  /// this process gets there, otherwise every time.
   std::string actions;
   /// If not empty, only the process that can create `once_folder`/name acts. So each failpoint acts
   /// once among all processes that share the folder, and a restarted process survives.
@@ -46,7 +45,7 @@ absl::Status ArmFailpoints(const FailpointOptions& options);
 /// exits. A build without failpoints refuses the variable. Programs call it first.
 absl::Status ArmFailpointsFromEnvironment();
 
-/// Name of every site of this program, sorted, and whether it can return an error.
+/// The name of every site of this program, sorted, and whether the site can return an error.
 struct FailpointName {
   std::string name;
   bool returns_errors = false;
@@ -58,16 +57,16 @@ namespace failpoint_internal {
 
 struct Site {
   Site(const char* name, bool returns_errors);
-  /// What an armed process does here. Thread-safe.
+  /// Does what is armed for this site. Thread-safe.
   absl::Status Reach();
 
   const char* const name;
   const bool returns_errors;
-  Site* const next;  // of the list of all sites
+  Site* const next;  // in the list of all sites
   std::atomic<bool> reached{false};
 };
 
-/// Whether anything is armed or recorded.
+/// True if anything is armed or recorded.
 inline constinit std::atomic<bool> active{false};
 
 template <size_t kSize>

@@ -31,7 +31,7 @@ template <typename Tell>
 void Observe(Tell) {}
 #endif
 
-/// open(2) for writing; tells the observer if the file is new.
+/// Calls open(2) for writing, and tells the observer if the file is new.
 int OpenForWriting(const std::string& path, int flags, mode_t mode = 0644) {
   Observe([&](FileObserver* observer) {
     if ((flags & O_TRUNC) != 0 || ::access(path.c_str(), F_OK) != 0) observer->Create(path);
@@ -148,8 +148,8 @@ absl::Status MakeDirectories(const std::string& path) {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(parent.string()));
   }
   MUSTER_ASSIGN_OR_RETURN(const bool created, MakeDirectory(folder.string()));
-  // The process that made the folder earlier may have died before the sync. A parent that we may
-  // only search is no error.
+  // An earlier process may have made the folder and died before the sync. If we may only search the
+  // parent, that is no error.
   const absl::Status synced = SyncPath(parent.string());
   return created ? synced : absl::OkStatus();
 }
@@ -192,7 +192,7 @@ absl::Status OutputFile::WriteAt(uint64_t offset, std::string_view bytes) {
 }
 
 void OutputFile::WriteBack(uint64_t offset, uint64_t bytes) {
-  // A file system that cannot do this writes everything at the sync.
+  // A file system that cannot do this writes everything when it is synced.
   static_cast<void>(::sync_file_range(
       fd_, static_cast<off64_t>(offset), static_cast<off64_t>(bytes),
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));

@@ -17,32 +17,35 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t bytes_max
 
 /// Who may read a new file.
 enum class FileAccess {
-  kUmask,      // as the user's umask says
+  kUmask,      // according to the user's umask
   kOwnerOnly,  // mode 0600: secrets
 };
 
-/// Writes `contents` so that after a crash the path has either the complete old or the complete new
-/// contents: a temporary file beside it, fsync, rename, fsync of the folder. Errors (for example a
-/// full disk) name the path and leave the old file.
+/// Writes `contents` to the path. After a crash, the file has either all of the old contents or all
+/// of the new ones. For this, it writes a temporary file beside it, syncs that, renames it, and
+/// syncs the folder. Errors (for example a full disk) name the path and leave the old file.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents,
                                  FileAccess access = FileAccess::kUmask);
 
-/// fsync of a file or a folder by path.
+/// Calls fsync for a file or a folder.
 absl::Status SyncPath(const std::string& path);
 
-/// rename(2): `to` is replaced, in one step. Durable when its folder is synced. Errors name both.
+/// Calls rename(2), which replaces `to` in one step. It is durable when the folder is synced.
+/// Errors name both paths.
 absl::Status RenamePath(const std::string& from, const std::string& to);
 
-/// link(2): a second name; kAlreadyExists when `to` is there. Durable when its folder is synced.
+/// Calls link(2), which gives the file a second name. kAlreadyExists if `to` exists. It is durable
+/// when the folder is synced.
 absl::Status LinkPath(const std::string& from, const std::string& to);
 
-/// Removes a file. One that is not there, or cannot be removed, is left as it is.
+/// Removes a file. If it does not exist or cannot be removed, nothing happens.
 void RemoveFile(const std::string& path);
 
-/// mkdir: true when it was made, false when it was there. Durable when its parent is synced.
+/// Calls mkdir. True if it made the folder, false if that existed. It is durable when the parent is
+/// synced.
 absl::StatusOr<bool> MakeDirectory(const std::string& path);
 
-/// mkdir -p; the entries of what it makes are durable.
+/// Like mkdir -p. The entries of new folders are durable.
 absl::Status MakeDirectories(const std::string& path);
 
 /// The folder for temporary files: that of the environment, else /tmp.
@@ -63,8 +66,8 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
   absl::Status WriteAt(uint64_t offset, std::string_view bytes);
-  /// Has the system write these bytes to the device now, and waits for it. It does not make them
-  /// durable: SyncPath does. Whoever writes much does this piece by piece, so that the sync of
+  /// Makes the system write these bytes to the device now, and waits for it. This does not make
+  /// them durable; SyncPath does. Call it piece by piece when you write much, so that the sync of
   /// another file on the device does not wait for all of it.
   void WriteBack(uint64_t offset, uint64_t bytes);
 
@@ -74,7 +77,7 @@ class OutputFile {
   int fd_;
 };
 
-/// A file being read at any position. Errors name its path. Movable, not copyable.
+/// A file that is read at any position. Errors name its path. Movable, not copyable.
 class InputFile {
  public:
   static absl::StatusOr<InputFile> Open(const std::string& path);
@@ -90,7 +93,7 @@ class InputFile {
   int fd_;
 };
 
-/// A read-only memory map of a file; empty files give an empty view. Movable, not copyable.
+/// A read-only memory map of a file. The view of an empty file is empty. Movable, not copyable.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& path);

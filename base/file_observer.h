@@ -6,7 +6,7 @@
 
 #include "base/failpoint_config.h"
 
-/// Like base/failpoint.h for tests, and in no release build.
+/// A hook for tests, like base/failpoint.h. Release builds do not have it.
 namespace muster {
 
 /// Called right before every change that this process makes through base/file.h, by the thread that
@@ -14,10 +14,10 @@ namespace muster {
 class FileObserver {
  public:
   virtual ~FileObserver() = default;
-  /// An empty file.
+  /// An empty file is created.
   virtual void Create(const std::string& path) = 0;
   virtual void Write(const std::string& path, uint64_t offset, std::string_view bytes) = 0;
-  /// Of a file or a folder.
+  /// A file or a folder is synced.
   virtual void Sync(const std::string& path) = 0;
   virtual void Rename(const std::string& from, const std::string& to) = 0;
   virtual void Link(const std::string& from, const std::string& to) = 0;

@@ -33,7 +33,8 @@ std::shared_ptr<spdlog::logger> MakeLogger(std::string_view name, LogLevel lowes
   return logger;
 }
 
-// The process has one log stream. A logger in every constructor would gain nothing.
+// The process has one log stream, so a logger as an argument of every constructor would gain
+// nothing.
 std::shared_ptr<spdlog::logger>& Logger() {
   static std::shared_ptr<spdlog::logger> logger = MakeLogger("muster", LogLevel::kWarning);
   return logger;

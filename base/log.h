@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// kOff is a lowest level only: nothing is written.
+/// kOff can only be the lowest level. Then nothing is written.
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 /// Sets the name that every line of this process carries ("master", "ps-0") and the lowest level
@@ -18,7 +18,7 @@ void InitLogging(std::string_view process_name, LogLevel lowest);
 /// Writes one line. Thread-safe; never throws.
 void LogLine(LogLevel level, std::string_view text);
 
-/// Formats and writes one line; state changes are logged with their ids. Thread-safe.
+/// Formats and writes one line. Changes of state are logged with their ids. Thread-safe.
 template <typename... Args>
 void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
   LogLine(level, fmt::format(format, std::forward<Args>(args)...));

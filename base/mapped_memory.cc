@@ -10,7 +10,8 @@
 namespace muster {
 
 std::byte* MapMemory(size_t bytes) {
-  // Maps more than is needed, because the system chooses where it begins, and unmaps the rest.
+  // The system chooses where the mapping begins. So this maps more than it needs, and unmaps the
+  // rest.
   const size_t more = bytes >= kHugePageBytes ? kHugePageBytes : 0;
   void* const mapped = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-/// The longest single sleep; a longer wait wakes up in between. So adding it to the time never
+/// The longest single sleep. A longer wait wakes up in between, so adding it to the time never
 /// overflows.
 constexpr std::chrono::nanoseconds kSleepMax = std::chrono::hours(1);
 
@@ -21,7 +21,8 @@ bool CondVar::WaitFor(Mutex* mutex,
                       std::chrono::nanoseconds timeout) MUSTER_NO_THREAD_SAFETY_ANALYSIS {
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
-  // ThreadSanitizer of GCC 12 does not intercept waiting by the steady clock.
+  // ThreadSanitizer of GCC 12 does not intercept a wait by the steady clock, so this uses the
+  // system clock.
   const auto now = std::chrono::system_clock::now();
 #else
   const auto now = std::chrono::steady_clock::now();

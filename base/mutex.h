@@ -11,11 +11,11 @@
 #endif
 #define MUSTER_CAPABILITY(x) MUSTER_THREAD_ATTRIBUTE(capability(x))
 #define MUSTER_SCOPED_CAPABILITY MUSTER_THREAD_ATTRIBUTE(scoped_lockable)
-/// The member may be touched only with the named mutex held.
+/// The member may be accessed only while the named mutex is held.
 #define MUSTER_GUARDED_BY(x) MUSTER_THREAD_ATTRIBUTE(guarded_by(x))
-/// The function must be called with the named mutex held.
+/// The function must be called while the named mutex is held.
 #define MUSTER_REQUIRES(...) MUSTER_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
-/// The function must be called without it.
+/// The function must be called while the named mutex is not held.
 #define MUSTER_EXCLUDES(...) MUSTER_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define MUSTER_ACQUIRE(...) MUSTER_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define MUSTER_RELEASE(...) MUSTER_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
@@ -37,7 +37,7 @@ class MUSTER_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-/// Holds a Mutex for the length of a scope.
+/// Holds a Mutex until the end of a scope.
 class MUSTER_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) MUSTER_ACQUIRE(mutex) : mutex_(mutex) { mutex_->Lock(); }

@@ -45,7 +45,8 @@ std::string Nearest(std::string_view name, const std::vector<std::string>& candi
   for (const std::string& candidate : candidates) {
     const std::string other = Plain(candidate);
     const size_t distance = EditDistance(plain, other);
-    // A few changed letters turn a short name into any other, so that does not make them near.
+    // A few changed letters turn a short name into any other short name, so such names do not count
+    // as near.
     if (distance < best_distance && distance < std::max(plain.size(), other.size())) {
       best = candidate;
       best_distance = distance;

@@ -11,8 +11,8 @@ namespace muster {
 /// other. Source: the optimal string alignment distance (Damerau, CACM 7/3, 1964).
 size_t EditDistance(std::string_view a, std::string_view b);
 
-/// The candidate that `name` was probably meant to be; empty when none is near. Case, '_' and '-'
-/// do not count.
+/// The candidate that was probably meant by `name`. Empty if none is near. Case, '_' and '-' do not
+/// count.
 std::string Nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace muster

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kTokenBytes = 32;
 
-/// Whose file it may be.
+/// Who may own the file.
 enum class TokenOwner : uint8_t { kUs, kAnybodyForRoot };
 
 absl::Status Unfit(const std::string& path, std::string_view what) {
@@ -38,7 +38,7 @@ struct Found {
 
 absl::StatusOr<std::string> MakeToken() {
   std::array<uint8_t, kTokenBytes> bytes;
-  // getrandom() returns up to 256 bytes at once.
+  // One call of getrandom() returns up to 256 bytes.
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return ErrnoStatus(errno, "cannot draw a random token");
   }
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> LoadToken(const std::string& path) {
 }
 
 absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
-  // Otherwise two threads could each make a token, and the first would be outdated at once.
+  // Without it, two threads could each make a token, and the first token would be outdated at once.
   static Mutex one_at_a_time;
   const MutexLock lock(&one_at_a_time);
   Found found = OpenToken(path, TokenOwner::kUs);
@@ -115,7 +115,7 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
 
 bool SameSecret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
-  // volatile, because otherwise the compiler may leave the loop at the first difference.
+  // It is volatile, because otherwise the compiler could leave the loop at the first difference.
   volatile uint8_t difference = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);

@@ -19,7 +19,7 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path);
 /// wrong mode; kNotFound if there is no file. root may use the token of another user, too.
 absl::StatusOr<std::string> LoadToken(const std::string& path);
 
-/// True if both are the same. Its time depends only on their lengths.
+/// True if both are the same. How long this takes depends only on their lengths.
 bool SameSecret(std::string_view a, std::string_view b);
 
 }  // namespace muster

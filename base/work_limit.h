@@ -6,10 +6,10 @@
 
 namespace muster {
 
-/// How much one slice of a long task may still do. The unit is one byte moved, or work of the same
-/// cost. The code that does the work counts it, so slices are the same on every machine and in
-/// every test. A slice ends at the first opportunity after the limit is spent, so it always makes
-/// progress.
+/// How much work one slice of a long task may still do. The unit is one byte moved, or work that
+/// costs as much. The code that does the work counts it, so slices are the same on every machine
+/// and in every test. A slice ends at the first opportunity after the limit is used up, so it
+/// always makes progress.
 class WorkLimit {
  public:
   explicit WorkLimit(uint64_t bytes) : left_(bytes) {}

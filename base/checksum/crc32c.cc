@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// The polynomial; the highest power is the lowest bit, as in all numbers here.
+// The polynomial. As in all numbers here, the highest power is the lowest bit.
 constexpr uint32_t kPolynomial = 0x82f63b78;
 
 constexpr std::array<uint32_t, 256> kByteTable = [] {
@@ -37,7 +37,7 @@ constexpr std::array<uint32_t, 67> kSquares = [] {
   return table;
 }();
 
-/// x^(8 * bytes): so many bytes further.
+/// x^(8 * bytes), which moves a CRC this many bytes further.
 constexpr uint32_t Shift(uint64_t bytes) {
   uint32_t power = 1u << 31;
   for (size_t i = 3; bytes != 0; bytes >>= 1, ++i) {
@@ -46,7 +46,7 @@ constexpr uint32_t Shift(uint64_t bytes) {
   return power;
 }
 
-// The functions below carry the register, which is the inverse of the CRC.
+// The functions below pass the register on, which is the inverse of the CRC.
 uint32_t AddByTable(uint32_t state, const std::byte* data, size_t bytes) {
   for (; bytes > 0; --bytes, ++data) {
     state = (state >> 8) ^ kByteTable[(state ^ static_cast<uint8_t>(*data)) & 0xff];
@@ -62,7 +62,7 @@ __attribute__((target("sse4.2"))) inline uint64_t Add8(uint64_t state, const std
   return __builtin_ia32_crc32di(state, word);
 }
 
-/// The instruction has a latency of three cycles, so three pieces are done at a time.
+/// The instruction has a latency of three cycles, so this handles three pieces at a time.
 __attribute__((target("sse4.2"))) uint32_t AddByInstruction(uint32_t state, const std::byte* data,
                                                             size_t bytes) {
   constexpr size_t kPiece = 8192;

@@ -21,14 +21,15 @@ constexpr std::array<Crash, 5> kCrashes = {{{SIGSEGV, "SIGSEGV"},
                                             {SIGILL, "SIGILL"},
                                             {SIGABRT, "SIGABRT"}}};
 
-/// Calls only what may be called from a signal handler.
+/// Calls only functions that a signal handler may call.
 void Print(std::string_view text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-/// The events of a crash keep twenty lines of the log: some stay for what the process has said.
+/// The event of a crash contains twenty lines of the log. This leaves some of them for the
+/// process's own messages.
 constexpr int kFramesMax = 12;
-/// The handler, and what the kernel puts above the crash.
+/// The frames of the handler, and of what the kernel puts above the crash.
 constexpr int kOwnFrames = 2;
 
 void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
@@ -43,8 +44,8 @@ void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
   if (count > kOwnFrames) {
     ::backtrace_symbols_fd(frames.data() + kOwnFrames, count - kOwnFrames, STDERR_FILENO);
   }
-  // SA_RESETHAND: what crashed runs again and ends the process, so a core file shows it. What was
-  // sent does not come again by itself.
+  // Because of SA_RESETHAND, a crashed instruction runs again after this and ends the process, so a
+  // core file shows it. A signal that was sent does not come again by itself.
   if (info->si_code <= 0) ::raise(signal);
 }
 
@@ -53,7 +54,7 @@ void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
 void PrintStackOfCrash() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // The first call loads a library, which a handler may not do.
+    // The first call of backtrace() loads a library, which a handler may not do.
     void* frame = nullptr;
     ::backtrace(&frame, 1);
     for (const Crash& crash : kCrashes) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds kInterval{1};
 constexpr uint64_t kFileMax = 1 << 20;
-/// No process has as many parents.
+/// No process has this many ancestors.
 constexpr int kParentsMax = 64;
 
 std::string Contents(const std::string& path) {
@@ -70,7 +70,7 @@ bool ProcessUsageMeter::HasOwnGroup() const {
       if (pid == self) return true;
       if (pid == 0) return false;  // it cannot be seen from here
       const std::optional<uint64_t> above = ParentOf(pid);
-      // One that has ended meanwhile is nobody else's either.
+      // A process that has ended meanwhile is not a stranger either.
       if (!above.has_value()) return i == 0;
       pid = *above;
     }
@@ -83,7 +83,7 @@ bool ProcessUsageMeter::HasOwnGroup() const {
 
 std::optional<uint64_t> ProcessUsageMeter::ParentOf(uint64_t pid) const {
   const std::string stat = Contents(proc_ + "/" + std::to_string(pid) + "/stat");
-  // "17 (a name) S 16 ...": the name may have any characters.
+  // The file is "17 (a name) S 16 ...". The name may contain any characters.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   return FirstNumber(std::string_view(stat).substr(name_end));

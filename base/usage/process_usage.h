@@ -8,8 +8,9 @@
 
 namespace muster {
 
-/// What a process uses, as it measures it itself: of its container, if its control group holds
-/// nothing else than it, its parents and its children; else of this process alone. 0: not known.
+/// What a process uses according to its own measurement. If its control group contains nothing but
+/// the process, its ancestors and its children, it is the usage of the container; otherwise that of
+/// this process alone. 0 means not known.
 struct ProcessUsage {
   static constexpr const char* kName = "ProcessUsage";
   uint64_t cpu_us = 0;
@@ -29,7 +30,7 @@ struct ProcessUsage {
   friend bool operator==(const ProcessUsage&, const ProcessUsage&) = default;
 };
 
-/// Measures this process, once a second at most. For one thread.
+/// Measures this process, at most once a second. For one thread.
 class ProcessUsageMeter {
  public:
   /// The folders are arguments for tests.
@@ -39,7 +40,7 @@ class ProcessUsageMeter {
   const ProcessUsage& Read(TimePoint now);
 
  private:
-  /// True if the control group at the root of `groups_` is one of this process' own.
+  /// True if the control group at the root of `groups_` belongs to this process.
   bool HasOwnGroup() const;
   std::optional<uint64_t> ParentOf(uint64_t pid) const;
   ProcessUsage OfGroup() const;

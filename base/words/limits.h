@@ -2,16 +2,16 @@
 
 #include <cstdint>
 
-/// Bounds of a job, shared by all code that reads numbers from users, and bounds of one message.
+/// Limits of a job, shared by all code that reads numbers from users, and limits of one message.
 namespace muster {
 
-/// Workers of a job.
+/// The most workers of a job.
 inline constexpr uint32_t kWorkersMax = 10'000;
 inline constexpr uint32_t kMinibatchesPerShardMax = 1'024;
-/// Parameter servers of a job.
+/// The most parameter servers of a job.
 inline constexpr uint32_t kServerReplicasMax = 1'000;
 
-/// Bounds of messages: how much a peer may send at once, in entries or bytes.
+/// The most that one message of a peer may contain, in entries or bytes.
 namespace most {
 inline constexpr uint32_t kLeases = 100'000;
 inline constexpr uint32_t kPartitions = 65'536;

@@ -12,45 +12,44 @@ namespace muster {
 
 using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
 enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
-/// A partition of a Kafka topic. Not to be mixed up with PartitionId, a share of the weights.
+/// A partition of a Kafka topic. Do not confuse it with PartitionId, a share of the weights.
 using TopicPartition = StrongId<struct TopicPartitionTag, uint32_t>;
-/// Epoch of a dataset, from 0.
+/// The epoch of a dataset, from 0.
 using EpochIndex = StrongId<struct EpochIndexTag, uint32_t>;
-/// Position of a shard in the order in which its epoch runs (after the shuffle), from 0. See
-/// ShardOrder.
+/// The position of a shard in the order of its epoch (after the shuffle), from 0. See ShardOrder.
 using ShardIndex = StrongId<struct ShardIndexTag, uint64_t>;
-/// Minibatch within a shard, from 0.
+/// A minibatch within a shard, from 0.
 using MinibatchIndex = StrongId<struct MinibatchIndexTag, uint32_t>;
 using PartitionId = StrongId<struct PartitionIdTag, uint32_t>;
 using TableId = StrongId<struct TableIdTag, uint32_t>;
 
-/// Grows by one at every start of the master; fences older masters.
+/// It grows by one at every start of the master, and fences off older masters.
 using MasterIncarnation = StrongId<struct MasterIncarnationTag, uint64_t>;
-/// Order in which shards became DONE, one counter for the whole job; 0 = none.
+/// The order in which shards became DONE, with one counter for the whole job. 0 = none.
 using DoneSeq = StrongId<struct DoneSeqTag, uint64_t>;
-/// Version of the partition map.
+/// The version of the partition map.
 using MapVersion = StrongId<struct MapVersionTag, uint64_t>;
-/// R: grows whenever a partition comes back from an older state.
+/// R: it grows whenever a partition comes back from an older state.
 using RestoreEpoch = StrongId<struct RestoreEpochTag, uint64_t>;
-/// E(P): grows whenever a partition gets a new ownership.
+/// E(P): it grows whenever a partition gets a new owner.
 using OwnerEpoch = StrongId<struct OwnerEpochTag, uint64_t>;
-/// A server's slot (ps-0 is 0) and the incarnation of the process in it, given by the master.
+/// A server's slot (ps-0 is 0), and the incarnation of the process in it. The master assigns both.
 using ServerId = StrongId<struct ServerIdTag, uint32_t>;
 using ServerIncarnation = StrongId<struct ServerIncarnationTag, uint64_t>;
 /// The number of a node's start, counted from 1 in one run of its supervisor; 0: not known.
 /// Together with the node's name it identifies a process. A pid does not, because pids repeat, in
 /// containers very soon.
 using StartNumber = StrongId<struct StartNumberTag, uint64_t>;
-/// Run of a shard under one token; what a restore has undone runs again in a new one.
+/// A run of a shard under one token. Work that a restore has undone runs again in a new run.
 using RunNumber = StrongId<struct RunNumberTag, uint32_t>;
 
 /// Synchronous groups (docs/protocol.md, section 12). A step is one update of the weights by all
 /// members together; the steps of a lineage are counted from 1, and 0 is the state before them.
 using StepNumber = StrongId<struct StepNumberTag, uint64_t>;
-/// Grows when steps are undone because nobody has their result any more.
+/// It grows when steps are undone because nobody has their result any more.
 using LineageNumber = StrongId<struct LineageNumberTag, uint64_t>;
-/// Grows with every change of the members and with every new try of a step; never used again, also
-/// not after a restart of the master. 0 = none.
+/// It grows with every change of the members, and with every new try of a step. A number is never
+/// used again, even after a restart of the master. 0 = none.
 using AttemptNumber = StrongId<struct AttemptNumberTag, uint64_t>;
 
 /// A counter that never repeats over master restarts: the incarnation in the upper 24 bits, a count
@@ -90,9 +89,9 @@ class FencedCounter {
   uint64_t value_ = 0;
 };
 
-/// Identifies one grant of one shard. Always larger than every earlier token.
+/// Identifies one grant of one shard. It is always larger than every earlier token.
 using LeaseToken = FencedCounter<struct LeaseTokenTag>;
-/// Names one snapshot of one partition; newer ones are larger.
+/// Names one snapshot of one partition. Newer numbers are larger.
 using SnapshotNumber = FencedCounter<struct SnapshotNumberTag>;
 
 /// A record range of one source in one epoch.
@@ -108,7 +107,7 @@ struct ShardId {
   friend H AbslHashValue(H state, const ShardId& id) {
     return H::combine(std::move(state), id.dataset, id.epoch, id.index);
   }
-  /// "dataset/epoch/index", by number.
+  /// "dataset/epoch/index", as numbers.
   friend std::string ToString(const ShardId& id) {
     return std::to_string(id.dataset.value()) + "/" + std::to_string(id.epoch.value()) + "/" +
            std::to_string(id.index.value());
