@@ -14,10 +14,10 @@
 
 namespace muster::net {
 
-/// A connection as two streams of bytes, which carries frames. There may be one pending read and
-/// one pending write at a time. Handlers are called on the event loop of the stream, or within
-/// Poll, but never within the call that got them. They keep alive what they need, also the stream.
-/// Not thread-safe: one thread at a time, including the loop's handlers.
+/// A connection as two streams of bytes, which carry frames. There may be one pending read and one
+/// pending write at a time. Handlers are called on the event loop of the stream, or within Poll,
+/// but never within the call that got them. They keep everything alive that they need, also the
+/// stream. Not thread-safe: one thread at a time, including the loop's handlers.
 class ByteStream {
  public:
   using Handler = absl::AnyInvocable<void(const boost::system::error_code& error, size_t bytes)>;

@@ -106,7 +106,7 @@ void Connector::Try(size_t index) {
   error_code error;
   const asio::ip::address number = asio::ip::make_address(place->host, error);
   if (!error) return TryEndpoints({asio::ip::tcp::endpoint(number, place->port)}, 0);
-  // A name is asked for at each connection, because a process may have moved.
+  // The name is resolved for each connection, because a process may have moved.
   resolver_.async_resolve(
       place->host, std::to_string(place->port),
       [self = shared_from_this(), which = try_](const error_code& failed, const auto& results) {
@@ -133,7 +133,7 @@ void Connector::Fail(std::string_view why) {
 
 void Connector::OnNoMore() {
   if (options_.tries == Tries::kOnce) {
-    if (why_.empty()) {  // all were passed over
+    if (why_.empty()) {  // all were skipped
       error_ = fmt::format("it has no address that can be used here{}{}",
                            error_.empty() ? "" : ": ", error_);
     }

@@ -19,45 +19,46 @@
 
 namespace muster::net {
 
-/// Makes one connection to a process: tries its addresses in turn, encrypts the connection, says
-/// hello, and continues in the memory that the peer shares, if it shares some. Belongs to one
-/// thread at a time; handlers keep it alive.
+/// Makes one connection to a process. It tries the process's addresses in turn, encrypts the
+/// connection, and sends a hello. If the peer shares memory, the connection continues there.
+/// Belongs to one thread at a time. Handlers keep it alive.
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
-  /// Of the frame that answers a hello.
+  /// The size of the header of the frame that answers a hello.
   static constexpr size_t kHeaderBytes = 64;
 
-  /// What is said on a new connection: a hello, and one frame that answers it.
+  /// The first messages on a new connection: a hello, and one frame that answers it.
   class Greeting {
    public:
     virtual ~Greeting() = default;
-    /// The bytes of the hello. `same_machine`: over a UNIX socket. `ring_bytes`: the largest ring
-    /// that it accepts; 0: none.
+    /// The bytes of the hello. `same_machine` means that the connection is a UNIX socket.
+    /// `ring_bytes` is the largest ring that it accepts; 0: none.
     virtual std::string Hello(bool same_machine, uint32_t ring_bytes) = 0;
-    /// How many bytes of the answer follow its header.
+    /// Returns how many bytes of the answer follow its header.
     virtual absl::StatusOr<size_t> OnHeader(std::span<const std::byte, kHeaderBytes> header) = 0;
-    /// The size of the rings that the peer shares; 0: none. kPermissionDenied: no address is tried
-    /// after this one.
+    /// Returns the size of the rings that the peer shares; 0: none. After kPermissionDenied, no
+    /// other address is tried.
     virtual absl::StatusOr<uint32_t> OnAnswer(std::string_view body) = 0;
     /// The memory that the peer shares cannot be used.
     virtual void OnUselessRings() {}
   };
   enum class Tries {
-    kOnce,         // each address, until one accepts a connection; what fails after that is final
-    kUntilTimeout  // again and again, until an answer is right; first at once, then after pauses
+    kOnce,         // each address, until one accepts a connection; later errors are final
+    kUntilTimeout  // again and again, until an answer is right; at first without a pause
   };
   struct Options {
     std::vector<std::string> addresses;  // best first
     Tries tries = Tries::kOnce;
-    /// 0: the caller has a limit of its own.
+    /// If 0, the caller has a limit of its own.
     std::chrono::milliseconds timeout{0};
     SocketSettings socket;
-    /// Of connections over TCP. Empty: they are plain text.
+    /// For connections over TCP. If empty, they are plain text.
     TlsContextSource tls;
     TlsEngine::Options tls_options;
-    /// Most bytes that one step of a read or write moves.
+    /// The most bytes that one step of a read or write moves.
     size_t step_bytes = size_t{4} << 20;
-    /// Null: the connection is made when it stands.
+    /// If null, nothing is said on the connection: it is complete once it is connected and
+    /// encrypted.
     std::shared_ptr<Greeting> greeting;
     uint32_t ring_bytes = 0;
     RingStream::Spin spin;
@@ -67,33 +68,34 @@ class Connector : public std::enable_shared_from_this<Connector> {
     std::string address;
     bool same_machine = false;
   };
-  /// kUnavailable: the text has the address and what went wrong last.
+  /// Errors: kUnavailable; the text has the address and the last problem.
   using Done = std::function<void(absl::StatusOr<Made>)>;
 
   Connector(boost::asio::any_io_executor executor, Options options, Done done);
   /// Call it once. It may call `done` at once.
   void Start();
-  /// Nothing is called from then on. Idempotent.
+  /// After this, nothing is called any more. Idempotent.
   void Cancel();
-  /// Some process has accepted the connection.
+  /// True if some process has accepted the connection.
   bool connected() const { return stream_ != nullptr; }
-  /// Of the present connection, both ways.
+  /// Bytes of the present connection, in both directions.
   uint64_t bytes_moved() const { return stream_ == nullptr ? 0 : stream_->bytes_moved(); }
-  /// What went wrong last, without the address.
+  /// The last problem, without the address.
   const std::string& why() const { return why_; }
 
  private:
   using Endpoint = boost::asio::generic::stream_protocol::endpoint;
   void Try(size_t index);
-  /// This address is of no use; the next one may be.
+  /// This address does not work, so the next one is tried.
   void Fail(std::string_view why);
-  /// Passes over an address that says nothing of the process.
+  /// Skips an address that says nothing about the process.
   void Skip(std::string_view why);
   void OnNoMore();
   void OnTimeout();
-  /// Connects to the first that answers, from `next` on.
+  /// Connects to the first endpoint that answers, beginning with `next`.
   void TryEndpoints(std::vector<Endpoint> endpoints, size_t next);
-  /// One that does not answer must not take the time of the others.
+  /// Limits the time for one endpoint, so that one without an answer does not use up the time of
+  /// the others.
   void LimitConnect(size_t endpoints_left);
   void OnConnected();
   void Greet();
@@ -103,14 +105,14 @@ class Connector : public std::enable_shared_from_this<Connector> {
   absl::Status EnterRings(uint32_t ring_bytes);
   void Finish(absl::StatusOr<Made> result);
   void FinishMade() { Finish(Made{std::move(stream_), options_.addresses[address_], unix_}); }
-  /// Ends what is under way with the present address.
+  /// Ends all operations with the present address.
   void Drop();
-  /// A handler that does nothing after the end, or in a later try, and fails after an error.
+  /// A handler that fails after an error, and does nothing after the end or in a later try.
   template <typename Then>
   auto Guarded(Then then);
 
   const Options options_;
-  Done done_;  // null: it has ended
+  Done done_;  // null if it has ended
   Socket socket_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer deadline_;

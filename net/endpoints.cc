@@ -62,8 +62,8 @@ absl::StatusOr<std::string> ListenTcp(const TcpPlace& place, tcp::acceptor* acce
   error_code error;
   const asio::ip::address host = asio::ip::make_address(place.host, error);
   if (error) return ListenError(place.host, error);
-  // A later incarnation of the server may take the port of an earlier one at once. A free port is
-  // the kernel's choice, and nothing waits for it.
+  // A later incarnation of the server must be able to take a fixed port at once. A free port is
+  // chosen by the kernel, and nobody waits for it.
   const bool fixed = place.ports.first != 0;
   for (uint32_t port = place.ports.first; port <= place.ports.last; ++port) {
     const tcp::endpoint endpoint(host, static_cast<uint16_t>(port));

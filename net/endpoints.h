@@ -15,23 +15,23 @@
 /// Addresses at which processes of a job listen: "unix:/path" or "host:port".
 namespace muster::net {
 
-/// Longest path of a UNIX socket that is used.
+/// The longest path of a UNIX socket that is used.
 inline constexpr size_t kUnixPathMax = 100;
 
 /// True for "unix:/path".
 bool IsUnixAddress(std::string_view address);
 
-/// The endpoint of "unix:/path"; nothing if there is no such path here: the server runs on another
-/// machine, or in another container. Requires: IsUnixAddress(address).
+/// The endpoint of "unix:/path". None if there is no such path here, because the server runs on
+/// another machine or in another container. Requires: IsUnixAddress(address).
 std::optional<boost::asio::generic::stream_protocol::endpoint> UnixEndpoint(
     std::string_view address);
 
-/// Binds and listens at `path`, of at most kUnixPathMax bytes, and returns the address "unix:/path"
-/// (mode 0600; an old socket there is replaced). Errors name the address.
+/// Binds and listens at `path`, which has at most kUnixPathMax bytes, and returns the address
+/// "unix:/path". The socket has mode 0600 and replaces an old one. Errors name the address.
 absl::StatusOr<std::string> ListenUnix(const std::string& path,
                                        boost::asio::local::stream_protocol::acceptor* acceptor);
 
-/// Where TCP listens: `host` is a number, `advertise` what others are told.
+/// Where TCP listens: `host` is numeric, and `advertise` is what other processes are told.
 struct TcpPlace {
   std::string host;
   std::string advertise;
@@ -41,15 +41,15 @@ struct TcpPlace {
 absl::StatusOr<std::string> ListenTcp(const TcpPlace& place,
                                       boost::asio::ip::tcp::acceptor* acceptor);
 
-/// How a connected socket is set.
+/// The settings of a connected socket.
 struct SocketSettings {
   /// The requested size of a UNIX socket's send buffer. A TCP socket finds its own size.
   int unix_buffer_bytes = 4 << 20;
-  /// The kernel gives up a TCP peer that leaves its window closed for about 20 s. False: it may do
-  /// so for as long as it likes, and only a peer that has vanished is given up.
+  /// If true, the kernel gives up a TCP peer that leaves its window closed for about 20 s. If
+  /// false, the window may be closed for any time, and only a peer that has vanished is given up.
   bool limits_closed_window = true;
 };
-/// Sets it, also close-on-exec, which Asio does not.
+/// Applies the settings. It also sets close-on-exec, which Asio does not.
 void Prepare(Socket* socket, const SocketSettings& settings);
 /// True for a UNIX socket.
 bool IsUnix(const Socket& socket);

@@ -25,7 +25,7 @@ class OfferedRings {
   size_t Make(size_t wanted, std::string_view peer);
   /// True if they exist, but the peer does not have them yet.
   bool waiting() const { return memory_.has_value(); }
-  /// The peer does not get them.
+  /// Releases the memory, because the peer does not get it.
   void Drop() { memory_.reset(); }
   /// Sends the peer their descriptor over a UNIX socket. Requires waiting().
   absl::StatusOr<RingMemory> HandOver(int socket);

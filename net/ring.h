@@ -33,18 +33,20 @@ struct RingSpace {
 };
 
 /// The side that writes. It keeps its own count, so a peer that changes the shared count cannot
-/// make it write to a wrong place. Not thread-safe. Pure: no system call; the caller wakes the
-/// peer.
+/// make it write to a wrong place. Not thread-safe. Pure: it makes no system call, and the caller
+/// wakes the peer.
 class RingWriter {
  public:
   explicit RingWriter(RingSpace space) : space_(space) {}
 
-  /// The free room, where the next bytes go; it may be empty. kDataLoss: the peer's count is
+  /// The free room for the next bytes; it may be empty. kDataLoss if the peer's count is
   /// impossible.
   absl::StatusOr<std::span<std::byte>> Room();
-  /// The first `bytes` of that room are written. True: the reader sleeps, so wake it.
+  /// The first `bytes` of that room were written. If it returns true, the reader sleeps, so wake
+  /// it.
   [[nodiscard]] bool Publish(size_t bytes);
-  /// There is no room, and the caller is about to sleep. False: there is room now, so do not sleep.
+  /// There is no room, and the caller is about to sleep. If it returns false, there is room now, so
+  /// do not sleep.
   absl::StatusOr<bool> Sleep();
 
   uint64_t written() const { return written_; }
@@ -55,7 +57,7 @@ class RingWriter {
   uint64_t read_ = 0;  // the newest valid count of the peer
 };
 
-/// The side that reads; as RingWriter.
+/// The side that reads. It works like RingWriter.
 class RingReader {
  public:
   explicit RingReader(RingSpace space) : space_(space) {}
@@ -63,18 +65,18 @@ class RingReader {
   /// The bytes that have arrived and were not passed yet, in one piece. The peer may still change
   /// them. So if something must not change between a check and its use, copy it before the check.
   absl::StatusOr<std::span<std::byte>> Bytes();
-  /// Passes the first `bytes` of them. They stay unchanged until they are given back.
+  /// Passes over the first `bytes` of them. They stay unchanged until they are given back.
   void Pass(size_t bytes);
   /// Gives back the bytes up to this count, which only grows, so the writer may use their room
-  /// again. True: the writer sleeps, so wake it.
+  /// again. If it returns true, the writer sleeps, so wake it.
   [[nodiscard]] bool GiveBack(uint64_t until);
-  /// There are `have` bytes, and the caller is about to sleep until there are more. False: there
-  /// are more now, so do not sleep.
+  /// There are `have` bytes, and the caller is about to sleep until there are more. If it returns
+  /// false, there are more now, so do not sleep.
   absl::StatusOr<bool> Sleep(size_t have = 0);
   /// The caller polls for bytes, so it need not be woken, even if it said so before.
   void StayAwake();
 
-  /// Bytes ever passed, and given back.
+  /// The numbers of bytes ever passed over, and ever given back.
   uint64_t passed() const { return passed_; }
   uint64_t given_back() const { return given_back_; }
   size_t capacity() const { return space_.capacity; }

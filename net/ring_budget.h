@@ -9,9 +9,9 @@
 
 namespace muster::net {
 
-/// The memory that one thread shares with its peers. A page of a ring that was written once stays
-/// in memory, so all rings together have a limit. Every peer gets at most an eighth of the rest. So
-/// the first peers get large rings; the last ones continue to use their sockets, which are slower
+/// The memory that one thread shares with its peers. Once a page of a ring was written, it stays in
+/// memory, so all rings together have a limit. Every peer gets at most an eighth of the rest. So
+/// the first peers get large rings. The last ones continue to use their sockets, which are slower
 /// but need no memory. Belongs to that thread.
 class RingBudget {
  public:
@@ -23,7 +23,7 @@ class RingBudget {
 
   explicit RingBudget(size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// The size of each of a new peer's two rings, which wants at most `wanted`; 0: none.
+  /// The size of each of the two rings of a new peer that wants at most `wanted`; 0: none.
   size_t Take(size_t wanted) {
     const size_t ring =
         std::bit_floor(std::min({wanted, kRingBytesMax, (bytes_max_ - bytes_) / 8}));
@@ -31,7 +31,7 @@ class RingBudget {
     bytes_ += 2 * ring;
     return ring;
   }
-  /// Of a peer that is gone.
+  /// Takes back the rings of a peer that is gone.
   void Give(size_t ring) {
     MUSTER_CHECK(2 * ring <= bytes_);
     bytes_ -= 2 * ring;

@@ -38,7 +38,7 @@ size_t MappedBytes(size_t ring_bytes) {
   return kControlBytes + 4 * ring_bytes;
 }
 
-/// Room for one descriptor beside the byte that carries it.
+/// Room for one descriptor, which is sent together with one byte.
 union ControlBuffer {
   cmsghdr header;
   std::array<char, CMSG_SPACE(sizeof(int))> bytes;

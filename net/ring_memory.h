@@ -18,17 +18,17 @@ class RingMemory {
   static constexpr size_t kRingBytesMin = 64u << 10;
   static constexpr size_t kRingBytesMax = 64u << 20;
 
-  /// Creates it; pages take memory when they are first written. kResourceExhausted, kUnavailable:
-  /// there is no memory or descriptor for it.
+  /// Creates the memory. Its pages take memory when they are first written. kResourceExhausted or
+  /// kUnavailable if there is no memory or descriptor for it.
   static absl::StatusOr<RingMemory> Make(size_t ring_bytes);
-  /// Maps the memory that a peer created. kInvalidArgument: it does not have the right form.
+  /// Maps the memory that a peer created. kInvalidArgument if it does not have the right form.
   static absl::StatusOr<RingMemory> Open(OwnedFd memory, size_t ring_bytes);
 
   RingMemory(RingMemory&& other) noexcept;
   RingMemory& operator=(RingMemory&& other) noexcept;
   ~RingMemory();
 
-  /// Written by the side that created it / by the side that opened it.
+  /// The ring that the creating side writes, and the ring that the opening side writes.
   RingSpace makers() const { return Space(0); }
   RingSpace openers() const { return Space(1); }
   /// The descriptor to hand over; -1 after it is closed, and on the side that opened it.

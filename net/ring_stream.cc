@@ -27,23 +27,23 @@ using boost::system::error_code;
 
 namespace {
 
-/// What a write puts into the ring before the peer hears of it: the peer reads the first bytes of a
-/// long write while they are in the processor's cache.
+/// How many bytes a write puts into the ring before it tells the peer. So the peer reads the first
+/// bytes of a long write while they are in the processor's cache.
 constexpr size_t kPublishBytes = 256u << 10;
 
-/// A pending read or write: some buffers, done up to a place in one of them.
+/// A pending read or write: some buffers, and how far it has got in them.
 template <typename Buffers>
 struct Transfer {
   Buffers buffers;
   ByteStream::Handler done;
   bool some = false;  // one byte is enough
-  size_t awaits = 0;  // wait for so many bytes, and leave them in place
+  size_t awaits = 0;  // wait for this many bytes, and leave them in place
   size_t buffer = 0;
   size_t offset = 0;
   size_t moved = 0;
 
   bool complete() const { return buffer == buffers.size() || (some && moved > 0); }
-  /// Moves at most `most` bytes with `move(piece, bytes)`; returns how many.
+  /// Moves at most `most` bytes with `move(piece, bytes)`, and returns how many it moved.
   template <typename Move>
   size_t Go(size_t most, Move move) {
     size_t total = 0;
@@ -83,20 +83,20 @@ struct RingStream::State : std::enable_shared_from_this<State> {
   void BeginRead(std::span<const asio::mutable_buffer> into, ByteStream::Handler done);
   void GoOnReading();
   void GoOnWriting();
-  /// Does one turn; true: nothing more can be done now.
+  /// Does one turn. Returns true if nothing more can be done now.
   absl::StatusOr<bool> ReadTurn();
   absl::StatusOr<bool> WriteTurn();
-  /// At most `have` bytes can be read. True: the reader has set its sleep flag, or will check again
-  /// soon.
+  /// At most `have` bytes can be read. Returns true if the reader has set its sleep flag, or will
+  /// check again soon.
   absl::StatusOr<bool> WaitToRead(size_t have);
   void CountWait();
-  /// Reads `bytes` of the bytes that have arrived.
+  /// Passes over `bytes` of the bytes that have arrived.
   void Pass(size_t bytes);
   bool Poll();
   void EndPolling();
   /// Publishes `bytes` that were written into the room.
   void Publish(size_t bytes);
-  /// The passed bytes may be overwritten.
+  /// Gives the passed bytes back, so that they may be overwritten.
   void GiveBack();
   void Ring();
   void Fail(const error_code& error);
@@ -125,12 +125,12 @@ struct RingStream::State : std::enable_shared_from_this<State> {
     void operator()() { done(error, moved); }
   };
   bool polled = false;
-  std::vector<Finished> to_call;  // by the next Poll
+  std::vector<Finished> to_call;  // the next Poll calls them
   std::vector<Finished> called;   // empty; its memory is reused
 
   const Clock* const clock;
   SpinBudget spin_budget;
-  std::optional<TimePoint> waits_since;  // how long there has been nothing to read
+  std::optional<TimePoint> waits_since;  // since when there has been nothing to read
   bool looks_again = false;              // the next check is posted
 };
 
@@ -145,8 +145,8 @@ RingStream::~RingStream() {
 
 template <typename Operation>
 void RingStream::State::Complete(std::optional<Operation>* operation, const error_code& error) {
-  // Calls the handler outside of the call that began the operation, and after the place for the
-  // next operation is free.
+  // The handler must be called outside of the call that began the operation, and when a new
+  // operation can begin. So it is called later.
   Finished end{std::move((*operation)->done), error, (*operation)->moved};
   if constexpr (std::is_same_v<Operation, Writing>) write_list = std::move((*operation)->buffers);
   operation->reset();
@@ -241,7 +241,7 @@ absl::StatusOr<bool> RingStream::State::WaitToRead(size_t have) {
     const TimePoint now = clock->Now();
     if (!waits_since.has_value()) waits_since = now;
     if (now - *waits_since < spin_budget.budget()) {
-      // Posted behind the other work of the loop.
+      // The next check is posted behind the other work of the loop.
       if (!std::exchange(looks_again, true)) {
         asio::post(socket.get_executor(), [self = shared_from_this()] {
           self->looks_again = false;

@@ -26,7 +26,7 @@ class RingStream : public ByteStream {
     const Clock* clock = nullptr;
   };
 
-  /// `socket` is the connected UNIX socket, which will carry nothing but doorbells.
+  /// `socket` is the connected UNIX socket. From now on, it carries nothing but doorbells.
   RingStream(Socket socket, RingMemory memory, Side side, Spin spin);
   ~RingStream() override;
 

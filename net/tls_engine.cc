@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 /// Encrypted bytes: [in_begin, in_end) of `in` are received and not yet decrypted, and
 /// [out_begin, end) of `out` are not yet sent.
 struct TlsEngine::Bytes {
-  /// Four records for each system call.
+  /// Room for four records in each system call.
   static constexpr size_t kInBytes = 64u << 10;
 
   std::vector<std::byte> in = std::vector<std::byte>(kInBytes);
@@ -96,8 +96,8 @@ TlsEngine::TlsEngine(ssl_ctx_st* context, Side side, const Options& options)
   SSL_set_bio(ssl_.get(), bio, bio);
   if (side == Side::kServer) {
     SSL_set_accept_state(ssl_.get());
-    // A ticket that the client has not read when it closes would reset the connection, and a
-    // resumed session would skip the check of the certificate.
+    // If the client has not read a ticket when it closes, that resets the connection. And a resumed
+    // session would skip the check of the certificate. So there are no tickets.
     SSL_set_num_tickets(ssl_.get(), 0);
   } else {
     SSL_set_connect_state(ssl_.get());

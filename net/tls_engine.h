@@ -19,10 +19,10 @@ class TlsContext;
 
 namespace muster::net {
 
-/// Gives the context of a new connection, which follows the certificates on disk; never null. Empty
-/// where connections are plain text.
+/// Returns the context for a new connection. It follows the certificates on disk, and is never
+/// null. The function itself is empty if connections are plain text.
 using TlsContextSource = std::function<std::shared_ptr<ssl_ctx_st>()>;
-/// The contexts of `context`, which is not null. Thread-safe, as `context` is.
+/// Returns the contexts of `context`, which must not be null. Thread-safe, as `context` is.
 TlsContextSource SourceOf(std::shared_ptr<TlsContext> context);
 
 /// One end of a TLS connection, without its socket: the caller carries the encrypted bytes between
@@ -32,7 +32,7 @@ class TlsEngine {
   enum class Side { kClient, kServer };
   enum class Step {
     kDone,
-    kNeedsBytes,  // of the peer: read them into Room(), call Received or ReceivedEnd, and repeat
+    kNeedsBytes,  // from the peer: read them into Room(), call Received or ReceivedEnd, and repeat
     kEnded,       // the peer has ended its direction in order
     kTruncated,   // the connection has ended, but the peer did not say so in TLS
     kFailed,      // failure() says why
@@ -41,12 +41,12 @@ class TlsEngine {
   /// The longest plain text of one record.
   static constexpr size_t kRecordBytesMax = 16384;
 
-  /// Bytes that one key encrypts. AES-GCM with one key is safe for 2^24.5 records (RFC 8446, 5.5),
-  /// and OpenSSL does not change keys by itself.
+  /// How many bytes one key encrypts. One key of AES-GCM is safe for 2^24.5 records (RFC 8446,
+  /// 5.5), and OpenSSL does not change keys by itself.
   static constexpr uint64_t kKeyBytesMax = uint64_t{1} << 36;
 
   struct Options {
-    /// What a client asks for by ALPN, for example "h2"; empty: nothing.
+    /// The protocol that a client asks for by ALPN, for example "h2". If empty, it asks for none.
     std::string_view protocol;
     uint64_t key_bytes_max = kKeyBytesMax;
   };
@@ -59,35 +59,35 @@ class TlsEngine {
   TlsEngine(const TlsEngine&) = delete;
   TlsEngine& operator=(const TlsEngine&) = delete;
 
-  /// Continues the handshake. After every step, also after a failure, there may be output.
+  /// Continues the handshake. There may be output after every step, also after a failure.
   Step Handshake();
-  /// Decrypts the next bytes into `into`, which is not empty: at most one record. `*bytes`: how
-  /// many, at least one after kDone. Requires: the handshake is done, or has failed.
+  /// Decrypts the next bytes into `into`, which must not be empty: at most one record. `*bytes` is
+  /// their number, at least one after kDone. Requires: the handshake is done, or has failed.
   Step Read(std::span<std::byte> into, size_t* bytes);
-  /// Encrypts all of `from` into the output. Never waits. False: failure() says why. Requires: the
-  /// handshake is done.
+  /// Encrypts all of `from` into the output. Never waits. If it returns false, failure() says why.
+  /// Requires: the handshake is done.
   bool Write(std::span<const std::byte> from);
-  /// Tells the peer that nothing more follows. Does nothing before the handshake is done.
+  /// Tells the peer that nothing follows. Does nothing before the handshake is done.
   void End();
 
-  /// Where the caller puts encrypted bytes of the peer; never empty after kNeedsBytes. Valid until
+  /// The place for encrypted bytes from the peer. It is never empty after kNeedsBytes. Valid until
   /// Received.
   std::span<std::byte> Room();
   void Received(size_t bytes);
-  /// The connection has ended: no byte follows.
+  /// The connection has ended, so no byte follows.
   void ReceivedEnd();
 
   /// Encrypted bytes for the peer. Valid until the next call that is not const.
   std::span<const std::byte> output() const;
-  /// The first `bytes` of the output are sent.
+  /// The first `bytes` of the output were sent.
   void Sent(size_t bytes);
 
-  /// True if a read may find bytes, although none come from the peer.
+  /// True if a read may return bytes although none arrive from the peer.
   bool has_input() const;
   bool handshake_done() const { return handshake_done_; }
   /// For questions about the peer's certificate.
   ssl_st* native() const { return ssl_.get(); }
-  /// What was wrong and what to do (security's TlsErrorText). Empty if nothing was.
+  /// What was wrong, and what to do (security's TlsErrorText). Empty if nothing was.
   std::string_view failure() const { return failure_; }
 
  private:
@@ -95,14 +95,14 @@ class TlsEngine {
   struct Free {
     void operator()(ssl_st* ssl) const;
   };
-  /// What the return value `result` of an OpenSSL function means.
+  /// The meaning of `result`, which an OpenSSL function returned.
   Step StepOf(int result);
   void Fail();
 
-  std::unique_ptr<Bytes> bytes_;  // stays where it is: OpenSSL has its address
+  std::unique_ptr<Bytes> bytes_;  // must not move, because OpenSSL has its address
   std::unique_ptr<ssl_st, Free> ssl_;
   const uint64_t key_bytes_max_;
-  uint64_t key_bytes_ = 0;  // that the present key has encrypted
+  uint64_t key_bytes_ = 0;  // bytes that the present key has encrypted
   bool handshake_done_ = false;
   std::optional<Step> over_;  // kTruncated or kFailed
   std::string failure_;

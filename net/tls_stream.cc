@@ -19,15 +19,15 @@ namespace {
 
 using Step = TlsEngine::Step;
 
-/// Encrypted bytes that one system call sends, about. More would leave the processor's cache
-/// between the encryption and the call.
+/// About how many encrypted bytes one system call sends. With more, the first would leave the
+/// processor's cache between the encryption and the call.
 constexpr size_t kSendBytes = 8 * TlsEngine::kRecordBytesMax;
 
 bool WouldBlock(const error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
 
-/// A list of buffers, and how much of it is done.
+/// A list of buffers, and how far it is done.
 template <typename Buffer>
 struct Cursor {
   std::vector<Buffer> list;
@@ -52,7 +52,7 @@ struct Cursor {
 
 struct TlsStream::State : std::enable_shared_from_this<State> {
   enum class Reading { kNothing, kHandshake, kSome, kAll };
-  /// Where a read or write stands after some of its work.
+  /// The state of a read or write after some of its work.
   enum class Progress { kFinished, kMustWait, kMore };
 
   State(Socket given, ssl_ctx_st* context, Side side, size_t step,
@@ -63,10 +63,11 @@ struct TlsStream::State : std::enable_shared_from_this<State> {
   }
 
   void BeginRead(Reading kind, Handler done);
-  /// Works on the pending read. kFinished: read_error says how. kMustWait: bytes of the peer are
-  /// missing.
+  /// Works on the pending read. kFinished: read_error has the result. kMustWait: bytes from the
+  /// peer are missing.
   Progress WorkOnRead();
-  /// Reads from the socket without waiting. False: read_error says why nothing more comes.
+  /// Reads from the socket without waiting. If it returns false, read_error says why nothing more
+  /// comes.
   bool Receive(bool* waits);
   void AwaitBytes();
   void ContinueRead();
@@ -76,15 +77,16 @@ struct TlsStream::State : std::enable_shared_from_this<State> {
   Progress WorkOnWrite();
   /// Encrypts the next part of the list.
   void Encrypt();
-  /// Sends the output without waiting. False: it is not all sent; `write_error` is set, or the
-  /// socket has no room.
+  /// Sends the output without waiting. If it returns false, a part is left: `write_error` is set,
+  /// or the socket has no room.
   bool Flush();
   void AwaitRoom();
   void ContinueWrite();
   void EndWrite();
-  /// Sends what a read has produced: parts of the handshake, answers to the protocol's messages.
+  /// Sends what a read has produced: parts of the handshake, and answers to messages of the
+  /// protocol.
   void FlushAside();
-  /// After a failed send: the peer may have said why.
+  /// Reads after a failed send, because the peer may have said why.
   void ReadItsReason();
   void Close();
   template <void (State::*then)()>
@@ -108,7 +110,7 @@ struct TlsStream::State : std::enable_shared_from_this<State> {
   size_t write_bytes = 0;
   error_code write_error;
   bool awaits_room = false;
-  bool ends = false;  // after the output
+  bool ends = false;  // ends this direction after the output
   std::array<std::byte, TlsEngine::kRecordBytesMax> gathered;
 };
 
@@ -234,7 +236,7 @@ void TlsStream::State::Encrypt() {
     if (record.size() == gathered.size()) {
       from.offset += record.size();
     } else {
-      // Small buffers share a record.
+      // Small buffers are put into one record.
       size_t size = 0;
       for (asio::const_buffer next = rest; next.size() > 0 && size < gathered.size();
            next = from.Rest()) {
@@ -281,7 +283,7 @@ void TlsStream::State::ReadItsReason() {
   engine.Received(socket.read_some(asio::buffer(room.data(), room.size()), error));
   std::array<std::byte, 1> byte;
   size_t bytes = 0;
-  engine.Read(byte, &bytes);  // the stream is of no more use, so the byte is of none
+  engine.Read(byte, &bytes);  // the stream is useless now, so the byte does not matter
 }
 
 void TlsStream::State::AwaitRoom() {
@@ -306,7 +308,7 @@ void TlsStream::State::ContinueWrite() {
 
 void TlsStream::State::EndWrite() {
   Handler done = std::exchange(write_done, nullptr);
-  FlushAside();  // of a read, since the write's last step
+  FlushAside();  // a read may have produced output since the write's last step
   if (done) done(write_error, write_bytes);
 }
 

@@ -15,14 +15,14 @@ class TlsStream : public ByteStream {
  public:
   using Side = TlsEngine::Side;
 
-  /// `context`: as for TlsEngine. `step_bytes`: about how many bytes are encrypted or decrypted at
-  /// a time, before the loop's other handlers run.
+  /// `context` is that of TlsEngine. `step_bytes` is about how many bytes are encrypted or
+  /// decrypted at a time before other handlers of the loop run.
   TlsStream(Socket socket, ssl_ctx_st* context, Side side, size_t step_bytes,
             const TlsEngine::Options& options = {});
   ~TlsStream() override;
 
-  /// It is the pending read. There is no time limit: to give up, call Close. After an error,
-  /// failure() often says more.
+  /// The handshake is the pending read. It has no time limit: to give up, call Close. After an
+  /// error, failure() often says more.
   void Handshake(Handler done);
   bool handshake_done() const;
   /// For questions about the peer's certificate, after the handshake.
@@ -31,15 +31,15 @@ class TlsStream : public ByteStream {
   void ReadSome(boost::asio::mutable_buffer into, Handler done) override;
   void Read(std::vector<boost::asio::mutable_buffer> into, Handler done) override;
   void ReadOne(boost::asio::mutable_buffer into, Handler done) override;
-  /// Of the bytes that the socket has brought already.
+  /// Reads from the bytes that have already arrived.
   size_t ReadNow(std::span<std::byte> into) override;
   void Write(std::vector<boost::asio::const_buffer> from, Handler done) override;
   std::vector<boost::asio::const_buffer> SpareList() override;
   void ShutdownSend() override;
-  /// Ends this direction in order, if no write is pending and the socket has room for it.
+  /// Closes. If no write is pending and the socket has room, it first ends this direction in order.
   void Close() override;
   bool is_open() const override;
-  /// Plain bytes. Those of the handshake do not count.
+  /// The number of plain bytes. Bytes of the handshake do not count.
   uint64_t bytes_moved() const override;
   std::string_view failure() const override;
 
