@@ -21,15 +21,16 @@ using std::chrono::milliseconds;
 constexpr char kUnsent[] = "muster/http-unsent";
 constexpr long kStalledBytesPerSecond = 1024;
 constexpr size_t kIdleMax = 16;
-/// Something between may have forgotten a connection that was idle for longer.
+/// If a connection is idle for longer, a device on the way may have forgotten it.
 constexpr long kIdleSeconds = 30;
-/// What one read of a socket takes at most, and what libcurl copies at a time of a body to send.
+/// The most bytes that one read of a socket takes, and that libcurl copies at a time from a body to
+/// send.
 constexpr long kPieceBytes = 256 << 10;
-/// How long a large body waits for the server's word.
+/// How long libcurl waits for the server's "100 Continue" before it sends a large body.
 constexpr long kExpectTimeoutMs = 200;
 constexpr size_t kHeadBytesMax = 256 << 10;
 constexpr long kOk = 200;
-/// Of one wait for the network, if nothing else ends it sooner.
+/// The longest single wait for the network.
 constexpr milliseconds kPollMax{60'000};
 
 struct FreeList {
@@ -44,7 +45,7 @@ void Append(const std::string& line, List* list) {
   list->reset(longer);
 }
 
-/// A request of libcurl, and the connection that it keeps when the request is over.
+/// A request of libcurl, and the connection that it keeps after the request.
 class Handle {
  public:
   Handle() {
@@ -87,7 +88,7 @@ absl::Status Unsent(absl::Status status) {
   return status;
 }
 
-/// One request on its way.
+/// One request in progress.
 class Exchange {
  public:
   Exchange(const HttpRequest& request, Handle* handle) : request_(request), handle_(handle) {}
@@ -114,7 +115,7 @@ class Exchange {
     handle_->Set(CURLOPT_BUFFERSIZE, kPieceBytes);
     handle_->Set(CURLOPT_UPLOAD_BUFFERSIZE, kPieceBytes);
     if (proxies == HttpProxies::kNone) handle_->Set(CURLOPT_PROXY, "");
-    // A header that switches the wait off would be signed and not sent.
+    // A header that switches off this wait would be signed but not sent.
     handle_->Set(CURLOPT_EXPECT_100_TIMEOUT_MS, kExpectTimeoutMs);
     handle_->Set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.times.connect.count()));
     handle_->Set(CURLOPT_LOW_SPEED_LIMIT, kStalledBytesPerSecond);
@@ -132,7 +133,7 @@ class Exchange {
   void SetUpTls() {
     const HttpTls& tls = request_.tls;
     handle_->Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-    // Every handshake checks certificates.
+    // No session is resumed, so every handshake checks certificates.
     handle_->Set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
     if (!tls.authority_file.empty() || !tls.authority.empty()) {
       handle_->Set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
@@ -142,7 +143,7 @@ class Exchange {
     handle_->SetPem(CURLOPT_CAINFO_BLOB, tls.authority);
     handle_->SetPem(CURLOPT_SSLCERT_BLOB, tls.client_certificate);
     handle_->SetPem(CURLOPT_SSLKEY_BLOB, tls.client_key);
-    // The checks replace that of the name.
+    // The added checks replace the check of the name.
     handle_->Set(CURLOPT_SSL_VERIFYHOST, tls.add_checks ? 0L : 2L);
     handle_->Set(CURLOPT_SSL_CTX_FUNCTION, &Exchange::OnTls);
     handle_->Set(CURLOPT_SSL_CTX_DATA, this);
@@ -161,14 +162,16 @@ class Exchange {
       handle_->Set(CURLOPT_PASSWORD, by.secret_key.c_str());
     }
     if (!request_.body.empty() || (request_.method != "GET" && request_.method != "DELETE")) {
-      // Not an "upload" of libcurl's: it signs only a body that it has in memory.
+      // This is not an "upload" in libcurl's sense, because libcurl can sign only a body that is in
+      // memory.
       handle_->Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
       handle_->Set(CURLOPT_POSTFIELDS, request_.body.empty() ? "" : request_.body.data());
     }
     handle_->Set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
   }
 
-  /// Until libcurl has an outcome, or a limit ends the request. CURLE_OK, too, if it was left.
+  /// Runs until libcurl has a result, or a limit ends the request. If the answer is left early
+  /// without an error, it is CURLE_OK, too.
   absl::StatusOr<CURLcode> Transfer() {
     struct Added {
       explicit Added(Handle* of) : handle(of) {
@@ -201,7 +204,7 @@ class Exchange {
     return message->data.result;
   }
 
-  /// Whether `length` is over since then. If it is not, the next wait ends with it.
+  /// True if `length` has passed since `since`. Otherwise, the next wait ends when it has.
   bool IsOver(TimePoint since, milliseconds length) {
     if (length == HttpTimes::kNever) return false;
     const auto left = std::chrono::ceil<milliseconds>(since + length - clock_.Now());
@@ -210,10 +213,10 @@ class Exchange {
     return false;
   }
 
-  /// The head of an answer that goes to `on_bytes` has come.
+  /// True if the head of an answer that goes to `on_bytes` has arrived.
   bool IsStreaming() const { return begun_ && request_.on_bytes && answer_.IsSuccess(); }
 
-  /// A line of the head; an empty one ends it.
+  /// Takes a line of the head. An empty line ends the head.
   absl::Status TakeLine(std::string_view line) {
     head_bytes_ += line.size();
     if (head_bytes_ > kHeadBytesMax) {
@@ -222,7 +225,7 @@ class Exchange {
     }
     long status = 0;
     ::curl_easy_getinfo(handle_->easy, CURLINFO_RESPONSE_CODE, &status);
-    // The server may say first that the request may go on.
+    // The server may first send a head that only says "continue".
     if (begun_ || status < kOk || (line != "\r\n" && line != "\n")) return absl::OkStatus();
     begun_ = true;
     heard_ = clock_.Now();
@@ -275,7 +278,8 @@ class Exchange {
     return self->failed_.ok() ? size * count : 0;
   }
 
-  /// Before each sending; libcurl sends again if a waiting connection turns out to be closed.
+  /// Called before each sending. If a waiting connection turns out to be closed, libcurl sends
+  /// again.
   static int OnSend(void* user, char*, char*, int, int) {
     auto* const self = static_cast<Exchange*>(user);
     if (self->sent_ && !self->request_.may_repeat) return CURL_PREREQFUNC_ABORT;
@@ -300,7 +304,8 @@ class Exchange {
 
   absl::Status StatusOf(CURLcode code) const {
     const std::string words = *words_ != '\0' ? words_ : ::curl_easy_strerror(code);
-    // A head that ends in its middle is good enough for libcurl.
+    // libcurl also accepts a head that ends in its middle, so this checks that the head was
+    // complete.
     if (code == CURLE_OK && begun_) return absl::OkStatus();
     if (code == CURLE_OPERATION_TIMEDOUT) return TooLate();
     if (!refusal_.empty()) return NotTrusted(refusal_);
@@ -338,9 +343,9 @@ class Exchange {
   char words_[CURL_ERROR_SIZE] = "";
   HttpAnswer answer_;
   absl::Status failed_;
-  std::string refusal_;       // of the server's certificate
-  TimePoint heard_ = began_;  // the newest byte of a body
-  milliseconds next_{0};      // of the next wait
+  std::string refusal_;       // why the server's certificate was refused
+  TimePoint heard_ = began_;  // when the newest byte of a body came
+  milliseconds next_{0};      // how long the next wait is
   size_t head_bytes_ = 0;
   bool sent_ = false;
   bool begun_ = false;
@@ -360,7 +365,7 @@ bool MayHaveArrived(const absl::Status& status) {
   return !status.GetPayload(kUnsent).has_value();
 }
 
-/// Those that are idle.
+/// The idle handles.
 class HttpClient::Handles {
  public:
   std::unique_ptr<Handle> Take() {
@@ -389,7 +394,8 @@ HttpClient::~HttpClient() = default;
 absl::StatusOr<HttpAnswer> HttpClient::Do(const HttpRequest& request) {
   std::unique_ptr<Handle> handle = handles_->Take();
   absl::StatusOr<HttpAnswer> answer = Exchange(request, handle.get()).Run(proxies_);
-  // After an error, libcurl may keep a buffer that must not be in use when the next one is set up.
+  // After an error, the handle is not used again, because libcurl may keep a buffer that must not
+  // be in use at the next set-up.
   if (answer.ok()) handles_->Give(std::move(handle));
   return answer;
 }
