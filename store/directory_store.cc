@@ -21,7 +21,8 @@ std::string FolderOf(const std::string& path) {
   return fs::path(path).parent_path().string();
 }
 
-/// The files of a folder, as `prefix` with their names. A folder that cannot be read has none.
+/// Adds the files of a folder, each as `prefix` and its name. A folder that cannot be read has
+/// none.
 void AddFiles(const fs::path& folder, const std::string& prefix, std::vector<std::string>* names) {
   std::error_code error;
   for (fs::directory_iterator file(folder, error), end; !error && file != end;
@@ -52,7 +53,7 @@ class DirectoryStore final : public ObjectStore {
     if (synced.ok()) synced = MUSTER_FAILPOINT_STATUS("snapshot.after-folder-sync");
     if (!synced.ok()) {
       MUSTER_FAILPOINT("snapshot.before-withdraw");
-      RemoveFile(path);  // it was not reported yet
+      RemoveFile(path);  // nothing has reported it yet
     }
     return synced;
   }
@@ -60,8 +61,8 @@ class DirectoryStore final : public ObjectStore {
   absl::Status PutNew(const std::string& name, std::string_view bytes) override {
     MUSTER_RETURN_IF_ERROR(MakeDirectories(place()));
     const std::string path = Shown(name);
-    // Written to another file and then linked, because a link never replaces another one's object,
-    // unlike a rename.
+    // The bytes are written to another file, which is then linked. Unlike a rename, a link never
+    // replaces an object of another writer.
     const std::string written =
         fmt::format("{}.{:016x}", path, std::hash<std::string_view>()(bytes));
     MUSTER_FAILPOINT_OR_RETURN("owner.before-write");
@@ -104,7 +105,7 @@ class DirectoryStore final : public ObjectStore {
     return names;
   }
 
-  /// What a crash leaves has a name, so List shows it.
+  /// There is nothing to do, because everything that a crash leaves has a name, so List shows it.
   absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter&) override { return 0; }
 
   absl::Status CheckWritable() override {

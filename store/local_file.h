@@ -7,14 +7,13 @@
 
 namespace muster {
 
-/// A file of this machine that an ObjectStore lends: to be filled, or to be read. Movable, not
-/// copyable.
+/// A local file that an ObjectStore lends, in order to be filled or read. Movable, not copyable.
 class LocalFile {
  public:
-  /// A file without a name in the folder for temporary files: it is gone with its object, and even
-  /// after a crash. kResourceExhausted: the disk is full.
+  /// A file without a name, in the folder for temporary files. It is gone when the object is, even
+  /// after a crash. kResourceExhausted if the disk is full.
   static absl::StatusOr<LocalFile> Nameless();
-  /// The file at `path`, which the end of the object removes.
+  /// The file at `path`. The destructor removes it.
   static LocalFile Removed(std::string path) { return {std::move(path), -1, true}; }
   /// The file at `path`, which stays.
   static LocalFile Kept(std::string path) { return {std::move(path), -1, false}; }
@@ -25,11 +24,11 @@ class LocalFile {
   LocalFile& operator=(LocalFile&&) = delete;
   ~LocalFile();
 
-  /// Can be opened as long as the object lives.
+  /// The file can be opened by this path as long as the object lives.
   const std::string& path() const { return path_; }
-  /// Of a nameless file; otherwise -1.
+  /// The descriptor of a nameless file; otherwise -1.
   int fd() const { return fd_; }
-  /// The file stays, for example because it has another name now.
+  /// Keeps the file, for example because it has another name now.
   void Keep() { remove_ = false; }
 
  private:

@@ -12,64 +12,66 @@
 #include "absl/status/statusor.h"
 #include "store/local_file.h"
 
-/// Objects that are written whole and never replaced: files of a folder that several machines see,
-/// or objects of a bucket of S3. A name is relative, has no "..", and has at most one slash.
+/// Objects that are written as a whole and never replaced: files of a folder that several machines
+/// see, or objects in a bucket of S3. A name is relative, has no "..", and has at most one slash.
 namespace muster {
 
-/// Blocking calls, for background threads. Thread-safe. An object is visible whole and is durable,
-/// or it is not there. Errors name the object and say what to do. kUnavailable: the store is away
-/// or busy, and the call was repeated for some seconds; the caller may try again. kNotFound: there
-/// is no such object. kResourceExhausted: there is no space.
+/// Calls block, and are meant for background threads. Thread-safe. An object is either visible as a
+/// whole and durable, or it does not exist. Errors name the object and say what to do.
+/// kUnavailable: the store is away or busy, and the call was repeated for some seconds; the caller
+/// may try again. kNotFound: there is no such object. kResourceExhausted: there is no space.
 class ObjectStore {
  public:
   using NameFilter = std::function<bool(const std::string& name)>;
   virtual ~ObjectStore() = default;
 
-  /// Where it is, for people: a path or "s3://bucket/prefix".
+  /// The place for people: a path or "s3://bucket/prefix".
   const std::string& place() const { return place_; }
-  /// `name` with the place before it.
+  /// The place and `name`, for people.
   std::string Shown(std::string_view name) const { return place_ + "/" + std::string(name); }
 
-  /// An empty local file to fill for Publish. `label`, a name, must belong to one writer only: what
-  /// a crash leaves may have this name.
+  /// An empty local file, to be filled for Publish. `label` is a name that must belong to one
+  /// writer only, because files that a crash leaves may have it.
   virtual absl::StatusOr<LocalFile> Stage(const std::string& label) = 0;
-  /// Makes the staged file, which the caller has synced, the object `name`. If a crash comes, the
+  /// Turns the staged file, which the caller has synced, into the object `name`. After a crash, the
   /// same object may be published again with the same bytes.
   virtual absl::Status Publish(LocalFile staged, const std::string& name) = 0;
-  /// So many more bytes of a large object have gone or come. Called by any thread; must not block.
+  /// This many more bytes of a large object were moved. Any thread may call it. It must not block.
   using Moved = std::function<void(uint64_t bytes)>;
-  /// As Publish, for a caller that wants to know whether it gets on.
+  /// The same as Publish, for a caller that wants to see progress.
   virtual absl::Status PublishLarge(LocalFile staged, const std::string& name,
                                     const Moved& /*moved*/) {
     return Publish(std::move(staged), name);
   }
-  /// Makes an object of these bytes. kAlreadyExists: another writer was faster; its object stays.
+  /// Makes an object of these bytes. kAlreadyExists if another writer was faster; the other object
+  /// stays.
   virtual absl::Status PutNew(const std::string& name, std::string_view bytes) = 0;
-  /// kResourceExhausted if it has more than `bytes_max`.
+  /// Returns the bytes of an object. kResourceExhausted if it has more than `bytes_max`.
   virtual absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) = 0;
   /// The object as a file to read.
   virtual absl::StatusOr<LocalFile> Fetch(const std::string& name) = 0;
-  /// As Fetch, for a caller that wants to know whether it gets on.
+  /// The same as Fetch, for a caller that wants to see progress.
   virtual absl::StatusOr<LocalFile> FetchLarge(const std::string& name, const Moved& /*moved*/) {
     return Fetch(name);
   }
-  /// OK, too, if there is none.
+  /// Deletes an object. OK if there is none.
   virtual absl::Status Delete(const std::string& name) = 0;
-  /// What DeleteAll could not delete, and why.
+  /// The objects that DeleteAll could not delete, and why.
   struct Undeleted {
     std::vector<std::string> names;
-    absl::Status why;  // of one of them; OK: there are none. kUnavailable: the store is away
+    absl::Status why;  // for one of them; OK: there are none. kUnavailable: the store is away
   };
-  /// Deletes many: a bucket takes a list of them in one request. The first failure ends it only if
-  /// the store is away.
+  /// Deletes many objects. A bucket takes a list of them in one request. A failure ends the call
+  /// only if the store is away.
   virtual Undeleted DeleteAll(const std::vector<std::string>& names);
-  /// The names that begin with `prefix`, sorted, with what crashed writers left visibly. Empty if
-  /// the place does not exist.
+  /// The names that begin with `prefix`, sorted. Visible leftovers of crashed writers are among
+  /// them. Empty if the place does not exist.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) = 0;
-  /// Ends what crashed writers left invisibly, of the objects whose names may be ended: no process
-  /// writes them. Returns how many there were.
+  /// Removes invisible leftovers of crashed writers, but only those of objects for which `may_end`
+  /// is true, because no process writes them. Returns how many there were.
   virtual absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter& may_end) = 0;
-  /// Whether objects can be listed and written now. Leaves no object behind; a folder may be made.
+  /// OK if objects can be listed and written now. It leaves no object behind, but may make a
+  /// folder.
   virtual absl::Status CheckWritable() = 0;
 
  protected:

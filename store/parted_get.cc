@@ -52,7 +52,7 @@ class PartedGet {
     }
   }
 
-  /// The next request, or the end.
+  /// Waits for the next request, or the end.
   ReadTurn Next() {
     MutexLock lock(&mutex_);
     while (true) {
@@ -111,7 +111,7 @@ class PartedGet {
                                                   .etag = head.Header("ETag"),
                                                   .content_range = head.Header("Content-Range")},
                                                  clock_->Now());
-    // The first answer shows that there are more parts.
+    // The first answer may show that there are more parts.
     while (!ended_ && helpers_.size() + 1 < std::min<size_t>(at_once_, plan_->parts())) {
       helpers_.emplace_back([this] { Work(); });
     }

@@ -14,17 +14,17 @@ inline constexpr char kRetryAfter[] = "Retry-After";
 
 /// One try of a request.
 struct Tried {
-  absl::Status status;  // OK only for an answer with a status of success
-  HttpAnswer answer;    // as far as there was one
+  absl::Status status;  // OK only if the answer has a status of success
+  HttpAnswer answer;    // as far as there is one
   TryTime time = TryTime::kCounts;
 };
 
-/// Makes a request of which the headers and the callbacks are set.
+/// Makes a request whose headers and callbacks are already set.
 using TryPart = std::function<Tried(HttpRequest request)>;
 
-/// Reads an object into the file `fd` by up to `at_once` requests at a time, as `plan` decides. The
-/// calling thread makes one of them, and others are started if there is more than one part. Bodies
-/// go to the file as they come, so memory holds one receive buffer for each request.
+/// Reads an object into the file `fd` with up to `at_once` requests at a time, as `plan` decides.
+/// The calling thread makes one of them. If there is more than one part, other threads are started.
+/// Bodies go to the file as they arrive, so each request needs memory for only one receive buffer.
 absl::Status GetInParts(PartedRead* plan, int fd, uint32_t at_once, const TryPart& try_part,
                         const Clock* clock);
 

@@ -23,8 +23,8 @@ bool SameFile(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-/// Its own code, because kNotFound would say that an object is missing. It may pass when somebody
-/// writes the file anew.
+/// It has a code of its own, because kNotFound would mean that an object is missing. The error may
+/// pass when somebody writes the file again.
 absl::Status Unreadable(const absl::Status& status) {
   return absl::PermissionDeniedError(
       fmt::format("the credentials file cannot be used: {}", Message(status)));

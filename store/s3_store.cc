@@ -26,7 +26,7 @@
 namespace muster {
 namespace {
 
-/// S3 allows 1,000 keys a page, so this is 100 million keys.
+/// S3 has 1,000 keys per page, so this is 100 million keys.
 constexpr int kPagesMax = 100'000;
 
 struct Call {
@@ -77,8 +77,8 @@ class S3Store final : public ObjectStore {
       put = Send({.method = "PUT", .name = name, .body = bytes}, what).status();
     }
     MUSTER_RETURN_IF_ERROR(put);
-    // A service that does not know the condition ignores it or refuses it. Then this finds who was
-    // last, unless two write within the time of this request.
+    // A service that does not know the condition ignores it or refuses it. In that case, this finds
+    // out who was last, unless two processes write within the time of this request.
     MUSTER_ASSIGN_OR_RETURN(const std::string kept, Get(name, kMarkerBytesMax));
     if (kept == bytes) return absl::OkStatus();
     return absl::AlreadyExistsError(fmt::format("{}: another process was faster", what));
@@ -195,7 +195,7 @@ class S3Store final : public ObjectStore {
               .query = {{"list-type", "2"}, {"max-keys", "1"}, {"prefix", KeyOf(at_, "")}}},
              fmt::format("cannot list {}", place()))
             .status());
-    // An upload that is begun and not ended needs the right to write, and leaves no object.
+    // To begin an upload needs the right to write, and an upload without an end leaves no object.
     MUSTER_ASSIGN_OR_RETURN(const std::string id, BeginUpload("probe"));
     return Abort("probe", id);
   }
@@ -205,7 +205,8 @@ class S3Store final : public ObjectStore {
   static constexpr uint64_t kMarkerBytesMax = 64 << 10;
   static constexpr size_t kLongBytes = 64 << 10;
 
-  /// One answer with a status of success; anything else is tried again or becomes an error.
+  /// Returns an answer with a status of success. Any other answer is tried again or becomes an
+  /// error.
   absl::StatusOr<HttpAnswer> Send(const Call& call, std::string_view what) {
     const HttpRequest request = RequestOf(call);
     Retries retries(limits_.retries, clock_->Now(), NewSeed());
@@ -231,7 +232,7 @@ class S3Store final : public ObjectStore {
     return request;
   }
 
-  /// Of the pauses of one transfer.
+  /// The seed for the pauses of one transfer.
   uint64_t NewSeed() {
     return HashWords(static_cast<uint64_t>(clock_->Wall().count()),
                      static_cast<uint64_t>(::getpid()), calls_++);
@@ -256,7 +257,7 @@ class S3Store final : public ObjectStore {
     const bool error_in_success =
         success && request.method == "POST" && IsErrorDocument(answer->body);
     if (success && !error_in_success) {
-      // S3 gives every object an entity tag: without one, something else has answered.
+      // S3 gives every object an entity tag. Without one, the other end is not S3.
       const bool written = request.method != "PUT" || !answer->Header("ETag").empty();
       if (written) return {absl::OkStatus(), *std::move(answer)};
       return {absl::DataLossError(
@@ -268,7 +269,8 @@ class S3Store final : public ObjectStore {
     return {ToStatus(error, what), *std::move(answer), time};
   }
 
-  /// Its time is that of a transfer, or of work that the service does.
+  /// True if the request takes long because it moves many bytes, or because the service must work
+  /// on it.
   bool IsLong(const HttpRequest& request) const {
     return request.body.size() >= kLongBytes || request.on_bytes != nullptr ||
            request.times.stall > limits_.stall_timeout;
@@ -292,13 +294,14 @@ class S3Store final : public ObjectStore {
     return absl::DataLossError(fmt::format("{}: the listing has no end", what));
   }
 
-  /// At most limits_.deletes_at_once names.
+  /// Deletes at most limits_.deletes_at_once names.
   Undeleted DeletePage(const std::vector<std::string>& names) {
     if (!lists_deletions_ || names.size() == 1) return ObjectStore::DeleteAll(names);
     absl::StatusOr<Undeleted> left = DeleteList(names);
     if (left.ok()) return *std::move(left);
     if (absl::IsUnavailable(left.status())) return {names, left.status()};
-    // Not all services know this request, or want just this checksum; each knows the other one.
+    // Some services do not know this request, or do not accept this checksum. All know how to
+    // delete a single object.
     Log(LogLevel::kInfo, "objects are deleted one by one from now on: {}", Message(left.status()));
     lists_deletions_ = false;
     return ObjectStore::DeleteAll(names);
@@ -361,7 +364,7 @@ class S3Store final : public ObjectStore {
     return status;
   }
 
-  /// The parts' entity tags, in order.
+  /// Sends the parts, and returns their entity tags in order.
   absl::StatusOr<std::vector<std::string>> PutParts(const std::string& name, const std::string& id,
                                                     std::string_view bytes, const Moved& moved) {
     const uint64_t size = PartBytes(bytes.size(), limits_.part_bytes);
@@ -422,7 +425,7 @@ class S3Store final : public ObjectStore {
     const absl::Status status =
         answer.ok() ? Annotate(CheckCompleted(answer->body), what) : answer.status();
     if (!absl::IsNotFound(status) && !absl::IsDataLoss(status)) return status;
-    // An earlier try may have succeeded, and its answer was lost.
+    // An earlier try may have succeeded although its answer was lost.
     absl::StatusOr<std::vector<std::string>> there = List(name);
     const bool done = there.ok() && std::ranges::find(*there, name) != there->end();
     return done ? absl::OkStatus() : absl::UnavailableError(std::string(Message(status)));
@@ -434,7 +437,7 @@ class S3Store final : public ObjectStore {
   CredentialsSource credentials_;
   HttpClient http_{HttpProxies::kEnvironment};
   std::atomic<uint64_t> calls_{0};
-  /// The service knows lists of objects to delete, as far as is known.
+  /// True while it seems that the service knows lists of objects to delete.
   std::atomic<bool> lists_deletions_{true};
 };
 

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// What signs requests. Never logged and never part of a message.
+/// The keys that sign requests. They are never logged, and never part of a message.
 struct S3Credentials {
   std::string access_key;
   std::string secret_key;

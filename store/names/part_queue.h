@@ -11,31 +11,31 @@
 
 namespace muster {
 
-/// What a caller of PartQueue::Next does. Neither: nothing is left to begin.
+/// What a caller of PartQueue::Next must do. If neither is set, nothing is left to begin.
 struct PartTurn {
-  std::optional<size_t> part;                    // send or read it, then report it
+  std::optional<size_t> part;                    // send or read this part, and then report it
   std::optional<std::chrono::nanoseconds> wait;  // ask again after this time
 };
 
-/// Which part of an object is sent or read next, by several callers at once. A part whose try
-/// failed for a reason that may pass is tried again after a pause, and no other part begins in that
-/// pause, because a busy service wants fewer requests. A failure that does not pass ends all. Pure;
-/// not thread-safe.
+/// Decides which part of an object is sent or read next, for several callers at once. If a part
+/// failed for a reason that may pass, it is tried again after a pause. No other part begins during
+/// that pause, because a busy service wants fewer requests. A failure that does not pass ends
+/// everything. Pure; not thread-safe.
 class PartQueue {
  public:
   /// Parts 0 to `count` - 1. Each part has `limits` of its own.
   PartQueue(RetryLimits limits, uint64_t seed, size_t count);
-  /// There are more parts than were known.
+  /// There are more parts than were known before.
   void GrowTo(size_t count) { count_ = count; }
   PartTurn Next(TimePoint now);
   void Done(size_t part);
-  /// kUnavailable may pass. `asked`: the pause that the service asked for; 0: none.
+  /// kUnavailable may pass. `asked` is the pause that the service asked for; 0: none.
   void Failed(size_t part, const absl::Status& status, std::chrono::nanoseconds asked,
               TimePoint now, TryTime time = TryTime::kCounts);
-  /// No part begins until then.
+  /// Until then, no part begins.
   void PauseUntil(TimePoint time);
   bool AllDone() const { return done_ == count_; }
-  /// Why it ended; OK: it did not.
+  /// Why it ended; OK if it did not.
   const absl::Status& failure() const { return failure_; }
 
  private:

@@ -71,7 +71,7 @@ absl::StatusOr<uint64_t> PartedRead::Began(const PartRequest& request, const Par
   const std::optional<ContentRange> range = ParseContentRange(head.content_range);
   if (head.http != kPartialContent || !range.has_value() || range->first != request.offset) {
     if (!bytes_.has_value() && head.http != kPartialContent) {
-      at_once_ = true;  // this is the whole object
+      at_once_ = true;  // the answer is the whole object
       return kAny;
     }
     ReadAtOnce();

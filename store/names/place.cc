@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kScheme = "s3://";
-constexpr size_t kPrefixBytesMax = 512;  // of the 1,024 that a key has
+constexpr size_t kPrefixBytesMax = 512;  // a key may have 1,024
 
 bool IsLowerOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -23,7 +23,7 @@ bool IsBucketName(std::string_view name) {
          });
 }
 
-/// Printable, so that a prefix is one line of a log and of an XML document.
+/// A prefix must be printable, so that it is one line in a log and in an XML document.
 bool IsPrefix(std::string_view prefix) {
   if (prefix.size() > kPrefixBytesMax) return false;
   if (!std::ranges::all_of(prefix, [](char c) { return c > ' ' && c < 0x7f; })) return false;

@@ -7,17 +7,17 @@
 #include "absl/status/statusor.h"
 
 /// Where objects are, as one line of text: the path of a folder, or
-/// "s3://bucket/prefix?endpoint=...&region=...". So a place goes wherever a path went: over the
-/// wire, into the journal, into a manifest. Pure.
+/// "s3://bucket/prefix?endpoint=...&region=...". So a place can be used wherever a path can: in
+/// messages, in the journal, in a manifest. Pure.
 namespace muster {
 
-/// How to reach a bucket. Secrets are never part of it, only the file that has them. What is empty
-/// comes from the environment (store/s3_access.h).
+/// How to reach a bucket. It never contains secrets, only the file that has them. Empty fields are
+/// taken from the environment (store/s3_access.h).
 struct S3Options {
   std::string endpoint;  // "https://host:port", without a path
   std::string region;
   bool path_style = false;  // host/bucket/key instead of bucket.host/key
-  /// Absolute paths.
+  /// An absolute path.
   std::string credentials_file;
   std::string ca_file;  // certificates of authorities, PEM; empty: the system's
   friend bool operator==(const S3Options&, const S3Options&) = default;
@@ -30,10 +30,10 @@ struct S3Place {
   friend bool operator==(const S3Place&, const S3Place&) = default;
 };
 
-/// Whether the place is a bucket, and not a folder: it begins with "s3://".
+/// True if the place is a bucket and not a folder: it begins with "s3://".
 bool IsS3Place(std::string_view place);
 
-/// kInvalidArgument says what is wrong with it. Requires: IsS3Place(place).
+/// kInvalidArgument says what is wrong with the place. Requires: IsS3Place(place).
 absl::StatusOr<S3Place> ParseS3Place(std::string_view place);
 
 /// The inverse of ParseS3Place.

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kWordsMax = 300;  // of a message from outside
+constexpr size_t kWordsMax = 300;  // the most bytes of a message from outside
 
 absl::StatusOr<pugi::xml_node> Root(std::string_view document, const char* name,
                                     pugi::xml_document* xml) {
@@ -80,7 +80,7 @@ constexpr std::array<std::string_view, 9> kPassing = {"SlowDown",
                                                       "Throttling",
                                                       "ConditionalRequestConflict"};
 
-/// The meaning of a status without a document: an answer to HEAD has none.
+/// The meaning of a status without a document, because an answer to HEAD has none.
 std::string_view CodeOf(const S3Error& error) {
   if (!error.code.empty()) return error.code;
   switch (error.http) {

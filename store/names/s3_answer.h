@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-/// What S3 answers: the few fields that are needed of its XML documents, and what its errors mean.
-/// Pure. A document that is not what was asked for is kDataLoss.
+/// Parses the answers of S3: the few necessary fields of its XML documents, and the meaning of its
+/// errors. Pure. If a document is not the expected one, the error is kDataLoss.
 namespace muster {
 
 struct S3Error {
@@ -20,26 +20,26 @@ struct S3Error {
   std::string region;   // where the bucket is, if the answer says so
 };
 
-/// Reads the document of an error, as far as it is one.
+/// Parses the document of an error, as far as it is one.
 S3Error ParseS3Error(int http, std::string_view document);
 
-/// Whether the same request may succeed a moment later.
+/// True if the same request may succeed a moment later.
 bool MayPass(const S3Error& error);
 
-/// The error as a status that says what to do. `what` is what was tried: "cannot write s3://b/p/x".
-/// kUnavailable: the service is away or busy; kNotFound: the object or the bucket is missing;
-/// kAlreadyExists: a condition of the request; kPermissionDenied, kFailedPrecondition: a person
-/// must change something.
+/// The error as a status that says what to do. `what` says what was tried: "cannot write
+/// s3://b/p/x". kUnavailable: the service is away or busy. kNotFound: the object or the bucket is
+/// missing. kAlreadyExists: a condition of the request was not met. kPermissionDenied,
+/// kFailedPrecondition: a person must change something.
 absl::Status ToStatus(const S3Error& error, std::string_view what);
 
 /// A page of a listing.
 struct S3Keys {
   std::vector<std::string> keys;
-  std::string next;  // asks for the next page; empty: this is the last
+  std::string next;  // the token for the next page; empty: this is the last one
 };
 absl::StatusOr<S3Keys> ParseKeys(std::string_view document);
 
-/// Uploads in parts that were begun and not ended.
+/// Uploads in parts that have begun and not ended.
 struct S3Uploads {
   struct Upload {
     std::string key;
@@ -47,7 +47,7 @@ struct S3Uploads {
   };
   std::vector<Upload> uploads;
   bool truncated = false;  // there are more
-  // Ask for the next page, if there are more.
+  // They ask for the next page, if there is one.
   std::string next_key;
   std::string next_id;
 };
@@ -63,10 +63,11 @@ struct ContentRange {
   uint64_t object_bytes = 0;
   friend bool operator==(const ContentRange&, const ContentRange&) = default;
 };
-/// "bytes FIRST-LAST/BYTES"; none: it is not that, or such a range is not in such an object.
+/// Parses "bytes FIRST-LAST/BYTES". None if the text is something else, or if no object of this
+/// size can have this range.
 std::optional<ContentRange> ParseContentRange(std::string_view header);
 
-/// An object that is still there although it was to be deleted.
+/// An object that still exists although it should be deleted.
 struct S3Undeleted {
   std::string key;
   S3Error error;
@@ -74,11 +75,11 @@ struct S3Undeleted {
 /// The answer to a list of objects to delete.
 absl::StatusOr<std::vector<S3Undeleted>> ParseUndeleted(std::string_view document);
 
-/// The end of an upload in parts, and of a list to delete: the answer may be an error although its
-/// status is 200.
+/// True if the document is an error. The answers to the end of an upload in parts, and to a list to
+/// delete, may be errors although their status is 200.
 bool IsErrorDocument(std::string_view document);
 
-/// Whether this says that an upload in parts has become an object.
+/// OK if the document says that an upload in parts has become an object.
 absl::Status CheckCompleted(std::string_view document);
 
 }  // namespace muster

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kPartsMax = 10'000;
 
-/// An entity tag is quoted, so it may contain what XML must escape.
+/// Escapes text for XML. An entity tag is quoted, so it may need this.
 std::string XmlText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
