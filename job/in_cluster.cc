@@ -24,7 +24,7 @@ std::vector<std::string> InClusterRestNames(const std::string& job, const std::s
 }
 
 void PutInCluster(const std::string& ns, const std::string& pod_address, JobSpec* spec) {
-  // "::" takes both kinds, but a cluster with IPv4 only may have no IPv6 at all.
+  // "::" accepts both kinds of connections, but a cluster with only IPv4 may have no IPv6 at all.
   const bool ipv6 = pod_address.find(':') != std::string::npos;
   const std::string everywhere = ipv6 ? "::" : "0.0.0.0";
   spec->master_address = JoinHostPort(everywhere, kInClusterMasterPort);
@@ -35,7 +35,7 @@ void PutInCluster(const std::string& ns, const std::string& pod_address, JobSpec
   spec->server_listen = {.address = pod_address, .advertise = pod_address};
   spec->security = {.tls = TlsUse::kAlways, .certificates = kInClusterCertificates};
   spec->state_directory = std::string(kInClusterState) + "/" + spec->name;
-  // A relative path of the job file is below the folder of the job file, which is read-only here.
+  // A relative path begins in the folder of the job file, which is read-only here.
   const bool relative = spec->snapshot_directory.starts_with(spec->base_directory + "/");
   if (!IsS3Place(spec->snapshot_directory) && relative) {
     spec->snapshot_directory = std::string(kInClusterSnapshots) + "/" + spec->name;

@@ -10,13 +10,13 @@ namespace muster {
 
 /// A metric of an evaluate dataset of the job.
 struct MetricChoice {
-  /// Position in JobSpec::datasets.
+  /// The position in JobSpec::datasets.
   size_t dataset = 0;
   std::string metric;
 };
 
-/// What the job file means by `text`: METRIC, or DATASET/METRIC if the job has several evaluate
-/// datasets. kInvalidArgument if it does not say which dataset is meant. Pure.
+/// Parses `text` of the job file: METRIC, or DATASET/METRIC if the job has several evaluate
+/// datasets. kInvalidArgument if it is not clear which dataset is meant. Pure.
 absl::StatusOr<MetricChoice> ChooseMetric(const JobSpec& job, const std::string& text);
 
 }  // namespace muster

@@ -12,21 +12,22 @@ namespace muster {
 /// The addresses "host:port" at which processes of the job listen.
 std::vector<std::string> ListenAddresses(const JobSpec& spec);
 
-/// How the job's connections over TCP are protected.
+/// How the job's TCP connections are protected.
 enum class Transport : uint8_t {
   kTls,
   /// No address can be reached from another machine.
   kPlainOnLoopback,
-  /// Others can read and change everything. Whoever starts processes must say so every time.
+  /// Others can read and change everything. Each process that starts others must warn about this
+  /// every time.
   kPlainAndInsecure,
 };
 
-/// Decides it from spec.security and the addresses. The answer is the same for every connection of
-/// the job: two processes that decide from the same job file agree.
+/// Decides from spec.security and the addresses. The answer is the same for every connection of the
+/// job, so two processes with the same job file agree.
 Transport TransportOf(const JobSpec& spec);
 Transport TransportOf(const SecuritySpec& security, const std::vector<std::string>& addresses);
 
-/// TransportOf(spec) is kTls.
+/// True if TransportOf(spec) is kTls.
 bool UsesTls(const JobSpec& spec);
 
 }  // namespace muster

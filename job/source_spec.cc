@@ -9,7 +9,7 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-// What is in the files is the fingerprint's word; where they lie may change.
+// The fingerprint checks the contents of the files. Their places may change.
 Fields FixedFieldsOf(const LinesSpec&) {
   return {};
 }

@@ -10,21 +10,21 @@
 
 namespace muster {
 
-/// A dataset that is files of lines: a record is a line. All of it is there when the job begins.
+/// A dataset of files. Each line is a record. All files are complete when the job begins.
 struct LinesSpec {
-  /// Glob patterns as written.
+  /// Glob patterns, unchanged.
   std::vector<std::string> files;
-  /// The first line of each file is no record.
+  /// If true, the first line of each file is not a record.
   bool header = false;
 };
 
-/// Where a stream begins, or ends, in every partition of its topic.
+/// Where a stream begins or ends, in every partition of its topic.
 struct StreamBound {
   enum class Kind : uint8_t {
     kEarliest,  // begin: at the oldest record
     kLatest,    // begin: with what comes after the job's start
     kNever,     // end
-    kNow,       // end: with what was there at the job's start
+    kNow,       // end: with what exists at the job's start
     kTime,      // at the first record that is not older than `time`
     kOffsets,   // at `offsets`
   };
@@ -33,12 +33,12 @@ struct StreamBound {
   std::map<uint32_t, uint64_t> offsets;  // by partition of the topic
   friend bool operator==(const StreamBound&, const StreamBound&) = default;
 };
-/// As a job file says it; times in UTC.
+/// The bound as in a job file. Times are in UTC.
 std::string ToString(const StreamBound& bound);
 
-/// A dataset that is a topic: it grows while the job runs. docs/kafka.md.
+/// A dataset that is a topic and grows while the job runs. See docs/kafka.md.
 struct TopicSpec {
-  /// host:port of some brokers of the cluster.
+  /// Some brokers of the cluster, as host:port.
   std::vector<std::string> brokers;
   std::string topic;
   StreamBound start{.kind = StreamBound::Kind::kEarliest, .time = {}, .offsets = {}};
@@ -46,21 +46,21 @@ struct TopicSpec {
   std::chrono::milliseconds max_delay{1'000};
   uint64_t open_ranges_max = 1'024;
   uint64_t record_bytes_max = uint64_t{16} << 20;
-  /// Rejected records are produced to it; empty: they are only counted.
+  /// The topic to which rejected records are written. If empty, they are only counted.
   std::string dead_letter_topic;
-  /// Of librdkafka, as written.
+  /// Settings for librdkafka, unchanged.
   std::map<std::string, std::string> properties;
-  /// Likewise, but where each value is to be found: "env:NAME" or "file:/absolute/path".
+  /// Further settings, with the places of their values: "env:NAME" or "file:/absolute/path".
   std::map<std::string, std::string> secrets;
 };
 
-/// Where the records of a dataset come from: one alternative a kind.
+/// The source of a dataset's records, with one alternative for each kind.
 using SourceSpec = std::variant<LinesSpec, TopicSpec>;
 
-/// Whether each part of the source begins with a line that is no record.
+/// True if each part of the source begins with a line that is not a record.
 bool HasHeader(const SourceSpec& source);
-/// The source's own fields that may not change on resume, below the dataset's, each with its value
-/// as text, in a fixed order. `header` is not among them: every dataset has it.
+/// The fields of the source that may not change on resume, below the dataset's fields. Each has its
+/// value as text, in a fixed order. `header` is not among them, because every dataset has it.
 std::vector<std::pair<std::string, std::string>> FixedFields(const SourceSpec& source);
 
 }  // namespace muster

@@ -14,7 +14,7 @@ Threshold::Place PlaceIn(PolicyOptions* options) {
   return &(options->*kPolicy.*kMember);
 }
 
-/// Of one policy, `kPolicy` of PolicyOptions.
+/// A threshold of the policy whose options are `kPolicy` of PolicyOptions.
 template <auto kPolicy>
 class Rows {
  public:

@@ -49,8 +49,8 @@ absl::StatusOr<std::string> ReadSecret(std::string_view place) {
 }
 
 absl::Status CheckConfig(const ClientConfig& config) {
-  // Some settings are checked only when a client is created. A client without brokers does not
-  // connect.
+  // librdkafka checks some settings only when a client is created, so this creates one without
+  // brokers, which does not connect.
   ClientConfig alone = config;
   alone.brokers.clear();
   return internal::Client::Open(RD_KAFKA_CONSUMER, alone, {}, {}).status();

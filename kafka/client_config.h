@@ -10,23 +10,23 @@
 
 namespace muster::kafka {
 
-/// How to reach a cluster. A value; it never holds a secret, only where each is to be found.
+/// How to reach a cluster. A value. It never holds secrets, only the places where they are.
 struct ClientConfig {
-  /// host:port of some brokers.
+  /// Some brokers, as host:port.
   std::vector<std::string> brokers;
-  /// Settings of librdkafka.
+  /// Settings for librdkafka.
   std::map<std::string, std::string> properties;
-  /// Further settings: "env:NAME" or "file:/path".
+  /// Further settings, whose values are at "env:NAME" or "file:/path".
   std::map<std::string, std::string> secrets;
   friend bool operator==(const ClientConfig&, const ClientConfig&) = default;
 };
 
-/// The value of a secret, without the line ends at its end. kNotFound names variable or file;
-/// kInvalidArgument: `place` is neither, or the value is longer than 64 KiB.
+/// Reads a secret, without line breaks at its end. kNotFound names the variable or the file.
+/// kInvalidArgument if `place` is neither, or if the value is longer than 64 KiB.
 absl::StatusOr<std::string> ReadSecret(std::string_view place);
 
-/// Checks, without connecting, that librdkafka accepts all settings and that every secret is found.
-/// kInvalidArgument and kNotFound name the setting, never a secret's value.
+/// Checks, without connecting, that librdkafka accepts all settings and that every secret exists.
+/// kInvalidArgument and kNotFound name the setting, but never the value of a secret.
 absl::Status CheckConfig(const ClientConfig& config);
 
 }  // namespace muster::kafka

@@ -36,7 +36,8 @@ class ProducerImpl final : public Producer {
                            value.size()),
           RD_KAFKA_V_KEY(message.key.has_value() ? key.data() : nullptr, key.size()),
           RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
-      if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // it owns the headers now
+      if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
+        return absl::OkStatus();  // librdkafka owns the headers now
       const bool full = error == RD_KAFKA_RESP_ERR__QUEUE_FULL && waited < kFullMax;
       if (full) {
         rd_kafka_poll(client_->get(), kFlushPollMs);
@@ -69,9 +70,10 @@ class ProducerImpl final : public Producer {
 absl::StatusOr<std::unique_ptr<Producer>> Producer::Open(const ClientConfig& config) {
   MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Client> client,
                           Client::Open(RD_KAFKA_PRODUCER, config,
-                                       // The brokers know their limit and refuse larger records.
+                                       // There is no limit here, because the brokers know theirs
+                                       // and refuse larger records.
                                        {{"message.max.bytes", "1000000000"},
-                                        // This ends before the caller's timeout, because "no such
+                                        // This timeout ends before the caller's, because "no such
                                         // topic" is more useful than a timeout.
                                         {"topic.metadata.propagation.max.ms", "5000"}},
                                        {{"enable.idempotence", "true"}}));

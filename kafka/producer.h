@@ -15,7 +15,8 @@
 
 namespace muster::kafka {
 
-/// Writes records. Idempotent: a retry by librdkafka writes no record twice. Thread-safe.
+/// Writes records. It is idempotent: if librdkafka repeats a request, no record is written twice.
+/// Thread-safe.
 class Producer {
  public:
   /// Errors are those of CheckConfig.
@@ -27,13 +28,13 @@ class Producer {
     std::optional<std::string_view> value;
     std::optional<std::string_view> key;
     std::vector<std::pair<std::string, std::string>> headers;
-    /// None: by the hash of the key, or any.
+    /// If none, the hash of the key decides, or any partition is taken.
     std::optional<int32_t> partition;
   };
-  /// Queues a copy; waits while the queue is full, at most 10 s (kUnavailable).
+  /// Queues a copy. While the queue is full, it waits, but at most 10 s (kUnavailable).
   virtual absl::Status Send(const Message& message) = 0;
-  /// Waits until everything queued is with the brokers; the first error of a record since the last
-  /// Flush, or kUnavailable after `timeout`.
+  /// Waits until the brokers have everything that was queued. Returns the first error of a record
+  /// since the last Flush, or kUnavailable after `timeout`.
   virtual absl::Status Flush(std::chrono::milliseconds timeout) = 0;
 };
 

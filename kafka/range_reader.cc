@@ -23,18 +23,19 @@ using internal::MessageRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
-/// How long to wait for a record: the first time, and after several waits without one.
+/// How long to wait for a record: at first, and after several waits without a record.
 constexpr int kPollMinMs = 2, kPollMaxMs = 100;
 constexpr size_t kBatch = 1'000;
 constexpr int kNudgeMs = 1;
-/// Half of queued.min.messages, at which reading ahead stops as well.
+/// Half of queued.min.messages. Reading ahead also stops at that number.
 constexpr uint64_t kNudgeRecords = 50'000;
-/// Of one range in memory.
+/// The most bytes of one range in memory.
 constexpr uint64_t kRangeBytesMax = uint64_t{4} << 30;
 
 class RecordsImpl final : public Records {
  public:
-  /// A librdkafka client does not end while some of its messages are still held.
+  /// It holds the client, because a librdkafka client does not end while some of its messages are
+  /// held.
   explicit RecordsImpl(std::shared_ptr<Client> client) : client_(std::move(client)) {}
 
   void Add(MessageRef message) {
@@ -93,8 +94,8 @@ class Consumer {
   bool IsOn(const RangeReader::Range& range) const {
     return topic_ == range.topic && partition_ == range.partition;
   }
-  /// Orders the consumers of the range's topic partition: the nearest one before its begin comes
-  /// first, and those behind it come last.
+  /// Orders consumers by how useful they are for the range. The best one is the nearest before its
+  /// begin. Those behind it come last.
   uint64_t Usefulness(const RangeReader::Range& range) const {
     return position_ <= range.begin ? position_ + 1 : 0;
   }
@@ -102,7 +103,8 @@ class Consumer {
   absl::StatusOr<std::unique_ptr<Records>> Read(const RangeReader::Range& range,
                                                 const RangeReader::KeepWaiting& keep_waiting) {
     absl::StatusOr<std::unique_ptr<Records>> records = TryRead(range, keep_waiting);
-    // Records that were taken are not pending any more.
+    // After an error, records that were taken are not pending any more, so this consumer cannot
+    // continue.
     if (!records.ok()) good_ = false;
     return records;
   }
@@ -116,7 +118,7 @@ class Consumer {
     while (true) {
       MUSTER_ASSIGN_OR_RETURN(const bool all, TakePending(range, records.get()));
       if (all) break;
-      // Records after this range may have failed. That error belongs to another range.
+      // Only records after this range may have failed. That error belongs to another range.
       MUSTER_RETURN_IF_ERROR(pending_error_);
       if (records->bytes() > kRangeBytesMax) {
         return absl::ResourceExhaustedError(fmt::format(
@@ -138,10 +140,10 @@ class Consumer {
                        range.begin, range.end);
   }
 
-  /// When everything that may be read ahead has arrived, or another offset was assigned, the
-  /// fetching thread of librdkafka may sleep for up to a second (before 2.2 there is no setting for
-  /// this), even if records are wanted sooner. Any request wakes it, so this sends one and ignores
-  /// the answer.
+  /// The fetching thread of librdkafka may sleep for up to a second although records are wanted
+  /// sooner. It does so when everything that may be read ahead has arrived, or when another offset
+  /// was assigned. Before version 2.2, there is no setting for this. Any request wakes it, so this
+  /// sends one and ignores the answer.
   void ReadOn(const RangeReader::Range& range) {
     taken_bytes_ = taken_records_ = 0;
     const ListRef list = ListOf(range);
@@ -159,12 +161,13 @@ class Consumer {
     return list;
   }
 
-  /// The next record is the range's first.
+  /// Makes the first record of the range the next one.
   absl::Status GoTo(const RangeReader::Range& range) {
     if (good_ && IsOn(range) && position_ == range.begin) return absl::OkStatus();
     poll_ms_ = kPollMinMs;
-    // Records that were read ahead also serve a range a little further on. With more workers than
-    // topic partitions, a worker reads every n-th range, and so reads past the ranges in between.
+    // Records that were read ahead also help for a range that begins a little later. If there are
+    // more workers than topic partitions, a worker reads every n-th range. So it reads past the
+    // ranges in between.
     if (good_ && IsOn(range) && position_ < range.begin && IsNear(range.begin)) {
       while (!pending_.empty() && OffsetOf(pending_.front()) < range.begin) pending_.pop_front();
       position_ = range.begin;
@@ -181,7 +184,8 @@ class Consumer {
     return ToStatus(rd_kafka_assign(client_->get(), list.get()), NameOf(range));
   }
 
-  /// True if the records before `offset` were fetched, or are no more than is read ahead anyway.
+  /// True if the records before `offset` were fetched, or if there are no more than what is read
+  /// ahead anyway.
   bool IsNear(uint64_t offset) const {
     return offset <= fetched_ || offset - fetched_ <= nudge_bytes_ / bytes_per_offset_;
   }
@@ -190,7 +194,7 @@ class Consumer {
     return static_cast<uint64_t>(message->offset);
   }
 
-  /// Moves the records of the range; true if the range is complete.
+  /// Moves the pending records of the range to `records`. True if the range is complete.
   absl::StatusOr<bool> TakePending(const RangeReader::Range& range, RecordsImpl* records) {
     while (!pending_.empty() && OffsetOf(pending_.front()) < range.end) {
       const rd_kafka_message_t& message = *pending_.front();
@@ -211,7 +215,8 @@ class Consumer {
   absl::Status Fetch(const RangeReader::Range& range,
                      const RangeReader::KeepWaiting& keep_waiting) {
     std::array<rd_kafka_message_t*, kBatch> batch{};
-    // With a timeout, a batch that is not full would always wait for the whole timeout.
+    // There is no timeout, because with one, a batch that is not full would always wait for all of
+    // it.
     const ssize_t count = rd_kafka_consume_batch_queue(queue_.get(), 0, batch.data(), batch.size());
     const uint64_t assigned = assigned_;
     for (ssize_t i = 0; i < count; ++i) {
@@ -228,7 +233,8 @@ class Consumer {
       pending_error_ = Take(range, std::move(message));
       return absl::OkStatus();
     }
-    // The records of a range exist. So the reason for the wait is librdkafka's sleep, or a problem.
+    // The records of a range exist. So the wait is because of librdkafka's sleep, or because of a
+    // problem.
     if (poll_ms_ < kPollMaxMs) ReadOn(range);
     poll_ms_ = std::min(2 * poll_ms_, kPollMaxMs);
     if (trouble_.empty()) trouble_ = client_->last_error();
@@ -237,20 +243,20 @@ class Consumer {
   }
 
   absl::Status Take(const RangeReader::Range& range, MessageRef message) {
-    // Records of another assignment should not arrive.
+    // Records of an earlier assignment should not arrive, but if they do, they are dropped.
     const bool foreign =
         message->rkt != nullptr && (static_cast<uint32_t>(message->partition) != partition_ ||
                                     topic_ != rd_kafka_topic_name(message->rkt));
     if (foreign) return absl::OkStatus();
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      // Everything before it was read, although some offsets have no record.
+      // Everything before this record was read, even if some offsets have no record.
       fetched_ = std::max(fetched_, OffsetOf(message));
       return absl::OkStatus();
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       const absl::Status failed = TakeError(range, *message);
       if (failed.ok() || fetched_ >= position_) return failed;
-      // The error is about records before the range. Skip them, do not read past them.
+      // The error is about records before the range. They must be skipped and not read.
       good_ = false;
       return GoTo(range);
     }
@@ -283,22 +289,22 @@ class Consumer {
   const QueueRef queue_;
   const uint64_t record_bytes_max_;
   const uint64_t nudge_bytes_;
-  /// Since librdkafka was last told to read on.
+  /// Counted since librdkafka was last told to read on.
   uint64_t taken_bytes_ = 0, taken_records_ = 0;
-  /// Of the last range, roughly.
+  /// About the average of the last range.
   uint64_t bytes_per_offset_ = 1;
   int poll_ms_ = kPollMinMs;
   std::string topic_;
   uint32_t partition_ = 0;
-  /// Assigned, and nothing went wrong since.
+  /// True if it is assigned and nothing has gone wrong since.
   bool good_ = false;
   uint64_t assigned_ = 0;  // how often
   /// The first offset whose record was not returned yet.
   uint64_t position_ = 0;
-  /// Everything before it was fetched, or has no record.
+  /// Every record before this offset was fetched, or does not exist.
   uint64_t fetched_ = 0;
   std::deque<MessageRef> pending_;
-  /// The error that came after `pending_`, if any.
+  /// The error that came after the records of `pending_`, if any.
   absl::Status pending_error_;
   std::string trouble_;
 };
@@ -312,7 +318,7 @@ class RangeReaderImpl final : public RangeReader {
                                                 const KeepWaiting& keep_waiting) override {
     MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<Consumer> consumer, BorrowOrWait(range, keep_waiting));
     auto records = consumer->Read(range, keep_waiting);
-    std::unique_ptr<Consumer> evicted;  // ends when the lock is released
+    std::unique_ptr<Consumer> evicted;  // destroyed after the lock is released
     MutexLock lock(&mutex_);
     idle_.push_front(std::move(consumer));
     if (idle_.size() > options_.idle_max) {
@@ -344,7 +350,7 @@ class RangeReaderImpl final : public RangeReader {
   }
 
  private:
-  /// Borrows a consumer. If a file with a secret is just being replaced, waits for it.
+  /// Borrows a consumer. If a file with a secret is just being replaced, it waits for that.
   absl::StatusOr<std::unique_ptr<Consumer>> BorrowOrWait(const Range& range,
                                                          const KeepWaiting& keep_waiting) {
     while (true) {
@@ -356,7 +362,8 @@ class RangeReaderImpl final : public RangeReader {
     }
   }
 
-  /// The consumer that already has most of the range, or any other; a new one if all are in use.
+  /// The consumer that already has most of the range, or any other one. If all are in use, a new
+  /// one.
   absl::StatusOr<std::unique_ptr<Consumer>> Borrow(const Range& range) {
     MutexLock lock(&mutex_);
     auto best = idle_.end();
@@ -364,8 +371,8 @@ class RangeReaderImpl final : public RangeReader {
       if (!(*it)->IsOn(range)) continue;
       if (best == idle_.end() || (*it)->Usefulness(range) > (*best)->Usefulness(range)) best = it;
     }
-    // A consumer of another topic partition is taken only if there are many, because each reads
-    // ahead in its own.
+    // Each consumer reads ahead in its own topic partition. So a consumer of another partition is
+    // taken only if there are many.
     if (best == idle_.end() && idle_.size() >= options_.idle_max) best = std::prev(idle_.end());
     if (best == idle_.end()) return NewConsumer();
     std::unique_ptr<Consumer> consumer = std::move(*best);

@@ -19,9 +19,9 @@ using internal::ListRef;
 using internal::QueueRef;
 using internal::ToStatus;
 
-constexpr std::string_view kDeletes = "delete";           // of cleanup.policy
-constexpr char kCreates[] = "auto.create.topics.enable";  // of brokers
-/// Some users set the largest possible number to mean "forever".
+constexpr std::string_view kDeletes = "delete";           // a word of cleanup.policy
+constexpr char kCreates[] = "auto.create.topics.enable";  // a broker setting
+/// Some users set the largest possible number, and mean "forever".
 constexpr std::chrono::milliseconds kRetentionMax = std::chrono::years(100);
 
 struct FreeString {
@@ -38,7 +38,7 @@ class TopicImpl final : public Topic {
         name_(fmt::format("topic '{}'", options_.topic)) {}
 
   absl::StatusOr<std::string> Cluster() override {
-    const internal::MessageRef none(rd_kafka_consumer_poll(client_->get(), 0));  // calls back
+    const internal::MessageRef none(rd_kafka_consumer_poll(client_->get(), 0));  // runs callbacks
     const std::unique_ptr<char, FreeString> id(rd_kafka_clusterid(client_->get(), Timeout()),
                                                FreeString{client_->get()});
     if (id == nullptr) return Explain(absl::UnavailableError(name_ + ": no broker answers"));
@@ -53,8 +53,8 @@ class TopicImpl final : public Topic {
     const int32_t broker = rd_kafka_controllerid(client_->get(), Timeout());
     if (broker < 0) return status;
     const auto settings = Describe(RD_KAFKA_RESOURCE_BROKER, fmt::format("{}", broker));
-    // A user who may not read the brokers' settings is told that the topic does not exist, which is
-    // true.
+    // If the user may not read the brokers' settings, the error is that the topic does not exist,
+    // which is true.
     if (!settings.ok()) return status;
     const auto creates = settings->find(kCreates);
     return creates != settings->end() && creates->second == "true" ? absl::OkStatus() : status;
@@ -65,7 +65,7 @@ class TopicImpl final : public Topic {
                             Ask(*client_, partitions, RD_KAFKA_OFFSET_BEGINNING));
     MUSTER_ASSIGN_OR_RETURN(const ListRef stable_ends,
                             Ask(*client_, partitions, RD_KAFKA_OFFSET_END));
-    // Each client learns by itself where leaders are, and of new partitions.
+    // Each client finds out by itself where leaders are, and that there are new partitions.
     MUSTER_RETURN_IF_ERROR(PartitionsOf(*uncommitted_, options_.topic).status());
     MUSTER_ASSIGN_OR_RETURN(const ListRef ends,
                             Ask(*uncommitted_, partitions, RD_KAFKA_OFFSET_END));
@@ -89,7 +89,8 @@ class TopicImpl final : public Topic {
     std::vector<std::optional<uint64_t>> offsets;
     for (uint32_t p = 0; p < partitions; ++p) {
       const int64_t offset = list->elems[p].offset;
-      // If no answer came in time, some versions leave the requested time in place of the offset.
+      // If no answer came in time, some versions of librdkafka leave the requested time in place of
+      // the offset.
       if (offset == time.count()) {
         return absl::UnavailableError(fmt::format(
             "{}, partition {}: the brokers did not answer which offset that time has", name_, p));
@@ -118,7 +119,7 @@ class TopicImpl final : public Topic {
                                         static_cast<int32_t>(partition))
           ->offset = static_cast<int64_t>(offset);
     }
-    // The call that waits by itself has no timeout.
+    // The call that waits by itself has no timeout, so this polls.
     const std::string what = fmt::format("{}: group '{}'", name_, options_.group);
     const QueueRef queue(rd_kafka_queue_new(client_->get()));
     MUSTER_RETURN_IF_ERROR(ToStatus(
@@ -134,9 +135,9 @@ class TopicImpl final : public Topic {
   int Timeout() const { return static_cast<int>(options_.timeout.count()); }
 
   absl::Status Explain(absl::Status status) const { return Explain(*client_, std::move(status)); }
-  /// Adds the last error of the connections if it may be the cause.
+  /// Adds the last connection error if that may be the cause.
   static absl::Status Explain(const Client& client, absl::Status status) {
-    const internal::MessageRef none(rd_kafka_consumer_poll(client.get(), 0));  // calls back
+    const internal::MessageRef none(rd_kafka_consumer_poll(client.get(), 0));  // runs callbacks
     const std::string error = client.last_error();
     if (error.empty() || !absl::IsUnavailable(status)) return status;
     return absl::UnavailableError(fmt::format("{} ({})", Message(status), error));
@@ -159,7 +160,8 @@ class TopicImpl final : public Topic {
     return static_cast<uint32_t>(metadata->topics[0].partition_cnt);
   }
 
-  /// ListOffsets for every partition; `time` may be one of librdkafka's names for begin and end.
+  /// Calls ListOffsets for every partition. `time` may be one of librdkafka's constants for begin
+  /// and end.
   absl::StatusOr<ListRef> Ask(const Client& client, uint32_t partitions, int64_t time) {
     ListRef list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions)));
     for (uint32_t p = 0; p < partitions; ++p) {
@@ -174,7 +176,7 @@ class TopicImpl final : public Topic {
     }
     return list;
   }
-  /// A broker without this partition (yet, or any more) cannot tell if the topic exists.
+  /// A broker without this partition (yet, or any more) cannot say whether the topic exists.
   /// Partitions() can.
   static absl::Status Untold(rd_kafka_resp_err_t error, std::string_view what) {
     const absl::Status status = ToStatus(error, what);
@@ -182,7 +184,7 @@ class TopicImpl final : public Topic {
   }
 
   using Settings = std::map<std::string, std::string>;
-  /// A setting of a topic or a broker, as the brokers report it; empty if they report none.
+  /// The settings of a topic or a broker, as the brokers report them. Empty if they report none.
   absl::StatusOr<Settings> Describe(rd_kafka_ResourceType_t type, const std::string& name) {
     const QueueRef queue(rd_kafka_queue_new(client_->get()));
     rd_kafka_ConfigResource_t* resource = rd_kafka_ConfigResource_new(type, name.c_str());
@@ -211,7 +213,7 @@ class TopicImpl final : public Topic {
   }
 
   const std::unique_ptr<Client> client_;
-  /// Each client chooses its isolation level. This one reads past open transactions.
+  /// Each client has one isolation level. This one also reads open transactions.
   const std::unique_ptr<Client> uncommitted_;
   const Options options_;
   const std::string name_;

@@ -15,24 +15,24 @@
 
 namespace muster::kafka {
 
-/// How long a topic keeps records, from its settings `retention.ms` and `cleanup.policy` as the
-/// brokers write them. None: forever, or for a time too long to matter.
+/// How long a topic keeps records. It parses the settings `retention.ms` and `cleanup.policy` of
+/// the brokers. None means forever, or for such a long time that it does not matter.
 std::optional<std::chrono::milliseconds> RetentionOf(std::string_view retention_ms,
                                                      std::string_view cleanup_policy);
 
 /// A topic: where its partitions begin and end, and the committed offsets of a group. Every call
-/// waits for the brokers for at most `timeout`. kUnavailable may be temporary; kNotFound: there is
-/// no such topic; kPermissionDenied: it may not be read. Messages name the topic.
+/// waits for the brokers for at most `timeout`. kUnavailable may be temporary. kNotFound: there is
+/// no such topic. kPermissionDenied: the user may not read it. Messages name the topic.
 /// Thread-compatible.
 class Topic {
  public:
   struct Options {
     std::string topic;
-    /// For Commit.
+    /// The group for Commit.
     std::string group;
     std::chrono::milliseconds timeout{5'000};
   };
-  /// Does not wait. Errors are those of CheckConfig.
+  /// It does not wait. Errors are those of CheckConfig.
   static absl::StatusOr<std::unique_ptr<Topic>> Open(const ClientConfig& config, Options options);
   virtual ~Topic() = default;
 
@@ -41,26 +41,26 @@ class Topic {
   /// Number of partitions.
   virtual absl::StatusOr<uint32_t> Partitions() = 0;
   /// Checks, without writing, that records can be written to another topic of the cluster: it
-  /// exists,
-  /// or the brokers create topics on the first write. Errors name it.
+  /// exists, or the brokers create topics on the first write. Errors name it.
   virtual absl::Status CheckOther(const std::string& topic) = 0;
   struct Log {
     uint64_t begin = 0;
-    /// The last stable offset: below it every transaction is over.
+    /// The last stable offset. Every transaction below it is over.
     uint64_t stable_end = 0;
-    /// The high watermark: where the next record goes, or a little before. Not less than
+    /// The high watermark: the place of the next record, or a little before that. Not less than
     /// `stable_end`.
     uint64_t end = 0;
   };
-  /// Of partitions 0 to `partitions` - 1, in order.
+  /// The logs of partitions 0 to `partitions` - 1, in order.
   virtual absl::StatusOr<std::vector<Log>> Logs(uint32_t partitions) = 0;
-  /// The first offset of each whose record is not older than `time` (since the Unix epoch); none
-  /// where there is no such record.
+  /// For each partition, the first offset whose record is not older than `time` (since the Unix
+  /// epoch). None if there is no such record.
   virtual absl::StatusOr<std::vector<std::optional<uint64_t>>> OffsetsAt(
       uint32_t partitions, std::chrono::milliseconds time) = 0;
-  /// The shortest time for which records are kept; none: forever, or this user may not ask.
+  /// The shortest time for which records are kept. None means forever, or that this user may not
+  /// ask.
   virtual absl::StatusOr<std::optional<std::chrono::milliseconds>> Retention() = 0;
-  /// Commits the group's offsets, by partition, for tools that show lag.
+  /// Commits the group's offsets, by partition, so that other tools can show the lag.
   virtual absl::Status Commit(const std::map<uint32_t, uint64_t>& offsets) = 0;
 };
 

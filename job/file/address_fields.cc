@@ -1,4 +1,4 @@
-// Where processes listen, and by which names others reach them.
+// The fields that say where processes listen, and by which names others reach them.
 #include "base/words/limits.h"
 #include "job/file/field_builder.h"
 

@@ -4,8 +4,8 @@
 
 namespace muster::job_file {
 
-/// A dataset as written in a job file, with the fields of every kind of source. source_rules.h says
-/// which fields may occur together.
+/// A dataset as a job file describes it, with the fields of every kind of source. source_rules.h
+/// says which fields may occur together.
 struct DatasetDraft {
   /// Its source is not set yet.
   DatasetSpec spec;

@@ -8,7 +8,7 @@
 
 #include "job/file/job_fields.h"
 
-/// Helpers to write the table of fields. Only the sources of that table include them.
+/// Helpers for the table of fields. Only the sources of that table include them.
 namespace muster::job_file {
 
 using Find = std::function<Target(const FieldScope&)>;
@@ -54,7 +54,7 @@ inline Field Default(Field field, std::string text) {
   return field;
 }
 
-/// Targets inside JobSpec, one of its groups, or the current dataset.
+/// Targets in JobSpec, in one of its groups, or in the current dataset.
 template <typename T>
 Find Job(T JobSpec::* member) {
   return [member](const FieldScope& scope) -> Target { return &(scope.job->*member); };
@@ -85,7 +85,7 @@ inline Target Unused(const FieldScope& scope) {
 
 /// spec.datasets[].kafka.
 void AddKafkaFields(std::vector<Field>* fields);
-/// Of master and servers.
+/// The addresses of master and servers.
 void AddAddressFields(std::vector<Field>* fields);
 /// spec.snapshots.s3.
 void AddS3Fields(std::vector<Field>* fields);
@@ -95,7 +95,7 @@ void AddKubernetesFields(std::vector<Field>* fields);
 void AddGroupFields(std::vector<Field>* fields);
 /// spec.scaler.
 void AddScalerFields(std::vector<Field>* fields);
-/// Those of `spec.training` and `spec.restarts`.
+/// spec.training and spec.restarts.
 void AddTrainingFields(std::vector<Field>* fields);
 
 }  // namespace muster::job_file

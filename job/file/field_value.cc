@@ -77,14 +77,14 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
   return absl::OkStatus();
 }
 
-/// A single port is a number, a range is text.
+/// A single port is a number, and a range is a text.
 absl::Status StorePorts(const Field& field, const YamlNode& node, const FieldScope& scope) {
   MUSTER_RETURN_IF_ERROR(ParsePortRange(node.text).status());
   *std::get<std::string*>(field.target(scope)) = node.text;
   return absl::OkStatus();
 }
 
-/// Bounds of decimal numbers are in thousandths.
+/// The bounds of decimal numbers are in thousandths.
 uint64_t Thousandths(double value) {
   return static_cast<uint64_t>(std::min(std::round(value * 1000), 1e15));
 }
@@ -92,7 +92,7 @@ uint64_t Thousandths(double value) {
 absl::Status StoreNumber(const Field& field, const YamlNode& node, const FieldScope& scope) {
   const bool may_be_quoted =
       field.form == Form::kDuration || field.form == Form::kMemory || field.form == Form::kCores;
-  constexpr size_t kDigitsMax = 60;  // and the error need not repeat more
+  constexpr size_t kDigitsMax = 60;  // an error need not repeat more
   if ((node.quoted && !may_be_quoted) || node.text.size() > kDigitsMax) {
     return Mismatch(field, node);
   }

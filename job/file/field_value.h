@@ -6,9 +6,9 @@
 
 namespace muster::job_file {
 
-/// Checks what the file says for a field and stores it where the field's target points in `scope`.
-/// kInvalidArgument says what was expected and what was found; the caller adds where. Nothing is
-/// stored then.
+/// Checks the value of a field in the file, and stores it in the field's target in `scope`. If the
+/// value is wrong, nothing is stored. kInvalidArgument then says what was expected and what was
+/// found. The caller adds the position.
 absl::Status StoreValue(const Field& field, const YamlNode& node, const FieldScope& scope);
 
 }  // namespace muster::job_file

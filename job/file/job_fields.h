@@ -14,10 +14,10 @@
 
 namespace muster::job_file {
 
-/// What a field's value looks like.
+/// The form of a field's value.
 enum class Form : uint8_t {
   kText,
-  kName,     // a DNS label, because it names files and, later, pods
+  kName,     // a DNS label, because it becomes a part of names of files and pods
   kChoice,   // one of Field::choices
   kPath,     // relative to the job file's folder
   kAddress,  // host:port
@@ -33,15 +33,15 @@ enum class Form : uint8_t {
   kCommand,      // bounds: entries
   kChoices,      // a list of Field::choices
   kEnvironment,  // bounds: entries
-  kTopic,        // a name that Kafka takes
+  kTopic,        // a name that Kafka accepts
   kStreamStart,
   kStreamEnd,
   kProperties,  // bounds: entries
   kSecrets,     // bounds: entries
-  kFragment,    // of a PodTemplateSpec: pod_fragment.h
+  kFragment,    // of a PodTemplateSpec: see pod_fragment.h
 };
 
-/// Says if a job can be resumed with another value.
+/// Says whether a job can be resumed with another value.
 enum class OnResume : uint8_t { kFixed, kMayChange, kMayGrow };
 
 /// The objects into which values are stored.
@@ -62,19 +62,19 @@ struct Field {
   bool required = false;
   uint64_t min = 0;
   uint64_t max = 0;
-  /// Why a value below `min` does not work. Empty if that needs no explanation.
+  /// Why a value below `min` does not work. Empty if that is obvious.
   std::string min_reason;
   bool whole_seconds = false;  // for durations
   std::vector<std::string> choices;
   OnResume on_resume = OnResume::kMayChange;
   std::string text;
-  /// Where the value is stored. The pointer has the type that the form needs.
+  /// The place where the value is stored. The pointer has the type that the form needs.
   std::function<Target(const FieldScope&)> target;
-  /// The default as documentation shows it. If empty, the value in a new JobSpec is shown.
+  /// The default for the documentation. If empty, it is the value in a new JobSpec.
   std::string default_text;
 };
 
-/// Longest text of any field, in bytes.
+/// The longest text of any field, in bytes.
 inline constexpr size_t kTextBytesMax = 4096;
 inline constexpr size_t kDatasetsMax = 64;
 

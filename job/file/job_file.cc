@@ -21,7 +21,7 @@ namespace muster {
 namespace job_file {
 namespace {
 
-/// The current name of a field. The names of version 0.1 are still read.
+/// The present name of a field. Names of version 0.1 are still accepted.
 std::string_view NameToday(std::string_view name) {
   return name == "relaunchesMax" ? "restartsMax" : name;
 }
@@ -35,7 +35,8 @@ struct Child {
   const Field* field = nullptr;
 };
 
-/// The names directly below `path` ("" is the file itself, "spec.datasets[]" one dataset).
+/// The allowed names directly below `path`. "" is the file itself, and "spec.datasets[]" is one
+/// dataset.
 std::map<std::string, Child> ChildrenOf(const std::string& path) {
   std::map<std::string, Child> children;
   const std::string prefix = path.empty() ? "" : path + ".";
@@ -56,7 +57,7 @@ std::map<std::string, Child> ChildrenOf(const std::string& path) {
   return children;
 }
 
-/// The full path of a field of this name at another level, if only one is likely. Otherwise "".
+/// If a field of this name at another level was probably meant, its full path. Otherwise "".
 std::string PlaceElsewhere(const std::string& name) {
   for (const Field& field : JobFields()) {
     if (field.path.ends_with("." + name)) return field.path;
@@ -64,7 +65,7 @@ std::string PlaceElsewhere(const std::string& name) {
   return "";
 }
 
-/// Reads one tree into one JobSpec and collects what is wrong. Not thread-safe, used once.
+/// Reads one tree into one JobSpec, and collects errors. Not thread-safe; used once.
 class JobReader {
  public:
   JobReader(std::string file_name, std::string base_directory)
@@ -82,7 +83,7 @@ class JobReader {
   }
 
  private:
-  /// Where the reader is.
+  /// The present place of the reader.
   struct Place {
     std::string path;   // "spec.datasets[].name"
     std::string shown;  // "spec.datasets[0].name"
@@ -105,7 +106,7 @@ class JobReader {
 
   void AddBrokenRule(const BrokenRule& rule) {
     for (const std::string& path : rule.paths) {
-      if (bad_.contains(path)) return;  // its value is not what the file says
+      if (bad_.contains(path)) return;  // the value is not the one in the file
     }
     for (const std::string& path : rule.paths) {
       const auto at = given_.find(path);
@@ -197,7 +198,7 @@ class JobReader {
     }
   }
 
-  /// The only list of groups there is.
+  /// There is no other list of groups.
   void ReadDatasets(const YamlNode& node, const Place& place) {
     if (node.kind != YamlNode::Kind::kList || node.items.empty()) {
       AddError(node, place.shown,
@@ -211,7 +212,7 @@ class JobReader {
           fmt::format("has {} datasets; at most {} are allowed", node.items.size(), kDatasetsMax));
       return;
     }
-    drafts_.resize(node.items.size());  // fields point into it
+    drafts_.resize(node.items.size());  // fields point into it, so it must not grow later
     for (size_t i = 0; i < node.items.size(); ++i) {
       scope_.dataset = &drafts_[i];
       const Place below{place.path + "[]", fmt::format("{}[{}]", place.shown, i)};
@@ -246,13 +247,13 @@ class JobReader {
     for (const BrokenRule& rule : broken) AddBrokenRule(rule);
   }
 
-  /// A group keeps its state itself, and needs no server.
+  /// A group keeps its state itself, so it needs no server.
   void FillServersOfGroup() {
     const bool given = given_.contains("spec.replicaSpecs.ps.replicas") || job_.servers_joined > 0;
     if (HasGroup(job_) && !given) job_.ps.replicas = 0;
   }
 
-  /// The shards of a group's job are its steps, so their size is not chosen again.
+  /// The shards of a group's job are its steps, so their size must not be set.
   void CheckShardsOfGroup(std::vector<BrokenRule>* broken) {
     if (!HasGroup(job_)) return;
     for (size_t i = 0; i < job_.datasets.size(); ++i) {
@@ -290,7 +291,8 @@ class JobReader {
     std::string& certificates = job_.security.certificates;
     if (!certificates.empty()) certificates = Absolute(base_directory_, certificates);
     if (IsS3Place(given)) {
-      job_.snapshot_directory = PlaceWithOptions(given, job_.s3).value();  // checked by the rules
+      job_.snapshot_directory =
+          PlaceWithOptions(given, job_.s3).value();  // the rules have checked it
     }
     std::string& program = job_.worker.command.front();
     if (program.find('/') != std::string::npos) program = Absolute(base_directory_, program);

@@ -10,15 +10,15 @@ namespace muster {
 
 inline constexpr size_t kJobFileBytesMax = size_t{1} << 20;
 
-/// The job that the text of a job file (YAML) describes: defaults filled in, bounds checked, paths
-/// absolute. docs/job-file.md lists every field. FixedFields(job) says what may not change on
-/// resume.
+/// Parses the text of a job file (YAML) into a job. Defaults are filled in, bounds are checked, and
+/// paths are absolute. docs/job-file.md lists every field. FixedFields(job) says which fields may
+/// not change on resume.
 ///
-/// `file_name` is for messages. `base_directory`: an absolute folder (the job file's own) against
-/// which relative paths are resolved, those in globs and a command with a slash too.
+/// `file_name` is for messages. `base_directory` is an absolute folder (that of the job file).
+/// Relative paths begin there, also those in globs, and a command with a slash.
 ///
-/// kInvalidArgument: the errors of the file, up to 20, one per line, each as
-/// "file:line:column: field: what is wrong, with which value, and what to write".
+/// kInvalidArgument has the errors of the file, up to 20, one per line. Each is "file:line:column:
+/// field: what is wrong, with which value, and what to write".
 absl::StatusOr<JobSpec> ParseJobFile(std::string_view text, const std::string& file_name,
                                      const std::string& base_directory);
 

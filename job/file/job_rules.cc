@@ -166,7 +166,7 @@ void CheckResources(const std::string& role, const ReplicaSpec& replica,
   const Amount max{in + "max", "the maximum", replica.max};
   CheckOrder(requests, limits, broken);
   CheckOrder(limits, max, broken);
-  // Without a limit, the checks above do not compare `max` with the request.
+  // Without a limit, the checks above have not compared `max` with the request.
   if (!replica.limits.cpu || !replica.limits.memory_bytes) {
     const ResourceSpec bare{
         .cpu = replica.limits.cpu ? std::nullopt : replica.requests.cpu,
@@ -189,10 +189,11 @@ void CheckWorkers(const ReplicaSpec& worker, std::vector<BrokenRule>* broken) {
   }
 }
 
-/// Checks that the budget covers the first limits (or else the requests) of all processes.
+/// Checks that the budget covers the first limits of all processes. If a limit is missing, the
+/// request counts.
 void CheckBudget(const JobSpec& job, std::vector<BrokenRule>* broken) {
   double cpu = 0;
-  double memory = 0;  // the sum of many may be beyond 64 bits
+  double memory = 0;  // floating point, because the sum may be beyond 64 bits
   for (const ReplicaSpec* role : {&job.ps, &job.worker}) {
     const auto& memory_bytes = role->limits.memory_bytes ? role->limits : role->requests;
     cpu += role->replicas * (role->limits.cpu ? role->limits : role->requests).cpu.value_or(0);
@@ -251,7 +252,7 @@ void CheckKubernetes(const KubernetesSpec& kubernetes, std::vector<BrokenRule>* 
   check("snapshots.storageClass", kubernetes.snapshots.storage_class);
 }
 
-/// Others must be able to connect to what listens.
+/// Checks that other processes can connect to the addresses on which processes listen.
 void CheckListening(const JobSpec& job, std::vector<BrokenRule>* broken) {
   const JobSpec::ServerListen& servers = job.server_listen;
   const auto parsed = ParseHostPort(job.master_address);

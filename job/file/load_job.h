@@ -15,8 +15,8 @@ struct LoadedJob {
   std::string base_directory;  // relative paths in it begin here
 };
 
-/// Reads and parses a job file. `base_directory` "" = the folder that holds the file. Errors name
-/// the file, and the line and column if there are any.
+/// Reads and parses a job file. If `base_directory` is "", it is the folder of the file. Errors
+/// name the file, and line and column if there are any.
 absl::StatusOr<LoadedJob> LoadJob(const std::string& path, const std::string& base_directory);
 
 }  // namespace muster

@@ -30,9 +30,9 @@ absl::Status CheckVariable(const YamlNode& key) {
   return absl::OkStatus();
 }
 
-/// Settings of librdkafka that the job file may not have, or not here.
+/// Rejects settings of librdkafka that the job file may not have, or not at this place.
 absl::Status CheckProperty(Form form, const YamlNode& key) {
-  // They decide which records are read, and where offsets are committed.
+  // These decide which records are read, and where offsets are committed, so only Muster sets them.
   constexpr std::string_view kOurs[] = {
       "bootstrap.servers",        "metadata.broker.list", "group.id",
       "group.instance.id",        "enable.auto.commit",   "enable.auto.offset.store",
@@ -102,7 +102,7 @@ absl::Status CheckSecretPlace(const YamlNode& key, const YamlNode& value) {
     return absl::OkStatus();
   }
   if (value.text.starts_with(kFile) && value.text.size() > kFile.size()) return absl::OkStatus();
-  // The text itself may be the secret.
+  // The message does not quote the text, because it may be the secret itself.
   return absl::InvalidArgumentError(
       fmt::format("{} must say where the value is; write env:NAME or file:PATH", key.text));
 }

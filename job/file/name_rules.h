@@ -9,11 +9,11 @@
 /// Rules for names: their syntax, and which of them a job file may use.
 namespace muster::job_file {
 
-/// A DNS label.
+/// True for a DNS label.
 bool IsName(const std::string& text);
-/// A name of an object of Kubernetes: DNS labels with dots between them, up to 253 bytes.
+/// True for a name of a Kubernetes object: DNS labels with dots between them, up to 253 bytes.
 bool IsObjectName(const std::string& text);
-/// A name that Kafka accepts for a topic.
+/// True for a name that Kafka accepts for a topic.
 bool IsTopic(const std::string& text);
 
 /// Checks the name in an entry of a field of form kEnvironment, kProperties or kSecrets.

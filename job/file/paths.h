@@ -4,10 +4,10 @@
 
 namespace muster::job_file {
 
-/// `path` as seen from `base_directory`, normal form, without a slash at its end.
+/// `path` relative to `base_directory`, in normal form, without a slash at its end.
 std::string Absolute(const std::string& base_directory, const std::string& path);
 
-/// The folder as a glob pattern that matches just itself.
+/// A glob pattern that matches only this folder.
 std::string EscapeGlob(const std::string& folder);
 
 }  // namespace muster::job_file

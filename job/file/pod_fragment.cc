@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A value of the fragment, and its path below it ("spec.containers[0].env").
+/// A value in the fragment, and its path there ("spec.containers[0].env").
 struct Part {
   const YamlNode* node = nullptr;
   std::string path;
@@ -40,7 +40,7 @@ const YamlNode* ValueOf(const YamlNode& node, std::string_view name) {
   return nullptr;
 }
 
-/// Numbers as kubectl reads them: with a sign, hexadecimal, octal with a leading 0.
+/// Parses numbers as kubectl does: with a sign, hexadecimal, or octal with a leading 0.
 std::optional<json> NumberOf(std::string_view text) {
   const bool minus = text.starts_with('-');
   std::string_view digits = text;
@@ -155,7 +155,7 @@ absl::Status CheckMetadata(const Part& metadata) {
   return absl::OkStatus();
 }
 
-/// A list whose entries are groups with a name or the like.
+/// The entries of a list of groups. Each has a name, or another key.
 absl::StatusOr<std::vector<Part>> EntriesOf(const Part& list, const std::string& key) {
   std::vector<Part> entries;
   if (list.node->kind != YamlNode::Kind::kList) {
@@ -192,7 +192,7 @@ absl::Status CheckEnvironment(const Part& container, bool of_muster) {
   return absl::OkStatus();
 }
 
-/// PodHost sets what the scaler decides.
+/// Rejects amounts that the scaler decides, because PodHost sets them.
 absl::Status CheckAmounts(const Part& container, FragmentPods pods) {
   const YamlNode* const resources = ValueOf(*container.node, "resources");
   if (resources == nullptr || pods == FragmentPods::kMaster) return absl::OkStatus();
@@ -262,8 +262,8 @@ bool HasMaster(FragmentPods pods) {
   return pods == FragmentPods::kAll || pods == FragmentPods::kMaster;
 }
 
-/// Without a name, the master would run as the namespace's own account, and its rights would be
-/// every pod's.
+/// Without a name of its own, the master would use the namespace's default account, and every pod
+/// would have its rights.
 absl::Status CheckAccount(const Part& account) {
   const bool is_text = account.node->kind == YamlNode::Kind::kScalar &&
                        ScalarOf(*account.node).is_string() && !account.node->text.empty();
@@ -315,7 +315,7 @@ absl::StatusOr<std::string> PodFragment(const YamlNode& node, FragmentPods pods)
                      "a pod template has metadata and spec; is this a field of spec?");
     }
     if (IsNull(value)) {
-      fragment.erase(key.text);  // an empty group; Muster's own stays
+      fragment.erase(key.text);  // an empty group, so Muster's own stays
       continue;
     }
     if (value.kind != YamlNode::Kind::kMap) {

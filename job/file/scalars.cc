@@ -26,7 +26,7 @@ const Unit* FindUnit(std::span<const Unit> units, std::string_view name) {
   return nullptr;
 }
 
-/// Takes digits with an optional fraction from the front of `text`. False if there are none.
+/// Takes digits with an optional fraction from the beginning of `text`. False if there are none.
 bool TakeNumber(std::string_view* text, double* number) {
   size_t length = 0;
   int points = 0;
@@ -36,7 +36,7 @@ bool TakeNumber(std::string_view* text, double* number) {
     if (c != '.' && (c < '0' || c > '9')) break;
   }
   if (length == 0 || points > 1 || text->front() == '.' || (*text)[length - 1] == '.') return false;
-  constexpr size_t kDigitsMax = 24;  // anything longer is out of every bound
+  constexpr size_t kDigitsMax = 24;  // longer numbers are beyond every bound
   if (length > kDigitsMax) return false;
   const auto parsed = std::from_chars(text->data(), text->data() + length, *number);
   if (parsed.ec != std::errc() || parsed.ptr != text->data() + length) return false;

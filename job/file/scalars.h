@@ -7,25 +7,26 @@
 
 #include "absl/status/statusor.h"
 
-/// Parsers for the scalars of a job file. Errors (kInvalidArgument) say what is wrong with the text
-/// and show a correct example; the caller adds the position.
+/// Parsers for the scalars of a job file. kInvalidArgument says what is wrong with the text, and
+/// shows a correct example. The caller adds the position.
 namespace muster::job_file {
 
-/// Decimal digits.
+/// Parses decimal digits.
 absl::StatusOr<uint64_t> ParseWhole(std::string_view text);
-/// A decimal number: "1.5".
+/// Parses a decimal number: "1.5".
 absl::StatusOr<double> ParseNumber(std::string_view text);
-/// "true" or "false".
+/// Parses "true" or "false".
 absl::StatusOr<bool> ParseBool(std::string_view text);
-/// One or several numbers with a unit: "500ms", "10s", "1.5m", "1h30m". The sum is a whole number
-/// of milliseconds, at most a year.
+/// Parses one or several numbers with a unit: "500ms", "10s", "1.5m", "1h30m". The sum must be a
+/// whole number of milliseconds, at most a year.
 absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
-/// Bytes: a number with no unit, Ki, Mi, Gi, Ti (powers of 1024) or k, M, G, T (of 1000): "1.5Gi".
+/// Parses bytes: a number with no unit, with Ki, Mi, Gi, Ti (powers of 1024), or with k, M, G, T
+/// (powers of 1000): "1.5Gi".
 absl::StatusOr<uint64_t> ParseMemory(std::string_view text);
-/// Cores: "0.5", "2", or thousandths "500m".
+/// Parses cores: "0.5", "2", or thousandths "500m".
 absl::StatusOr<double> ParseCpu(std::string_view text);
 
-/// The shortest text that ParseDuration and ParseMemory read back.
+/// The shortest text from which ParseDuration and ParseMemory read the same value.
 std::string FormatDuration(std::chrono::milliseconds duration);
 std::string FormatMemory(uint64_t bytes);
 

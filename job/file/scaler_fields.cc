@@ -17,7 +17,7 @@ Field InScaler(const std::string& name, Form form, Range range, Find target, std
   return field;
 }
 
-/// Of a number, which has its bounds in thousandths, or a time, which has them in milliseconds.
+/// Bounds in thousandths: for a number, or for seconds, whose bounds are in milliseconds.
 Range Thousandfold(double min, double max) {
   return {static_cast<uint64_t>(std::llround(min * 1000)),
           static_cast<uint64_t>(std::llround(max * 1000))};

@@ -11,13 +11,13 @@
 namespace muster::job_file {
 namespace {
 
-/// Says what is wrong with a field of the dataset.
+/// Reports what is wrong with a field of the dataset.
 using Say = std::function<void(std::string_view field, std::string what)>;
 
-/// How a kind of source is written in a job file.
+/// The form of a kind of source in a job file.
 struct Kind {
-  std::string_view group;  // its fields, for people
-  std::string_view needs;  // the field that makes a dataset one of this kind
+  std::string_view group;  // its fields, for messages
+  std::string_view needs;  // a dataset with this field is of this kind
   bool (*given)(const DatasetDraft& draft);
   void (*check)(const DatasetDraft& draft, const Say& say);
   SourceSpec (*make)(const DatasetDraft& draft, const std::string& base_directory);
@@ -40,7 +40,7 @@ bool TopicGiven(const DatasetDraft& draft) {
   return !draft.topic.topic.empty() || !draft.topic.brokers.empty();
 }
 
-/// Where a topic is read from and up to, as far as the job file alone says it.
+/// Checks where a topic is read from and up to, as far as the job file alone shows it.
 void CheckBounds(const TopicSpec& topic, const Say& say) {
   using Kind = StreamBound::Kind;
   const StreamBound &start = topic.start, &end = topic.end;

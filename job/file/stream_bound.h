@@ -8,8 +8,8 @@ namespace muster::job_file {
 
 enum class BoundOf : uint8_t { kStart, kEnd };
 
-/// Reads a StreamBound: a word, a time (RFC 3339), or a group that maps partitions of the topic to
-/// offsets. kInvalidArgument says what was expected.
+/// Parses a StreamBound: a word, a time (RFC 3339), or a group with an offset for each partition of
+/// the topic. kInvalidArgument says what was expected.
 absl::StatusOr<StreamBound> ParseStreamBound(const YamlNode& node, BoundOf which);
 
 }  // namespace muster::job_file

@@ -15,7 +15,7 @@
 namespace muster::job_file {
 namespace {
 
-/// Thrown to leave yaml-cpp's parser, which has no other way out. ParseYaml catches it.
+/// Thrown to leave yaml-cpp's parser, because there is no other way. ParseYaml catches it.
 struct Refused {
   Position position;
   std::string what;
@@ -95,7 +95,7 @@ class TreeBuilder final : public YAML::EventHandler {
     open_.pop_back();
     Place(std::move(node));
   }
-  /// Puts a finished node where it belongs: into the innermost open list or map, or as the root.
+  /// Puts a finished node into the innermost open list or map. If none is open, it is the root.
   void Place(YamlNode node) {
     if (open_.empty()) {
       root_ = std::move(node);
@@ -126,7 +126,7 @@ absl::Status ErrorAt(const std::string& file, Position position, std::string_vie
 }  // namespace
 
 std::string ErrorLine(const std::string& file, Position position, std::string_view what) {
-  constexpr size_t kBytesMax = 2000;  // an error may quote a long part of the file
+  constexpr size_t kBytesMax = 2000;  // because an error may quote a long part of the file
   return fmt::format("{}:{}:{}: {}", file, position.line, position.column,
                      Excerpt(what, kBytesMax));
 }

@@ -10,7 +10,7 @@
 
 namespace muster::job_file {
 
-/// Where something is in the file, from 1.
+/// A position in the file, from 1.
 struct Position {
   int line = 1;
   int column = 1;
@@ -18,7 +18,7 @@ struct Position {
 
 struct YamlEntry;
 
-/// A YAML document as plain values with positions. Scalars are kept as text, because their meaning
+/// A YAML document as plain values with positions. Scalars stay texts, because their meaning
 /// depends on the field.
 struct YamlNode {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
@@ -37,15 +37,15 @@ struct YamlEntry {
 
 inline constexpr int kYamlDepthMax = 24;
 
-/// "job.yaml:3:5: what", always in one line, even if `what` quotes several lines.
+/// "job.yaml:3:5: what". It is always one line, even if `what` quotes several lines.
 std::string ErrorLine(const std::string& file, Position position, std::string_view what);
 
-/// "a list", "the text 'x'": for messages.
+/// A description for messages: "a list", "the text 'x'".
 std::string Describe(const YamlNode& node);
 
-/// Parses one document. kInvalidArgument with "file:line:column: what": not YAML, more than one
-/// document, nested deeper than kYamlDepthMax, anchors, aliases or tags (a job file does not need
-/// them, and they can make a small file huge).
+/// Parses one document. kInvalidArgument with "file:line:column: what" if it is not YAML, there are
+/// several documents, it is nested deeper than kYamlDepthMax, or it has anchors, aliases or tags. A
+/// job file does not need those, and they can make a small file huge.
 absl::StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& file_name);
 
 }  // namespace muster::job_file

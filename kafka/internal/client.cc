@@ -50,7 +50,7 @@ absl::Status Set(rd_kafka_conf_t* conf, const std::string& name, const std::stri
   const rd_kafka_conf_res_t result =
       rd_kafka_conf_set(conf, name.c_str(), value.c_str(), text.data(), text.size());
   if (result == RD_KAFKA_CONF_OK) return absl::OkStatus();
-  // librdkafka's text may repeat the value.
+  // librdkafka's own text may repeat the value.
   const std::string why = result == RD_KAFKA_CONF_UNKNOWN ? "librdkafka has no such setting"
                           : secret                        ? "librdkafka refuses its value"
                                                           : Printable(text.data());
@@ -67,7 +67,7 @@ absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what) {
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours) {
   ConfRef conf(rd_kafka_conf_new());
-  // Reconnects soon after a broker is back, however long it was away.
+  // With this, it reconnects soon after a broker is back, however long the broker was away.
   MUSTER_RETURN_IF_ERROR(Set(conf.get(), "reconnect.backoff.max.ms", "1000", false));
   for (const auto& [name, value] : defaults) {
     MUSTER_RETURN_IF_ERROR(Set(conf.get(), name, value, false));
@@ -116,7 +116,7 @@ Client::~Client() {
   auto ended = std::make_shared<std::promise<void>>();
   const std::future<void> end = ended->get_future();
   std::thread([handle = handle_, reports = reports_, ended = std::move(ended)] {
-    // Without this flag, a consumer waits at its end for a group that it never joined.
+    // Without this flag, a consumer waits at its end for a group that it has never joined.
     rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     ended->set_value();
   }).detach();
@@ -130,11 +130,11 @@ std::string Client::last_error() const {
 }
 
 void Client::OnError(rd_kafka_t*, int error, const char* reason, void* reports) {
-  // The earlier message of a single broker is more useful than "all brokers are down".
+  // The earlier message about a single broker is more useful than "all brokers are down".
   if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
   auto* mine = static_cast<Reports*>(reports);
   MutexLock lock(&mine->mutex);
-  // librdkafka's messages repeat a setting's value that it does not understand.
+  // If librdkafka does not understand a setting's value, its messages repeat the value.
   const bool may_tell = std::string_view(reason).find("oauthbearer.config") == std::string::npos;
   mine->last_error = may_tell ? Excerpt(reason, kErrorBytesMax)
                               : "librdkafka does not understand sasl.oauthbearer.config";
@@ -155,7 +155,7 @@ absl::Status Client::TakeDeliveryFailure() {
 }
 
 void Client::OnLog(const rd_kafka_t*, int, const char* facility, const char* text) {
-  // The waiting caller reports a lost connection, once.
+  // This is only for debugging, because the waiting caller reports a lost connection, once.
   Log(LogLevel::kDebug, "librdkafka {}: {}", facility, Excerpt(text, kErrorBytesMax));
 }
 

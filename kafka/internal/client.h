@@ -31,17 +31,17 @@ using ErrorRef = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_dest
 using EventRef = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
 
 /// The status for an error: kNotFound (no such topic or partition), kPermissionDenied, kOutOfRange
-/// (the offset is gone), kResourceExhausted (the record is too large), kDataLoss (it is damaged),
-/// otherwise kUnavailable, which may be temporary. The message is librdkafka's.
+/// (the offset is gone), kResourceExhausted (the record is too large), kDataLoss (the record is
+/// damaged). All others are kUnavailable, which may be temporary. The message is librdkafka's.
 absl::Status ToStatus(rd_kafka_resp_err_t error, std::string_view what);
 
 using Settings = std::map<std::string, std::string>;
-/// The settings of `config`. They override `defaults` and the settings of all clients here; `ours`
-/// override them.
+/// Combines the settings. Those of `config` override `defaults` and the settings that all our
+/// clients have. `ours` override those of `config`.
 absl::StatusOr<ConfRef> MakeConf(const ClientConfig& config, const Settings& defaults,
                                  const Settings& ours);
 
-/// A client of a cluster. Thread-safe as librdkafka is.
+/// A client of a cluster. It is as thread-safe as librdkafka.
 class Client {
  public:
   /// Connects in the background. Errors are those of CheckConfig.
@@ -49,20 +49,20 @@ class Client {
                                                       const ClientConfig& config,
                                                       const Settings& defaults,
                                                       const Settings& ours);
-  /// Waits for librdkafka for 2 s at most: after its topic was deleted, a consumer of version 2.0
-  /// may never end. Then it is left behind, with a line in the log.
+  /// Waits for librdkafka for at most 2 s. If its topic was deleted, a consumer of version 2.0 may
+  /// never end. Then it is left behind, and the log says so.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   rd_kafka_t* get() const { return handle_; }
-  /// The last error of the connections, for messages; empty if there was none.
+  /// The last connection error, for messages. Empty if there was none.
   std::string last_error() const;
-  /// The error of the first record since the last call that the brokers did not accept.
+  /// The error of the first record that the brokers have refused since the last call.
   absl::Status TakeDeliveryFailure();
 
  private:
-  /// What the threads of librdkafka write. They may live longer than the client.
+  /// The threads of librdkafka write these reports. They may live longer than the client.
   struct Reports {
     mutable Mutex mutex;
     std::string last_error MUSTER_GUARDED_BY(mutex);
