@@ -18,13 +18,13 @@ namespace {
 
 constexpr int kMessageBytesMax = 256 << 20;
 
-/// An error if our certificate cannot be used.
+/// The error says that our certificate cannot be used.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const MasterTarget& target) {
   grpc::ChannelArguments arguments;
-  // A restarted master answers soon, so retry often.
+  // Short, because a restarted master answers soon.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // The time limit of one attempt to connect. On a busy machine, a running master may be slow to
-  // answer. If there is no master, the connection is refused at once.
+  // This is the time limit of one attempt to connect. On a busy machine, a running master may be
+  // slow to answer. If there is no master, the connection is refused at once.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   // Channels share nothing, so the back-off of one caller does not slow down another.
@@ -152,7 +152,7 @@ class GrpcAdminClient final : public AdminClient {
   const MasterTarget target_;
   const std::chrono::milliseconds deadline_;
   const WhenAway when_away_;
-  /// Why there is no stub.
+  /// Why there is no stub; OK if there is one.
   absl::Status usable_;
   std::unique_ptr<Stub> stub_;
 };
@@ -168,7 +168,7 @@ std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
 bool IsUnreachable(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
          status.code() == absl::StatusCode::kDeadlineExceeded ||
-         status.code() == absl::StatusCode::kCancelled;  // from a server that stops
+         status.code() == absl::StatusCode::kCancelled;  // a server that stops sends it
 }
 
 }  // namespace muster

@@ -17,9 +17,9 @@
 
 namespace muster {
 
-/// The questions and orders of AdminService (proto/admin.proto), each with a deadline of its own.
-/// Errors name the master's address; Unavailable or DeadlineExceeded = the master cannot be
-/// reached. Thread-safe.
+/// The questions and orders of AdminService (proto/admin.proto). Each has a deadline of its own.
+/// Errors name the master's address. Unavailable or DeadlineExceeded means that the master cannot
+/// be reached. Thread-safe.
 class AdminClient {
  public:
   virtual ~AdminClient() = default;
@@ -43,32 +43,33 @@ class AdminClient {
 
 /// What a call does while the master cannot be reached.
 enum class WhenAway : uint8_t {
-  kFail,  // at once
-  kWait,  // until the deadline: it may come back
+  kFail,  // it fails at once
+  kWait,  // it waits until the deadline, because the master may come back
 };
 
 struct MasterTarget {
   std::string address;  // "127.0.0.1:20123"
-  JobIdentity job;      // as far as it is known
-  /// The file of the job's token (base/token_file.h). It is read at every call, so a new token is
-  /// used at once.
+  JobIdentity job;      // the parts that are known
+  /// The file of the job's token (base/token_file.h). It is read for every call, so a new token
+  /// works at once.
   std::string token_file;
-  /// Our certificate, of an operator or a scaler; without one, calls are plain text. If it cannot
-  /// be used, every call fails with the reason.
+  /// Our certificate, that of an operator or a scaler. Without one, calls are plain text. If it
+  /// cannot be used, every call fails with the reason.
   std::optional<CredentialFiles> tls = std::nullopt;
-  /// Of a `muster join`, as in JoinNodeRequest: the master knows that it asks for the status.
+  /// Only for `muster join`: the same as in JoinNodeRequest. The master then knows who asks for the
+  /// status.
   std::string joiner = {};
 };
 
-/// A client of a master. Connects lazily, and again whenever the master comes back. Calls that take
-/// longer than `deadline` fail with DeadlineExceeded; GetManifest may take ten times as long. A
-/// master of another job is treated like none (Unavailable). Unauthenticated: the master is there,
-/// but the token cannot be read or is wrong.
+/// Makes a client of a master. It connects when it is first used, and again whenever the master
+/// comes back. Calls that take longer than `deadline` fail with DeadlineExceeded; GetManifest may
+/// take ten times as long. A master of another job counts as no master (Unavailable).
+/// Unauthenticated means that the master is there, but the token cannot be read or is wrong.
 std::unique_ptr<AdminClient> MakeAdminClient(MasterTarget target,
                                              std::chrono::milliseconds deadline,
                                              WhenAway when_away);
 
-/// True if the master could not be reached; false if it answered with an error.
+/// True if the master could not be reached. False if it answered with an error.
 bool IsUnreachable(const absl::Status& status);
 
 }  // namespace muster

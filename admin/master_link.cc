@@ -12,10 +12,10 @@ namespace {
 constexpr size_t kAnswersMax = 64;
 constexpr uint32_t kEventsPerPoll = 200;
 constexpr uint32_t kPartitionsPerPage = 10'000;
-/// v1::ReportNodeRequest.text.
+/// The longest v1::ReportNodeRequest.text.
 constexpr size_t kReportTextMax = 4'096;
 
-/// Protobuf wants valid UTF-8, and logs may hold anything.
+/// Protobuf demands valid UTF-8, and logs may contain anything.
 std::string Ascii(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) >= 0x80) c = '?';
@@ -43,7 +43,7 @@ v1::ReportNodeRequest ToRequest(const TellMaster& report, const std::string& run
   request.set_computing_token(report.computing_token);
   request.set_minibatches_started(report.minibatches_started);
   request.set_incarnation(report.incarnation);
-  // The end of the text is what matters.
+  // A text that is too long loses its beginning, because its end is more important.
   request.set_text(Ascii(report.text.size() > kReportTextMax
                              ? report.text.substr(report.text.size() - kReportTextMax)
                              : report.text));
@@ -171,11 +171,14 @@ void MasterLink::Loop() {
     const TimePoint now = clock_->Now();
     if (now >= next_poll) {
       Poll();
-      next_poll = now + interval_;  // measured between questions, however long the answer took
+      next_poll =
+          now +
+          interval_;  // the interval is from question to question, however long the answer took
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());
-    // After a failed delivery a new order must not make this loop spin.
+    // After a failed delivery, there is always a pause, so that a new order does not make this loop
+    // spin.
     const std::chrono::milliseconds pause =
         std::clamp(left, std::chrono::milliseconds{0}, interval_);
     if (delivered) {
@@ -243,7 +246,7 @@ void MasterLink::Poll() {
   answer.status = *std::move(status);
   if (answer.status.events_newest > events_seen_) {
     v1::ListEventsRequest request;
-    // After a resume the journal holds the events of earlier runs: only the newest are of interest.
+    // After a resume, the journal has the events of earlier runs, so only the newest are requested.
     request.set_after(std::max(events_seen_, answer.status.events_newest > kEventsPerPoll
                                                  ? answer.status.events_newest - kEventsPerPoll
                                                  : 0));
@@ -251,7 +254,7 @@ void MasterLink::Poll() {
     absl::StatusOr<MasterEvents> events = client_->ListEvents(request);
     if (events.ok()) {
       answer.events = std::move(events->events);
-      // There may be newer ones than the status knew of.
+      // The answer may have events that are newer than the status.
       events_seen_ =
           answer.events.empty() ? answer.status.events_newest : answer.events.back().sequence;
     }
@@ -266,7 +269,7 @@ void MasterLink::Poll() {
 }
 
 void MasterLink::NoteRefusal(const absl::Status& status, TimePoint asked_at) {
-  // Only once, not with every poll.
+  // The reason is logged once, and not with every poll.
   if (refusal_ != Message(status)) Log(LogLevel::kWarning, "{}", Message(status));
   refusal_ = Message(status);
   {

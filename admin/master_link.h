@@ -20,45 +20,47 @@
 
 namespace muster {
 
-/// The part of the master's status on which decisions depend.
+/// The part of the master's status that decisions need.
 MasterView ToView(const JobStatus& status);
 
-/// Talks with the master so that the deciding thread never waits for it: asks for the status
-/// again and again, fetches new events, and delivers reports and orders in order, however long the
-/// master is away. Owns one thread. Thread-safe.
+/// Talks with the master, so that the deciding thread never waits for it. It asks regularly for the
+/// status, fetches new events, and delivers reports and orders in order, however long the master is
+/// away. It owns one thread. Thread-safe.
 class MasterLink {
  public:
   struct Answer {
     JobStatus status;
     TimePoint asked_at;
-    std::vector<MasterEvent> events;  // new since the answer before
-    /// Every few seconds, if they are wanted: all pages.
+    std::vector<MasterEvent> events;  // new since the last answer
+    /// All pages of partitions, every few seconds if they are wanted.
     std::vector<PartitionList> partitions;
   };
 
-  /// `clock` outlives the link. Polls every `interval`, and partitions every
+  /// `clock` outlives the link. It asks for the status every `interval`, and for partitions every
   /// `partitions_interval`; 0 = never.
   MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
              std::chrono::milliseconds interval, const Clock* clock,
              std::chrono::milliseconds partitions_interval = std::chrono::milliseconds(0));
   ~MasterLink();
 
-  /// Queues a report and returns its number, from 1. At most kReportsMax wait; beyond that the
-  /// oldest is dropped (the master has then been away for thousands of exits).
+  /// Queues a report and returns its number, from 1. At most kReportsMax reports wait. If there are
+  /// more, the oldest is dropped; the master has then been away for thousands of exits.
   uint64_t Tell(const TellMaster& report);
   /// The number of the newest report that the master has answered, even if it refused the report.
-  /// All earlier reports are answered, too.
+  /// All earlier reports were answered, too.
   uint64_t reports_over();
   void AskDrain();
-  /// Drains one node; the master allows it `timeout`. The caller repeats it if needed.
+  /// Asks the master to drain one node, with a time limit of `timeout`. The caller repeats it if
+  /// necessary.
   void AskDrainNode(const std::string& node, std::chrono::milliseconds timeout);
-  /// Ends the job as FAILED with this reason.
+  /// Asks the master to end the job as FAILED with this reason.
   void AskFail(const std::string& reason);
 
   /// The answers since the last call, oldest first.
   std::vector<Answer> TakeAnswers();
-  /// The time of the newest question since the last call that the master refused to answer (for
-  /// example without the job's token). So the master is there. None if no question was refused.
+  /// If the master refused to answer questions since the last call (for example because they lacked
+  /// the job's token), the time of the newest of these questions. It shows that the master is
+  /// there.
   std::optional<TimePoint> TakeRefusal();
   /// Readable when there are answers, a refusal, or reports_over() has grown.
   int wake_fd() const { return wake_.get(); }
@@ -70,13 +72,13 @@ class MasterLink {
     enum class Kind : uint8_t { kReport, kDrain, kDrainNode, kFail } kind = Kind::kReport;
     v1::ReportNodeRequest report;
     std::string reason;
-    std::string node;  // of a drain
+    std::string node;  // to drain
     std::chrono::milliseconds timeout{0};
     uint64_t number = 0;  // of a report
   };
   uint64_t Enqueue(Order order);
   void Loop();
-  /// Delivers the queue; false if the master could not be reached.
+  /// Delivers the queue. False if the master could not be reached.
   bool Deliver();
   void Poll();
   void NoteRefusal(const absl::Status& status, TimePoint asked_at);
@@ -102,9 +104,9 @@ class MasterLink {
   std::optional<TimePoint> refused_at_ MUSTER_GUARDED_BY(mutex_);
   bool stop_ MUSTER_GUARDED_BY(mutex_) = false;
 
-  // Of the thread.
+  // These belong to the thread.
   uint64_t events_seen_ = 0;
-  std::string refusal_;  // the newest since the last answer
+  std::string refusal_;  // the newest one since the last answer
   std::optional<TimePoint> partitions_at_;
   std::thread thread_;
 };

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// "dataset/epoch/index" as `muster shards` prints it; InvalidArgument otherwise.
+/// Parses "dataset/epoch/index", the form of `muster shards`. InvalidArgument for any other text.
 absl::StatusOr<v1::ShardId> ParseShardId(const std::string& text);
 /// The reverse.
 std::string ShardIdToText(const v1::ShardId& id);

@@ -50,7 +50,7 @@ Names NamesOf(const X509* certificate) {
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
 }
 
-/// False when OpenSSL has no memory.
+/// False if OpenSSL has no memory.
 bool AddName(GENERAL_NAMES* names, int type, const std::string& text) {
   GENERAL_NAME* name = GENERAL_NAME_new();
   if (name == nullptr) return false;
@@ -112,7 +112,7 @@ absl::Status FillSubject(X509* certificate, std::string_view unit, const std::st
   return OpensslError("put a subject into a certificate");
 }
 
-/// A certificate with everything but its issuer, extensions and signature.
+/// Makes a certificate with everything except its issuer, extensions and signature.
 absl::StatusOr<Certificate> Begin(Validity validity, EVP_PKEY* key) {
   Certificate certificate(X509_new());
   BIGNUM* serial = BN_new();

@@ -11,13 +11,13 @@
 #include "security/identity.h"
 #include "security/openssl_handles.h"
 
-/// Certificates and keys in PEM, and what certificates say. Thread-safe functions.
+/// Certificates and keys in PEM, and the contents of certificates. Thread-safe functions.
 namespace muster::security {
 
-/// Size of the largest file that is read.
+/// The size of the largest file that is read.
 inline constexpr uint64_t kPemBytesMax = 1 << 20;
 
-/// FailedPrecondition: "PATH: WHAT". `what` says what is wrong with the file and what to do.
+/// FailedPrecondition: "PATH: WHAT". `what` says what is wrong with the file, and what to do.
 absl::Status Unfit(const std::string& path, std::string_view what);
 
 absl::StatusOr<Certificate> ParseCertificate(std::string_view pem);
@@ -25,7 +25,7 @@ absl::StatusOr<Key> ParseKey(std::string_view pem);
 absl::StatusOr<std::string> CertificatePem(const X509* certificate);
 absl::StatusOr<std::string> KeyPem(const EVP_PKEY* key);
 
-/// A new key on the curve P-256.
+/// Makes a new key on the curve P-256.
 absl::StatusOr<Key> MakeKey();
 
 struct Validity {
@@ -34,13 +34,14 @@ struct Validity {
 };
 absl::StatusOr<Validity> ValidityOf(const X509* certificate);
 
-/// True when at most a third of the certificate's life is left at `now`.
+/// True if at most a third of the certificate's life is left at `now`.
 bool ExpiresSoon(const Validity& validity, WallTime now);
 
 /// "2026-01-31T12:00:00Z".
 std::string TimeText(WallTime time);
 
-/// The one "muster:" URI of a certificate. InvalidArgument: there is none, or several.
+/// The identity in the only "muster:" URI of a certificate. InvalidArgument if there is none, or
+/// several.
 absl::StatusOr<Identity> IdentityOf(const X509* certificate);
 
 /// The host names and addresses of a certificate, in its order.
@@ -49,20 +50,22 @@ std::vector<std::string> HostsOf(const X509* certificate);
 /// True if the certificate is for this host name or address.
 bool CoversHost(X509* certificate, const std::string& host);
 
-/// What a new certificate says.
+/// The contents of a new certificate.
 struct CertificateContents {
   Identity identity;
-  /// In addition to the identity's own: names, and addresses like "10.0.0.1" or "::1".
+  /// Names, and addresses like "10.0.0.1" or "::1", in addition to the name of the identity.
   std::vector<std::string> hosts;
   Validity validity;
 };
-/// A certificate for the public part of `key`, signed by `authority` with `authority_key`.
+/// Makes a certificate for the public part of `key`. It is signed by `authority` with
+/// `authority_key`.
 absl::StatusOr<Certificate> MakeCertificate(const CertificateContents& contents, EVP_PKEY* key,
                                             X509* authority, EVP_PKEY* authority_key);
-/// The certificate of a job's authority, signed with its own key. Its common name is the job's id.
+/// Makes the certificate of a job's authority, signed with its own key. Its common name is the
+/// job's id.
 absl::StatusOr<Certificate> MakeAuthority(const std::string& job_id, Validity validity,
                                           EVP_PKEY* key);
-/// The common name of the certificate's subject; empty when it has none.
+/// The common name of the certificate's subject. Empty if it has none.
 std::string CommonName(const X509* certificate);
 
 }  // namespace muster::security

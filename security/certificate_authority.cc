@@ -19,10 +19,10 @@ using security::Certificate;
 using security::Key;
 using security::Validity;
 
-/// Clocks of machines differ.
+/// A certificate is valid from this long before now on, because clocks of machines differ.
 constexpr std::chrono::minutes kBeforeNow{5};
 
-/// One directory of certificates. Used once, by one thread.
+/// One directory of certificates. It is used once, by one thread.
 class Directory {
  public:
   Directory(const CertificateOptions& options, WallTime now) : options_(options), now_(now) {}
@@ -73,7 +73,7 @@ class Directory {
                                        Message(key.status())));
   }
 
-  /// Null if there is no such file. Checks that it belongs to `key`.
+  /// Null if there is no such file. It checks that the certificate belongs to `key`.
   absl::StatusOr<Certificate> FindCertificate(const std::string& name, const EVP_PKEY* key) const {
     const absl::StatusOr<std::string> pem = ReadFile(Path(name), security::kPemBytesMax);
     if (absl::IsNotFound(pem.status())) return Certificate();
@@ -129,7 +129,7 @@ class Directory {
     return at == options_.hosts.end() ? std::vector<std::string>() : at->second;
   }
 
-  /// Checks a certificate that was found; true if it must be made again.
+  /// Checks a certificate that was found. Returns true if it must be made again.
   absl::StatusOr<bool> MustRenew(Role role, X509* certificate) const {
     const std::string path = Path(fmt::format("{}.crt", RoleWord(role)));
     const absl::StatusOr<Identity> identity = security::IdentityOf(certificate);

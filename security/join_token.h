@@ -6,15 +6,16 @@
 
 #include "security/identity.h"
 
-/// With the job's token one can give every order. A machine that only runs nodes of the job has a
-/// token that is made from it, and does not give it away. Pure, thread-safe functions.
+/// Anyone with the job's token can give every order. So a machine that only runs nodes of the job
+/// has another token. It is made from the job's token but does not reveal it. Pure, thread-safe
+/// functions.
 namespace muster {
 
-/// The token of a machine that joins as this role: 64 hexadecimal digits, as base/token_file.h
-/// reads them. `role`: kWorker or kServer.
+/// The token of a machine that joins as this role (kWorker or kServer). It has 64 hexadecimal
+/// digits, as base/token_file.h needs.
 std::string JoinToken(std::string_view job_token, Role role);
 
-/// The role with which the caller who gave this token joins; none: it is no such token.
+/// The role as which the caller with this token joins. None if it is no such token.
 std::optional<Role> JoinRoleOf(std::string_view given, std::string_view job_token);
 
 }  // namespace muster

@@ -26,13 +26,13 @@ using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
-/// Internal, with the newest text of OpenSSL's queue of errors, which is emptied.
+/// Internal, with the newest text in OpenSSL's queue of errors. The queue is emptied.
 absl::Status OpensslError(std::string_view what);
 
 /// A memory BIO that reads `text`, which must outlive it.
 Bio ReadingBio(std::string_view text);
 
-/// What was written to a memory BIO.
+/// The text that was written to a memory BIO.
 std::string TextOf(const Bio& bio);
 
 }  // namespace muster::security

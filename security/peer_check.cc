@@ -17,7 +17,7 @@ void DeleteExtra(void*, void* pointer, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<T*>(pointer);
 }
 
-/// Where OpenSSL keeps our check of a context, and our text of a connection.
+/// The index at which OpenSSL stores our check in a context, and our text in a connection.
 int CheckIndex() {
   static const int index =
       SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, DeleteExtra<PeerCheck>);
@@ -70,7 +70,7 @@ std::string ChainText(int error, const X509* certificate) {
   }
 }
 
-/// Why the identity of a certificate with a good chain is not accepted; empty if it is.
+/// Why the identity in a certificate with a valid chain is not accepted. Empty if it is.
 std::string IdentityText(const PeerCheck& check, const X509* certificate) {
   const absl::StatusOr<Identity> identity = IdentityOf(certificate);
   if (!identity.ok()) {
@@ -104,7 +104,8 @@ int Verify(int accepted, X509_STORE_CTX* store) {
   std::string refusal = IdentityText(*check, certificate);
   if (refusal.empty()) return 1;
   Refuse(ssl, *check, std::move(refusal));
-  // The alert for it, "bad certificate", says more than that for a failed check of an application.
+  // The alert for this error, "bad certificate", says more than the one for a failed check of an
+  // application.
   X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
   return 0;
 }

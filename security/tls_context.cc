@@ -20,7 +20,7 @@ using security::Certificate;
 
 constexpr std::chrono::seconds kLookEvery{1};
 
-/// Differs when a file was replaced or changed.
+/// A text that changes when a file is replaced or changed.
 std::string VersionsOf(const CredentialFiles& files) {
   std::string versions;
   for (const std::string& path : {files.ca, files.certificate, files.key}) {
@@ -54,10 +54,11 @@ absl::Status UseOwn(SSL_CTX* context, const Credentials& credentials) {
   return absl::OkStatus();
 }
 
-/// TLS 1.3 and nothing else; no session is resumed.
+/// Allows TLS 1.3 and nothing else, and no resumed sessions.
 void Restrict(SSL_CTX* handle) {
   SSL_CTX_set_min_proto_version(handle, TLS1_3_VERSION);
-  // AES with 128 bits first: a fifth faster, which the data plane notices. Servers follow clients.
+  // AES with 128 bits comes first, because it is a fifth faster, which the data plane notices.
+  // Servers follow the order of clients.
   SSL_CTX_set_ciphersuites(
       handle, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
   SSL_CTX_set_num_tickets(handle, 0);
@@ -102,7 +103,8 @@ absl::StatusOr<TlsContext::Context> LoadClient(const ClientTls& options, const C
   return context;
 }
 
-/// What an alert of the peer, or bytes that are not TLS 1.3, mean. Empty: nothing known.
+/// The meaning of an alert from the peer, or of bytes that are not TLS 1.3. Empty if it is not
+/// known.
 std::string_view ReasonText(int reason) {
   switch (reason) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
@@ -141,7 +143,8 @@ absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Make(CredentialFiles fil
   std::unique_ptr<TlsContext> made(
       new TlsContext(std::move(files), std::move(load), clock, std::move(report)));
   MutexLock lock(&made->mutex_);
-  // Before the files are read, so that a change meanwhile is seen the next time.
+  // The versions are taken before the files are read, so that a change in between is noticed the
+  // next time.
   made->versions_ = VersionsOf(made->files_);
   made->looked_at_ = clock->Now();
   MUSTER_ASSIGN_OR_RETURN(made->context_, made->load_());
@@ -207,7 +210,7 @@ void RequireServer(SSL_CTX* context, const ClientTls& options, std::string* refu
 }
 
 std::string TlsErrorText(std::string_view words) {
-  constexpr std::string_view kCode = "error:";  // and eight digits
+  constexpr std::string_view kCode = "error:";  // eight digits follow
   const size_t at = words.find(kCode);
   uint32_t code = 0;
   if (at != std::string_view::npos) {

@@ -22,16 +22,16 @@
 
 namespace muster {
 
-/// What a server shows, and what it asks of its clients.
+/// What a server shows, and what it demands of its clients.
 struct ServerTls {
   CredentialFiles files;
   std::string job_id;
-  /// Roles whose certificates are accepted. Empty: clients show no certificate, so they must prove
-  /// in another way who they are.
+  /// The roles whose certificates are accepted. If empty, clients show no certificate, so they must
+  /// prove their identity in another way.
   std::vector<Role> clients;
 };
 
-/// What a client shows, and what it asks of the server.
+/// What a client shows, and what it demands of the server.
 struct ClientTls {
   /// Without certificate and key, the client shows no certificate.
   CredentialFiles files;
@@ -39,28 +39,28 @@ struct ClientTls {
   Role server = Role::kMaster;
 };
 
-/// The context of new connections of one kind: TLS 1.3 only; the peer's certificate must be valid,
-/// be signed by the job's authority, and name the job and an expected role. Sessions are not
-/// resumed, so every handshake checks certificates. Thread-safe.
+/// The context for new connections of one kind. It allows only TLS 1.3. The peer's certificate must
+/// be valid, be signed by the job's authority, and name the job and an expected role. Sessions are
+/// not resumed, so every handshake checks certificates. Thread-safe.
 class TlsContext {
  public:
   using Context = std::shared_ptr<boost::asio::ssl::context>;
-  /// Says what Get() has noticed. The SDK gives its own, because it has no log.
+  /// Reports what Get() has noticed. The SDK passes its own function, because it has no log.
   using Report = std::function<void(LogLevel level, std::string_view text)>;
 
-  /// Errors as of LoadCredentials. `clock` outlives the object.
+  /// Errors are those of LoadCredentials. `clock` outlives the object.
   static absl::StatusOr<std::unique_ptr<TlsContext>> Make(ServerTls options, const Clock* clock,
                                                           Report report = LogLine);
   static absl::StatusOr<std::unique_ptr<TlsContext>> Make(ClientTls options, const Clock* clock,
                                                           Report report = LogLine);
 
-  /// The context for the next connection; never null. At most once a second, it looks whether the
-  /// files have changed, and if so reads them again. If they cannot be used, the old context stays,
-  /// and a report says so once. Connections keep the context with which they began.
+  /// The context for the next connection; never null. At most once a second, it checks whether the
+  /// files have changed, and if so, reads them again. If they cannot be used, the old context
+  /// stays, and a report says so once. Connections keep the context with which they began.
   Context Get();
 
  private:
-  /// Makes a context from the files as they are now.
+  /// Makes a context from the present files.
   using Load = std::function<absl::StatusOr<Context>()>;
   TlsContext(CredentialFiles files, Load load, const Clock* clock, Report report)
       : files_(std::move(files)),
@@ -77,26 +77,26 @@ class TlsContext {
   Mutex mutex_;
   Context context_ MUSTER_GUARDED_BY(mutex_);
   TimePoint looked_at_ MUSTER_GUARDED_BY(mutex_);
-  /// Of the files' last versions that were tried.
+  /// The newest versions of the files that were tried.
   std::string versions_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// Who the peer is, after a handshake that asked for its certificate. Unauthenticated: it showed
-/// none, or one without an identity.
+/// The identity of the peer, after a handshake that asked for its certificate. Unauthenticated if
+/// it showed none, or one without an identity.
 absl::StatusOr<Identity> PeerIdentity(SSL* ssl);
 
-/// Whether a handshake failed because the client sent a request of plain HTTP.
+/// True if a handshake failed because the client sent a request of plain HTTP.
 bool IsPlainHttp(const boost::system::error_code& error);
 
-/// For a client whose connections another library makes, with the authority of `options`: adds what
-/// TlsContext demands of the server. A handshake that fails for it says why in `refusal`.
+/// For a client whose connections another library makes, with the authority of `options`. Adds what
+/// TlsContext demands of the server. If a handshake fails because of it, `refusal` says why.
 void RequireServer(SSL_CTX* context, const ClientTls& options, std::string* refusal);
 
-/// The same as below, from a text that has OpenSSL's ("error:0A00010B:...").
+/// The same as below, from a text that contains OpenSSL's error ("error:0A00010B:...").
 std::string TlsErrorText(std::string_view words);
 
-/// Why a handshake, or the first read after it, failed, and what to do about it. `ssl` is the
-/// connection's.
+/// Why a handshake, or the first read after it, failed, and what to do about it. `ssl` is that of
+/// the connection.
 std::string TlsErrorText(const boost::system::error_code& error, SSL* ssl);
 
 }  // namespace muster

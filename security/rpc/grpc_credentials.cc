@@ -19,13 +19,13 @@ namespace {
 using grpc::experimental::FileWatcherCertificateProvider;
 
 constexpr char kCipherSuites[] = "GRPC_SSL_CIPHER_SUITES";
-/// A cipher of TLS 1.2 that works only with a key that both ends were given before.
+/// A cipher of TLS 1.2 that works only if both ends were given a common key before.
 constexpr char kUnusable[] = "PSK-AES128-GCM-SHA256";
 
-/// gRPC 1.51 offers TLS 1.2, too, and no function changes that. But it reads the ciphers of TLS 1.2
-/// from the environment, once. With one that no certificate can use, only TLS 1.3 is left. The
-/// variable is set only until gRPC has read it, because trainers inherit the environment and may
-/// use gRPC themselves.
+/// gRPC 1.51 also offers TLS 1.2, and no function changes that. But it reads the ciphers of TLS 1.2
+/// from the environment, once. If no certificate can use the cipher there, only TLS 1.3 is left.
+/// The variable is set only until gRPC has read it, because trainers inherit the environment and
+/// may use gRPC themselves.
 absl::Status RefuseOldTls(const Credentials& ours) {
   static Mutex mutex;
   static bool done = false;
@@ -35,8 +35,8 @@ absl::Status RefuseOldTls(const Credentials& ours) {
   const std::optional<std::string> old =
       before == nullptr ? std::nullopt : std::optional<std::string>(before);
   ::setenv(kCipherSuites, kUnusable, 1);
-  // A server without services, at a name that is not told. gRPC reads the variable when it gets its
-  // port.
+  // gRPC reads the variable when a server gets its port. So this makes a server without services,
+  // under a secret name.
   grpc::SslServerCredentialsOptions options;
   options.pem_key_cert_pairs.push_back({ours.key_pem, ours.certificate_pem});
   grpc::ServerBuilder builder;

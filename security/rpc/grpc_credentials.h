@@ -13,26 +13,27 @@
 /// TLS 1.3 for gRPC, in both directions. Thread-safe functions.
 namespace muster {
 
-/// What one end of the control plane shows.
+/// What one end of the control plane shows to the other.
 struct GrpcTls {
   CredentialFiles files;
-  /// Checked when the credentials are made, and not again when the files change.
+  /// It is checked when the credentials are made, and not when the files change.
   ExpectedIdentity ours;
   /// How often the files are read again.
   std::chrono::seconds refresh{10};
 };
 
-/// For a server: each client must show a certificate of the job's authority. Its role is in
-/// PeerIdentity. Errors as of LoadCredentials.
+/// For a server. Each client must show a certificate of the job's authority. PeerIdentity returns
+/// its role. Errors are those of LoadCredentials.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeGrpcServerCredentials(
     const GrpcTls& tls, WallTime now);
 
-/// For a client of a server of role `server` in the job that our own certificate names. Puts into
-/// `arguments` what the channel needs to check that. Errors as of LoadCredentials.
+/// For a client whose server must have the role `server` in the job that our own certificate names.
+/// It puts what the channel needs for this check into `arguments`. Errors are those of
+/// LoadCredentials.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeGrpcChannelCredentials(
     const GrpcTls& tls, Role server, WallTime now, grpc::ChannelArguments* arguments);
 
-/// Who made a call. Unauthenticated: the certificate has no identity.
+/// The identity of the caller. Unauthenticated if its certificate has none.
 absl::StatusOr<Identity> PeerIdentity(const grpc::AuthContext& context);
 
 }  // namespace muster
