@@ -166,7 +166,7 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
   return true;
 }
 
-std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) {
+std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier) const {
   const uint32_t end =
       mode == DatasetMode::kTrain ? std::min(epochs_max_, epochs_open_) : epochs_max_;
   for (uint32_t epoch = *frontier; epoch < end; ++epoch) {
@@ -182,7 +182,7 @@ std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier
   return std::nullopt;
 }
 
-std::optional<ShardId> ShardQueue::Peek() {
+std::optional<ShardId> ShardQueue::Peek() const {
   std::optional<ShardId> shard = PeekMode(DatasetMode::kEvaluate, &evaluate_frontier_);
   return shard.has_value() ? shard : PeekMode(DatasetMode::kTrain, &train_frontier_);
 }

@@ -92,7 +92,7 @@ class ShardQueue {
   std::optional<DoneShard> FindDone(const ShardId& shard) const;
 
   /// The shard that TakeNext() would take.
-  std::optional<ShardId> Peek();
+  std::optional<ShardId> Peek() const;
   /// TODO -> leased, in running order; none if no shard is leasable now.
   std::optional<ShardId> TakeNext();
   /// TODO -> leased, even if it is not its turn (a re-asserted lease).
@@ -156,7 +156,7 @@ class ShardQueue {
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
   /// True if an evaluation need not wait for the training that it judges.
   bool TrainedFor(uint32_t pass) const;
-  std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier);
+  std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier) const;
   /// Shards of one epoch, from this one to before `end`.
   struct Run {
     ShardId first;
@@ -180,9 +180,9 @@ class ShardQueue {
   uint64_t failed_count_ = 0;
   uint64_t leased_count_ = 0;
   uint32_t open_count_ = 0;
-  /// No epoch (pass) before these has a TODO shard.
-  uint32_t train_frontier_ = 0;
-  uint32_t evaluate_frontier_ = 0;
+  /// No epoch (pass) before these has a TODO shard; Peek() searches from here.
+  mutable uint32_t train_frontier_ = 0;
+  mutable uint32_t evaluate_frontier_ = 0;
   uint32_t epochs_max_ = 0;
   uint32_t epochs_open_ = std::numeric_limits<uint32_t>::max();
 };

@@ -32,8 +32,13 @@ MetricCourse CourseOf(std::span<const std::optional<double>> values, Better bett
   return course;
 }
 
-EpochEnds::EpochEnds(Books* books, uint32_t ended)
-    : books_(books), options_(books->options.epoch_ends), ended_(ended) {
+EpochEnds::EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept,
+                     uint32_t ended)
+    : books_(books),
+      queue_(queue),
+      options_(books->options.epoch_ends),
+      kept_(kept, books->options.partitions),
+      ended_(ended) {
   if (!options_.any()) return;
   for (uint32_t e = ended_ + 1; e < books_->ledger.queue().epochs_max(); ++e) {
     if (HasBegun(EpochIndex(e))) ended_ = e;
@@ -86,8 +91,8 @@ void EpochEnds::End(StepTime at) {
 }
 
 void EpochEnds::Decide() {
-  ShardQueue& queue = books_->ledger.queue();
-  queue.OpenEpochs(ended_ + 1);
+  queue_->OpenEpochs(ended_ + 1);
+  const ShardQueue& queue = books_->ledger.queue();
   if (!options_.stop_early || ended_ == 0 || ended_ >= queue.epochs_max()) return;
   if (HasBegun(EpochIndex(ended_))) return;
   const EpochEndOptions::StopEarly& stop = *options_.stop_early;
@@ -102,7 +107,7 @@ void EpochEnds::Decide() {
     stop_text_ += fmt::format("; the best was {:.6g} after epoch {}", course.best,
                               course.best_epoch->value() + 1);
   }
-  queue.EndAfter(ended_);
+  queue_->EndAfter(ended_);
 }
 
 std::optional<double> EpochEnds::ValueOf(const DecidingMetric& metric, EpochIndex epoch) const {
@@ -129,7 +134,7 @@ bool EpochEnds::IsEveryNth(EpochIndex epoch) const {
 void EpochEnds::KeepWeights(EpochIndex epoch, StepTime at) {
   const bool is_best = best() == epoch;
   if (!is_best && !IsEveryNth(epoch)) return;
-  books_->kept.Keep(epoch, books_->partitions);
+  kept_.Keep(epoch, books_->partitions);
   books_->Say(at, "weights-kept", "",
               fmt::format("the weights after epoch {} are kept{}", epoch.value() + 1,
                           is_best ? fmt::format(": the best {} so far, {:.6g}",
@@ -141,13 +146,13 @@ void EpochEnds::KeepWeights(EpochIndex epoch, StepTime at) {
 void EpochEnds::DropWeights() {
   std::vector<EpochIndex> dropped;
   uint32_t nths = 0;
-  const auto& epochs = books_->kept.epochs();
+  const auto& epochs = kept_.epochs();
   for (auto kept = epochs.rbegin(); kept != epochs.rend(); ++kept) {
     const bool nth = IsEveryNth(kept->first) && ++nths <= options_.keep_last;
     if (!nth && best() != kept->first) dropped.push_back(kept->first);
   }
   for (const EpochIndex epoch : dropped) {
-    books_->kept.Drop(epoch, books_->partitions, &unused_files_);
+    kept_.Drop(epoch, books_->partitions, &unused_files_);
   }
 }
 

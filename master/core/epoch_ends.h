@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "master/core/books.h"
+#include "master/core/kept_epochs.h"
 #include "proto/status/metric_trend.h"
 
 namespace muster {
@@ -35,17 +36,20 @@ MetricCourse CourseOf(std::span<const std::optional<double>> values, Better bett
 /// kept, and it is decided from the COMMITTED metrics whether the next epoch begins. The journal
 /// gets all of it in one batch, before any shard of the next epoch is granted.
 ///
-/// Weights of an epoch with FAILED shards may have a part of what these pushed. Pure; not
-/// thread-safe.
+/// Weights of an epoch with FAILED shards may have a part of what these pushed.
+///
+/// Owns which epochs have ended, and which are kept. Pure; not thread-safe.
 class EpochEnds {
  public:
-  /// `books` outlives it. `ended`: epochs that have ended, by the journal. Those before the newest
-  /// one that has begun count as ended, too: the job did not wait for their ends then.
-  EpochEnds(Books* books, uint32_t ended);
+  /// `books` and `queue` outlive it. `kept`, and `ended`, the epochs that have ended: as the
+  /// journal has them. Epochs before the newest one that has begun count as ended, too: the job did
+  /// not wait for their ends then.
+  EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept, uint32_t ended);
 
   /// Ends every epoch that is over.
   void Check(StepTime at);
   uint32_t ended() const { return ended_; }
+  const KeptEpochs& kept() const { return kept_; }
   /// Why the job stops early; empty: it does not.
   const std::string& stop_text() const { return stop_text_; }
   /// The epoch with the best value of EpochEndOptions::keep_best so far.
@@ -54,6 +58,8 @@ class EpochEnds {
   std::optional<double> ValueOf(EpochIndex epoch) const;
   /// Snapshot files that nothing names any more.
   std::vector<std::string> TakeUnusedFiles() { return std::exchange(unused_files_, {}); }
+  /// As KeptEpochs::Collect.
+  void Collect(std::vector<Mutation>* mutations) { kept_.Collect(mutations); }
 
  private:
   bool HasBegun(EpochIndex epoch) const;
@@ -69,8 +75,10 @@ class EpochEnds {
   /// Stops the job if the metric says so, or lets the next epoch begin.
   void Decide();
 
-  Books* const books_;
+  const Books* const books_;
+  ShardQueue* const queue_;
   const EpochEndOptions& options_;
+  KeptEpochs kept_;
   uint32_t ended_;
   MetricCourse kept_course_;
   std::string stop_text_;

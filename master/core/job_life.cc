@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 namespace muster {
-JobLife::JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends)
+JobLife::JobLife(const Books* books, Leasing* leasing, EpochEnds* epoch_ends)
     : books_(books),
       leasing_(leasing),
       epoch_ends_(epoch_ends),
@@ -38,7 +38,7 @@ JobDirective JobLife::Directive() const {
 }
 
 bool JobLife::NeedsSnapshots() const {
-  ShardQueue& queue = books_->ledger.queue();
+  const ShardQueue& queue = books_->ledger.queue();
   if (queue.done().empty() || over()) return false;
   const bool nothing_trains = leasing_->table().train_count() == 0;
   if (state_ == JobState::kDraining) return nothing_trains;
@@ -102,7 +102,7 @@ void JobLife::CheckRejects(StepTime at) {
   const uint64_t rejected = books_->ledger.rejected_records();
   const uint64_t rejected_max = books_->options.rejected_records_max;
   if (over() || rejected <= rejected_max) return;
-  const auto& events = books_->events.events();
+  const auto& events = books_->events().events();
   const auto sample = std::find_if(events.rbegin(), events.rend(), [](const auto& event) {
     return event.second.kind == kRecordRejected.word();
   });
@@ -118,7 +118,9 @@ void JobLife::CheckRejects(StepTime at) {
 }
 
 void JobLife::CheckLimits(StepTime at) {
-  for (const auto& [dataset, epoch] : books_->ledger.TakeDroppedMetrics()) {
+  const Ledger& ledger = books_->ledger;
+  for (; drops_told_ < ledger.metrics_dropped().size(); ++drops_told_) {
+    const auto& [dataset, epoch] = ledger.metrics_dropped()[drops_told_];
     books_->Say(at, "metrics-dropped", "",
                 fmt::format("epoch {} of dataset '{}' has {} metrics, which is the limit. Metrics "
                             "with other names are dropped",
@@ -126,7 +128,6 @@ void JobLife::CheckLimits(StepTime at) {
                             books_->options.limits.metric_names));
   }
   if (over()) return;
-  const Ledger& ledger = books_->ledger;
   auto news =
       gate_.Look({ledger.done_bytes(), ledger.failure_bytes(), ledger.shards_failed_by_trainers()});
   if (news.has_value()) books_->Say(at, news->kind, "", news->text);

@@ -14,13 +14,14 @@ namespace muster {
 
 /// The state of the job: whether it runs, drains or is over, and why.
 ///
-/// Owns the state, the time when a drain of the job began, and the GrantGate. Enforces of
+/// Owns the state, the time when a drain of the job began, the GrantGate, and which dropped metrics
+/// were told. Enforces of
 /// docs/protocol.md, section 7: the job ends only when every shard is COMMITTED or FAILED; when
 /// snapshots are requested at once; no shard is leased when the job is over. Pure; not thread-safe.
 class JobLife {
  public:
   /// All of them outlive it.
-  JobLife(Books* books, Leasing* leasing, EpochEnds* epoch_ends);
+  JobLife(const Books* books, Leasing* leasing, EpochEnds* epoch_ends);
 
   /// The run continues from the journal's state, or shows it.
   void Resume(const MetaRecord& meta, TimePoint now);
@@ -63,13 +64,15 @@ class JobLife {
   /// Why a job with FAILED shards failed: the shards and their last reasons.
   std::string FailedText() const;
 
-  Books* const books_;
+  const Books* const books_;
   Leasing* const leasing_;
   EpochEnds* const epoch_ends_;
   GrantGate gate_;
   JobState state_ = JobState::kRunning;
   std::string reason_;
   std::optional<TimePoint> drain_began_;
+  /// So many of Ledger::metrics_dropped().
+  size_t drops_told_ = 0;
 };
 
 }  // namespace muster

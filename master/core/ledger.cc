@@ -200,7 +200,8 @@ void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
   // Metrics of a shard that may run again would be merged twice.
   MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
   const EpochKey epoch{shard.dataset, shard.epoch};
-  ShardMetrics& into = *totals_[epoch].OwnMetrics();
+  EpochTotals& totals = totals_[epoch];
+  ShardMetrics& into = *totals.OwnMetrics();
   const size_t names = into.means.size() + into.aucs.size();
   const size_t added = metrics.means.size() + metrics.aucs.size();
   if (names + added <= metric_names_) return Merge(&into, metrics);
@@ -215,15 +216,8 @@ void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
   ShardMetrics kept = metrics;
   std::erase_if(kept.means, [&](const auto& one) { return !fits(into.means.contains(one.first)); });
   std::erase_if(kept.aucs, [&](const auto& one) { return !fits(into.aucs.contains(one.first)); });
-  if (dropped && !metrics_dropped_told_.contains(epoch)) metrics_dropped_.insert(epoch);
+  if (dropped && !std::exchange(totals.dropped, true)) metrics_dropped_.push_back(epoch);
   Merge(&into, kept);
-}
-
-std::vector<std::pair<DatasetId, EpochIndex>> Ledger::TakeDroppedMetrics() {
-  std::vector<EpochKey> epochs(metrics_dropped_.begin(), metrics_dropped_.end());
-  metrics_dropped_told_.merge(metrics_dropped_);
-  metrics_dropped_.clear();
-  return epochs;
 }
 
 void Ledger::TakeBack(const ShardId& shard, const DoneDetail& detail) {

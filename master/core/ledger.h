@@ -108,9 +108,10 @@ class Ledger {
   /// Metrics merged over the COMMITTED shards; null if there are none yet. The returned value never
   /// changes: because histograms are large, they are copied only when there is more to merge.
   std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const;
-  /// Epochs of which metrics were dropped since the last call because they have too many names.
-  /// Each epoch is returned once.
-  std::vector<std::pair<DatasetId, EpochIndex>> TakeDroppedMetrics();
+  using EpochKey = std::pair<DatasetId, EpochIndex>;
+  /// Epochs of which metrics were dropped because they have too many names, in the order of the
+  /// first time; only since this master began.
+  const std::vector<EpochKey>& metrics_dropped() const { return metrics_dropped_; }
   /// The approximate memory of DONE shards, and of FAILED shards with all reasons of failures.
   uint64_t done_bytes() const { return details_.bytes(); }
   uint64_t failure_bytes() const { return failed_.bytes; }
@@ -134,10 +135,10 @@ class Ledger {
     std::shared_ptr<ShardMetrics> metrics = std::make_shared<ShardMetrics>();
     /// Others may still read them.
     mutable bool shared = false;
+    bool dropped = false;
     /// To be changed.
     ShardMetrics* OwnMetrics();
   };
-  using EpochKey = std::pair<DatasetId, EpochIndex>;
 
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
   /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
@@ -167,7 +168,7 @@ class Ledger {
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
   FailureTotals failed_;
-  std::set<EpochKey> metrics_dropped_, metrics_dropped_told_;
+  std::vector<EpochKey> metrics_dropped_;
   /// Done and EraseDone, in the order in which they happened.
   std::vector<Mutation> pending_;
   std::set<EpochKey> dirty_epochs_;

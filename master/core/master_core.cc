@@ -53,20 +53,26 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
                        StepTime at)
     : books_(std::move(options), incarnation, &state, at.now),
       tables_(std::move(state.tables)),
-      failures_(&books_),
-      leasing_(&books_, &failures_, CommittedTraining(books_.options, state)),
-      dones_(&books_, &leasing_),
-      epoch_ends_(&books_, state.meta.has_value() ? state.meta->epochs_ended : 0),
+      failures_(&books_, &books_.ledger),
+      leasing_(&books_, &books_.ledger, &books_.totals, &failures_,
+               CommittedTraining(books_.options, state)),
+      dones_(&books_, &books_.ledger, &books_.totals, &leasing_),
+      epoch_ends_(&books_, &books_.ledger.queue(), state.kept,
+                  state.meta.has_value() ? state.meta->epochs_ended : 0),
       life_(&books_, &leasing_, &epoch_ends_),
-      snapshots_(&books_, &leasing_, &life_),
-      group_(&books_, &failures_, &leasing_, &dones_, &life_, &snapshots_, std::move(state.group),
-             at.now),
-      drains_(&books_, &leasing_, &life_, &group_),
-      streams_(&books_, &failures_, &leasing_, &life_),
-      sessions_(&books_, &leasing_, &streams_),
-      servers_(&books_, &leasing_, &life_, &snapshots_, &drains_, &tables_, NewestServer(state)),
-      map_teller_(&books_),
-      reports_(&books_, &failures_, &leasing_, &life_, &drains_, &sessions_, &group_),
+      snapshots_(&books_, &books_.ledger, &books_.partitions, &books_.nodes, &books_.totals,
+                 &leasing_, &epoch_ends_, &life_),
+      group_shards_(&books_, &books_.ledger, &books_.totals, &failures_, &leasing_, &dones_, &life_,
+                    &snapshots_),
+      group_(&books_, &group_shards_, &life_, std::move(state.group), at.now),
+      drains_(&books_, &books_.nodes, &leasing_, &life_, &group_),
+      streams_(&books_, &books_.ledger, &failures_, &leasing_, &life_),
+      sessions_(&books_, &books_.nodes, &books_.totals, &leasing_, &streams_),
+      servers_(&books_, &books_.partitions, &books_.nodes, &leasing_, &life_, &snapshots_, &drains_,
+               &tables_, NewestServer(state)),
+      map_teller_(&books_, &books_.partitions),
+      reports_(&books_, &books_.nodes, &failures_, &leasing_, &life_, &drains_, &sessions_,
+               &group_),
       standstill_(books_.ledger.done_seq(), at.now),
       started_at_(at.now),
       meta_at_(at.now),
@@ -86,7 +92,7 @@ MasterCore::MasterCore(CoreOptions options, DurableState state, AsFound)
 }
 
 std::optional<WallTime> MasterCore::LastWord() const {
-  const auto& events = books_.events.events();
+  const auto& events = books_.events().events();
   if (events.empty()) return std::nullopt;
   return events.rbegin()->second.wall;
 }
@@ -390,10 +396,10 @@ std::vector<Mutation> MasterCore::TakeMutations() {
   std::vector<Mutation> mutations;
   books_.ledger.Collect(&mutations);
   books_.partitions.Collect(&mutations);
-  books_.kept.Collect(&mutations);
+  epoch_ends_.Collect(&mutations);
   books_.nodes.Collect(&mutations);
   tables_.Collect(&mutations);
-  books_.events.Collect(&mutations);
+  books_.CollectEvents(&mutations);
   group_.Collect(&mutations);
   MetaRecord meta = Meta();
   CheckBooks(meta);

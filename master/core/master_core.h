@@ -16,6 +16,7 @@
 #include "master/core/durable_state.h"
 #include "master/core/epoch_ends.h"
 #include "master/core/group_job/group_job.h"
+#include "master/core/group_job/group_shards.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_report.h"
@@ -147,10 +148,10 @@ class MasterCore {
   const Ledger& ledger() const { return books_.ledger; }
   const LeaseTable& leases() const { return leasing_.table(); }
   const PartitionTable& partitions() const { return books_.partitions; }
-  const KeptEpochs& kept() const { return books_.kept; }
+  const KeptEpochs& kept() const { return epoch_ends_.kept(); }
   const EpochEnds& epoch_ends() const { return epoch_ends_; }
   const NodeTable& nodes() const { return books_.nodes; }
-  const EventLog& events() const { return books_.events; }
+  const EventLog& events() const { return books_.events(); }
   const std::map<TableId, TableSpec>& tables() const { return tables_.tables(); }
   const JobTotals& totals() const { return books_.totals; }
   /// What is known of the topic of a dataset; null if nothing is known yet, or if it is no topic.
@@ -190,6 +191,7 @@ class MasterCore {
   EpochEnds epoch_ends_;
   JobLife life_;
   Snapshots snapshots_;
+  GroupShards group_shards_;
   GroupJob group_;
   Drains drains_;
   Streams streams_;

@@ -25,19 +25,16 @@ absl::Status GroupJob::CheckFits(const CoreOptions& options, const DurableState&
                   step, stored, state.done.size()));
 }
 
-GroupJob::GroupJob(Books* books, Failures* failures, Leasing* leasing, Dones* dones, JobLife* life,
-                   Snapshots* snapshots, GroupRecords records, TimePoint now)
-    : books_(books),
-      life_(life),
-      shards_(books, failures, leasing, dones, life, snapshots),
-      stores_(books, life) {
+GroupJob::GroupJob(const Books* books, GroupShards* shards, JobLife* life, GroupRecords records,
+                   TimePoint now)
+    : books_(books), shards_(shards), life_(life), stores_(books, life) {
   if (!books_->options.group.has_value()) return;
   if (records.group.has_value()) journaled_ = records.group->members;
-  core_.emplace(*books_->options.group, books_->incarnation, std::move(records), &shards_, now);
+  core_.emplace(*books_->options.group, books_->incarnation, std::move(records), shards_, now);
 }
 
 absl::Status GroupJob::Exchange(const GroupExchangeRequest& request, StepTime at) {
-  shards_.SetTime(at);
+  shards_->SetTime(at);
   return core_->Exchange(request, at.now);
 }
 
@@ -50,20 +47,20 @@ void GroupJob::BeginRun(StepTime at) {
 void GroupJob::Exited(const WorkerKey& process, LeaseToken token, std::string_view why,
                       StepTime at) {
   if (!on()) return;
-  shards_.SetTime(at);
+  shards_->SetTime(at);
   if (token == LeaseToken()) return core_->Gone(process.name, process.incarnation, at.now);
   core_->Crashed(process.name, process.incarnation, token, why, at.now);
 }
 
 void GroupJob::Drain(const std::string& worker, bool drains, StepTime at) {
   if (!on()) return;
-  shards_.SetTime(at);
+  shards_->SetTime(at);
   core_->Drain(worker, drains, at.now);
 }
 
 void GroupJob::Tick(StepTime at) {
   if (!on()) return;
-  shards_.SetTime(at);
+  shards_->SetTime(at);
   if (life_->Directive() == JobDirective::kDrain) {
     for (const GroupCore::ProcessView& process : core_->Show().processes) {
       core_->Drain(process.worker, true, at.now);

@@ -17,14 +17,14 @@ namespace muster {
 /// The synchronous group of a job that has one (CoreOptions::group), among the other parts. In
 /// other jobs, every call does nothing.
 ///
-/// Owns the GroupCore and its view of the ledger. Pure; not thread-safe.
+/// Owns the GroupCore, whose view of the ledger is GroupShards. Pure; not thread-safe.
 class GroupJob {
  public:
   /// kDataLoss if the journal's steps are not its DONE shards.
   static absl::Status CheckFits(const CoreOptions& options, const DurableState& state);
   /// All of them outlive it.
-  GroupJob(Books* books, Failures* failures, Leasing* leasing, Dones* dones, JobLife* life,
-           Snapshots* snapshots, GroupRecords records, TimePoint now);
+  GroupJob(const Books* books, GroupShards* shards, JobLife* life, GroupRecords records,
+           TimePoint now);
 
   bool on() const { return core_.has_value(); }
   /// Requires on(), as the next one and Exchange.
@@ -49,9 +49,9 @@ class GroupJob {
   std::vector<std::string> TakeUnusedFiles();
 
  private:
-  Books* const books_;
-  JobLife* const life_;
-  GroupShards shards_;
+  const Books* const books_;
+  GroupShards* const shards_;
+  const JobLife* const life_;
   GroupStores stores_;
   /// Of the last attempt in the journal.
   std::vector<GroupProcess> journaled_;

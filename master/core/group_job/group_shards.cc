@@ -17,7 +17,7 @@ std::optional<StepData> GroupShards::Next() {
     return StepData{lacking->shard, minibatches, std::nullopt, /*replay=*/true};
   }
   if (!life_->MayGrantMore()) return std::nullopt;
-  ShardQueue& queue = books_->ledger.queue();
+  ShardQueue& queue = ledger_->queue();
   const std::optional<ShardId> shard = queue.Peek();
   if (!shard.has_value()) return std::nullopt;
   // What would follow if it were done.
@@ -41,15 +41,15 @@ LeaseToken GroupShards::NewToken(const ShardId& shard) {
 
 void GroupShards::Commit(const ShardId& shard, LeaseToken token, const ShardMetrics& metrics,
                          const std::string& worker, RestoreEpoch pushed_under) {
-  books_->ledger.queue().Take(shard);
-  books_->ledger.MarkDone(shard, token, worker, metrics);
+  ledger_->queue().Take(shard);
+  ledger_->MarkDone(shard, token, worker, metrics);
   failures_->Settle(shard);
   dones_->TellRejects(metrics, worker, at_);
   if (pushed_under == RestoreEpoch() || books_->ledger.IsEvaluate(shard)) return;
   if (!books_->options.GroupHasTables()) return;
   // Rule 12.20.
   if (!snapshots_->MayLackParts(pushed_under)) return;
-  books_->ledger.LoseParts(*books_->ledger.queue().FindDone(shard));
+  ledger_->LoseParts(*books_->ledger.queue().FindDone(shard));
 }
 
 void GroupShards::Replayed(const ShardId& shard, RestoreEpoch pushed_under) {
@@ -57,7 +57,7 @@ void GroupShards::Replayed(const ShardId& shard, RestoreEpoch pushed_under) {
   MUSTER_CHECK_MSG(done.has_value(), ToString(shard));
   // Rule 12.21.
   if (pushed_under != RestoreEpoch() && snapshots_->MayLackParts(pushed_under)) return;
-  books_->ledger.PartsPushedAgain(*done);
+  ledger_->PartsPushedAgain(*done);
   replay_failures_.erase(shard);
 }
 
@@ -72,17 +72,17 @@ void GroupShards::Checkpointed(uint64_t kept) {
   const DoneSeq last = SeqBefore(kept);
   const bool first = !std::exchange(told_checkpoint_, true);
   if (last <= books_->ledger.checkpointed()) return;
-  if (!first) ++books_->totals.snapshots_accepted;
-  books_->ledger.SetCheckpointed(last);
+  if (!first) ++totals_->snapshots_accepted;
+  ledger_->SetCheckpointed(last);
   snapshots_->Commit(at_);
 }
 
 void GroupShards::Undo(uint64_t count) {
-  const std::vector<DoneShard> shards = books_->ledger.ReplayAfter(SeqBefore(count));
+  const std::vector<DoneShard> shards = ledger_->ReplayAfter(SeqBefore(count));
   MUSTER_CHECK(shards.size() == count);
-  books_->totals.replayed_shards += shards.size();
+  totals_->replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
-    books_->totals.redelivered_minibatches += books_->ledger.MinibatchesOf(done.shard);
+    totals_->redelivered_minibatches += books_->ledger.MinibatchesOf(done.shard);
   }
 }
 

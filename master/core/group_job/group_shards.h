@@ -23,9 +23,11 @@ namespace muster {
 class GroupShards final : public GroupData {
  public:
   /// All of them outlive it.
-  GroupShards(Books* books, Failures* failures, Leasing* leasing, Dones* dones, JobLife* life,
-              Snapshots* snapshots)
+  GroupShards(const Books* books, Ledger* ledger, JobTotals* totals, Failures* failures,
+              Leasing* leasing, Dones* dones, JobLife* life, Snapshots* snapshots)
       : books_(books),
+        ledger_(ledger),
+        totals_(totals),
         failures_(failures),
         leasing_(leasing),
         dones_(dones),
@@ -45,7 +47,7 @@ class GroupShards final : public GroupData {
   void Checkpointed(uint64_t kept) override;
   void Undo(uint64_t count) override;
   void Redelivered(uint64_t minibatches) override {
-    books_->totals.redelivered_minibatches += minibatches;
+    totals_->redelivered_minibatches += minibatches;
   }
   bool NeedsCheckpoint() const override { return life_->NeedsSnapshots(); }
   void Charge(const ShardId& shard, LeaseToken token, const std::string& worker,
@@ -64,7 +66,9 @@ class GroupShards final : public GroupData {
   void ChargeReplay(const ShardId& shard, LeaseToken token, const std::string& worker,
                     std::string_view reason);
 
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
+  JobTotals* const totals_;
   Failures* const failures_;
   Leasing* const leasing_;
   Dones* const dones_;

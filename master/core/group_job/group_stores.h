@@ -18,7 +18,7 @@ namespace muster {
 class GroupStores {
  public:
   /// Both outlive it.
-  GroupStores(Books* books, JobLife* life) : books_(books), life_(life) {}
+  GroupStores(const Books* books, JobLife* life) : books_(books), life_(life) {}
 
   /// Takes the newest reports. Call it about every 50 ms.
   void Take(const StoredStates& said, StepTime at);
@@ -34,7 +34,7 @@ class GroupStores {
   void TakeReads(const StoredStates& said, StepTime at);
   void TakeWrites(const StoredStates& said, StepTime at);
 
-  Books* const books_;
+  const Books* const books_;
   JobLife* const life_;
   RestoreTrouble read_;
   UnreadableState unreadable_;

@@ -16,7 +16,7 @@ absl::Status NoSuchNode(const std::string& name) {
 
 absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::milliseconds timeout,
                                         StepTime at) {
-  Node* const node = books_->nodes.Find(name);
+  Node* const node = nodes_->Find(name);
   if (node == nullptr) return NoSuchNode(name);
   if (!node->record.Is(NodeRole::kWorker) && !node->record.Is(NodeRole::kServer)) {
     return absl::InvalidArgumentError(
@@ -40,7 +40,7 @@ absl::StatusOr<NodeDrain> Drains::Drain(const std::string& name, std::chrono::mi
 }
 
 absl::Status Drains::Resume(const std::string& name, StepTime at) {
-  Node* const node = books_->nodes.Find(name);
+  Node* const node = nodes_->Find(name);
   if (node == nullptr) return NoSuchNode(name);
   if (node->drain.state == DrainState::kNone) return absl::OkStatus();
   if (node->drain.told) {
@@ -62,7 +62,7 @@ JobDirective Drains::DirectiveOf(const std::string& name) const {
 }
 
 void Drains::WorkerTold(const std::string& name, bool fresh, StepTime at) {
-  Node* const node = books_->nodes.Find(name);
+  Node* const node = nodes_->Find(name);
   if (node == nullptr || node->drain.state == DrainState::kNone) return;
   node->drain.told = true;
   if (fresh) Advance(node, at);
@@ -95,7 +95,7 @@ void Drains::Tick(StepTime at) {
     if (drain.state != DrainState::kDraining || at.now - drain.began < drain.timeout) {
       continue;
     }
-    Node* const node = books_->nodes.Find(name);
+    Node* const node = nodes_->Find(name);
     if (node->record.Is(NodeRole::kWorker)) {
       const WorkerKey worker{name, node->record.incarnation};
       if (const size_t count = leasing_->table().CountOf(worker); count > 0) {

@@ -22,8 +22,9 @@ namespace muster {
 class Drains {
  public:
   /// All of them outlive it.
-  Drains(Books* books, Leasing* leasing, JobLife* life, GroupJob* group)
-      : books_(books), leasing_(leasing), life_(life), group_(group) {}
+  Drains(const Books* books, NodeTable* nodes, Leasing* leasing, const JobLife* life,
+         GroupJob* group)
+      : books_(books), nodes_(nodes), leasing_(leasing), life_(life), group_(group) {}
 
   /// As MasterCore::DrainNode and ResumeNode.
   absl::StatusOr<NodeDrain> Drain(const std::string& name, std::chrono::milliseconds timeout,
@@ -48,9 +49,10 @@ class Drains {
   /// Leases, or its place in the group, or partitions whose snapshots are behind.
   uint32_t CountLeft(const Node& node) const;
 
-  Books* const books_;
+  const Books* const books_;
+  NodeTable* const nodes_;
   Leasing* const leasing_;
-  JobLife* const life_;
+  const JobLife* const life_;
   GroupJob* const group_;
 };
 

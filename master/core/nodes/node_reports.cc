@@ -89,9 +89,9 @@ std::string ExitText(const NodeReport& report) {
 }  // namespace
 
 void NodeReports::Take(const NodeReport& report, StepTime at) {
-  Node* const node = books_->nodes.FindOrAdd(report.node, report.role, leasing_->table());
+  Node* const node = nodes_->FindOrAdd(report.node, report.role, leasing_->table());
   if (node == nullptr) return;
-  books_->nodes.Touch(*node);
+  nodes_->Touch(*node);
   const bool was_away = IsClusterAway();
   switch (report.what) {
     case NodeReport::What::kStarted:
@@ -160,7 +160,7 @@ void NodeReports::Started(const NodeReport& report, Node* node, StepTime at) {
   node->told_at = at.now;
   record.pid = report.pid;
   record.host = report.host;
-  if (books_->nodes.Learn(node, NodeNews::kToldStarted) == NodeState::kExited) node->drain = {};
+  if (nodes_->Learn(node, NodeNews::kToldStarted) == NodeState::kExited) node->drain = {};
   books_->Say(
       at, "node-started", report.node,
       fmt::format("pid {}{}{}, restarts {}{}{}", report.pid, report.host.empty() ? "" : " on ",
@@ -174,7 +174,7 @@ void NodeReports::Exited(const NodeReport& report, Node* node, StepTime at) {
   if (current) {
     record.told_start = report.start;
     record.pid = report.pid;
-    books_->nodes.Learn(node, NodeNews::kToldExited);
+    nodes_->Learn(node, NodeNews::kToldExited);
   }
   // Exits of a node come in the order of its starts.
   if (report.start <= record.exit_told) return;

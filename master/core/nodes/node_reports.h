@@ -20,9 +20,10 @@ namespace muster {
 class NodeReports {
  public:
   /// All of them outlive it.
-  NodeReports(Books* books, Failures* failures, Leasing* leasing, JobLife* life, Drains* drains,
-              WorkerSessions* sessions, GroupJob* group)
+  NodeReports(const Books* books, NodeTable* nodes, Failures* failures, Leasing* leasing,
+              JobLife* life, Drains* drains, const WorkerSessions* sessions, GroupJob* group)
       : books_(books),
+        nodes_(nodes),
         failures_(failures),
         leasing_(leasing),
         life_(life),
@@ -46,12 +47,13 @@ class NodeReports {
   /// Ends the leases of the process, and counts a failure of the shard in which it crashed.
   void WorkerExited(const NodeReport& report, const NodeRecord& record, StepTime at);
 
-  Books* const books_;
+  const Books* const books_;
+  NodeTable* const nodes_;
   Failures* const failures_;
   Leasing* const leasing_;
   JobLife* const life_;
   Drains* const drains_;
-  WorkerSessions* const sessions_;
+  const WorkerSessions* const sessions_;
   GroupJob* const group_;
 };
 

@@ -23,7 +23,7 @@ const std::string& MapNews::Encoded() const {
 }
 
 std::shared_ptr<const MapNews> MapTeller::For(MapVersion have, MapVersion base) {
-  PartitionTable& partitions = books_->partitions;
+  const PartitionTable& partitions = books_->partitions;
   if (have >= partitions.version()) return nullptr;
   if (std::exchange(version_, partitions.version()) != partitions.version()) news_.clear();
   if (base >= partitions.version() || !partitions.KnowsChangesSince(base)) base = MapVersion();
@@ -33,7 +33,7 @@ std::shared_ptr<const MapNews> MapTeller::For(MapVersion have, MapVersion base) 
     news = base == MapVersion() ? std::make_shared<const MapNews>(Whole())
                                 : std::make_shared<const MapNews>(ChangesSince(base));
   }
-  partitions.Told();
+  partitions_->Told();
   return news;
 }
 

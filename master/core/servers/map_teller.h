@@ -35,8 +35,9 @@ class MapNews {
 /// thread-safe.
 class MapTeller {
  public:
-  /// It outlives this.
-  explicit MapTeller(Books* books) : books_(books) {}
+  /// Both outlive it.
+  MapTeller(const Books* books, PartitionTable* partitions)
+      : books_(books), partitions_(partitions) {}
 
   /// The news for a worker whose map has version `have`, and which wants the changes since `base`
   /// (0: the whole map). Null if its map is current.
@@ -47,7 +48,8 @@ class MapTeller {
   PartitionMap Whole() const;
   PartitionMapChanges ChangesSince(MapVersion base) const;
 
-  Books* const books_;
+  const Books* const books_;
+  PartitionTable* const partitions_;
   /// The version of the news.
   MapVersion version_;
   /// By the base; 0: the whole map.

@@ -30,7 +30,7 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
                     "must not be 0",
                     request.name, request.nonce, books_->options.servers - 1));
   }
-  Node* const node = books_->nodes.FindOrAdd(request.name, NodeRole::kServer, leasing_->table());
+  Node* const node = nodes_->FindOrAdd(request.name, NodeRole::kServer, leasing_->table());
   if (node == nullptr || !node->record.Is(NodeRole::kServer)) {
     return absl::ResourceExhaustedError(fmt::format(
         "server '{}': another node has this name, or there are too many nodes", request.name));
@@ -47,10 +47,10 @@ absl::StatusOr<RegisterServerReply> Servers::Register(const RegisterServerReques
     Admit(request, *id, node, at);
   } else if (record.lanes != request.lanes) {
     record.lanes = request.lanes;
-    books_->partitions.EndpointChanged(*id);
+    partitions_->EndpointChanged(*id);
   }
-  books_->nodes.Learn(node, NodeNews::kHeard);
-  books_->nodes.Touch(*node);
+  nodes_->Learn(node, NodeNews::kHeard);
+  nodes_->Touch(*node);
   return RegisterServerReply{books_->incarnation, *id, ServerIncarnation(record.incarnation)};
 }
 
@@ -64,7 +64,7 @@ void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* nod
   MUSTER_CHECK_MSG(record.incarnation < newest_.value(), record.name);
   record.nonce = request.nonce;
   record.incarnation = newest_.value();
-  books_->nodes.KeepStart(node, request.start);
+  nodes_->KeepStart(node, request.start);
   record.lanes = request.lanes;
   record.skipped_before += std::exchange(record.skipped_now, 0);
   record.stale_before += std::exchange(record.stale_now, 0);
@@ -77,7 +77,7 @@ void Servers::Admit(const RegisterServerRequest& request, ServerId id, Node* nod
   node->drain = {};
   books_->Say(at, "server-registered", request.name,
               fmt::format("incarnation {}", newest_.value()));
-  snapshots_->Replay(books_->partitions.ServerReplaced(id, newest_),
+  snapshots_->Replay(partitions_->ServerReplaced(id, newest_),
                      fmt::format("another process took the place of {}", request.name), at);
 }
 
@@ -97,7 +97,7 @@ ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, Step
   reply.master_incarnation = books_->incarnation;
   reply.heartbeat_interval = books_->options.server_times.heartbeat_interval;
   const Call call = WhichCall(request);
-  Node* const node = books_->nodes.Find(NodeTable::ServerName(request.id));
+  Node* const node = nodes_->Find(NodeTable::ServerName(request.id));
   if (call != Call::kUnknown) Hear(node, at);
   if (call == Call::kNewest) TakeOwned(request, node, at);
   // PartitionTable::Accept checks whose snapshots they are.
@@ -105,7 +105,7 @@ ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, Step
   reply.unknown_incarnation = call == Call::kUnknown;
   if (call != Call::kNewest) return reply;
   TakeErrors(request, node, at);
-  books_->partitions.TakeTraffic(request.id, request.incarnation, request.traffic);
+  partitions_->TakeTraffic(request.id, request.incarnation, request.traffic);
   drains_->ServerHeard(node, request.leaving, at);
   Command(request, *node, at, &reply);
   return reply;
@@ -113,7 +113,7 @@ ServerExchangeReply Servers::Exchange(const ServerExchangeRequest& request, Step
 
 void Servers::Hear(Node* node, StepTime at) {
   node->last_heard = at.now;
-  if (books_->nodes.Learn(node, NodeNews::kHeard) == NodeState::kLost) {
+  if (nodes_->Learn(node, NodeNews::kHeard) == NodeState::kLost) {
     books_->Say(at, "node-back", node->record.name, "its heartbeat is back");
   }
 }
@@ -124,10 +124,10 @@ void Servers::TakeOwned(const ServerExchangeRequest& request, Node* node, StepTi
   CountParts(request, node);
   for (const MissingReport& missing : request.missing) {
     snapshots_->Replay(
-        books_->partitions.Missing(request.id, request.incarnation, missing),
+        partitions_->Missing(request.id, request.incarnation, missing),
         fmt::format("{} has lost partition {}", node->record.name, missing.partition.value()), at);
   }
-  if (books_->partitions.Reported(request.id, request.incarnation, request.owned)) {
+  if (partitions_->Reported(request.id, request.incarnation, request.owned)) {
     leasing_->forgetting().OnRestored();
   }
 }
@@ -141,7 +141,7 @@ void Servers::CountParts(const ServerExchangeRequest& request, Node* node) {
   }
   record.skipped_now = request.counters.parts_skipped;
   record.stale_now = request.counters.parts_stale;
-  books_->nodes.Touch(*node);
+  nodes_->Touch(*node);
 }
 
 void Servers::Command(const ServerExchangeRequest& request, const Node& node, StepTime at,
@@ -222,7 +222,7 @@ void Servers::Tick(StepTime at) {
     const NodeRecord& record = const_node.record;
     if (!record.Is(NodeRole::kServer) || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < timeout) continue;
-    books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
+    nodes_->Learn(nodes_->Find(name), NodeNews::kSilent);
     books_->Say(at, "node-lost", name,
                 fmt::format("no heartbeat for {} ms; its partitions wait for a new process",
                             timeout.count()));

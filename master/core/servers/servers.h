@@ -21,9 +21,12 @@ namespace muster {
 class Servers {
  public:
   /// All of them outlive it. `newest`: as journaled.
-  Servers(Books* books, Leasing* leasing, JobLife* life, Snapshots* snapshots, Drains* drains,
-          const TableRegistry* tables, ServerIncarnation newest)
+  Servers(const Books* books, PartitionTable* partitions, NodeTable* nodes, Leasing* leasing,
+          JobLife* life, Snapshots* snapshots, Drains* drains, const TableRegistry* tables,
+          ServerIncarnation newest)
       : books_(books),
+        partitions_(partitions),
+        nodes_(nodes),
         leasing_(leasing),
         life_(life),
         snapshots_(snapshots),
@@ -60,7 +63,9 @@ class Servers {
   void Command(const ServerExchangeRequest& request, const Node& node, StepTime at,
                ServerExchangeReply* reply);
 
-  Books* const books_;
+  const Books* const books_;
+  PartitionTable* const partitions_;
+  NodeTable* const nodes_;
   Leasing* const leasing_;
   JobLife* const life_;
   Snapshots* const snapshots_;

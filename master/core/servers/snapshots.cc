@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "proto/status/epoch_words.h"
 
 namespace muster {
 namespace {
@@ -23,22 +24,22 @@ std::string_view HowRestored(uint64_t partitions, bool from_snapshots) {
 void Snapshots::Take(const ServerExchangeRequest& request, StepTime at) {
   bool accepted = false;
   for (const SnapshotReport& report : request.snapshots) {
-    if (books_->partitions.Accept(request.id, request.incarnation, report,
-                                  {books_->ledger.done_seq(), at.now}, &unused_files_)) {
-      ++books_->totals.snapshots_accepted;
+    if (partitions_->Accept(request.id, request.incarnation, report,
+                            {books_->ledger.done_seq(), at.now}, &unused_files_)) {
+      ++totals_->snapshots_accepted;
       accepted = true;
     }
   }
   std::erase_if(unused_files_,
-                [this](const std::string& file) { return books_->kept.Names(file); });
+                [this](const std::string& file) { return epoch_ends_->kept().Names(file); });
   if (accepted) Commit(at);
 }
 
 DoneSeq Snapshots::Cut() {
-  if (!books_->options.group.has_value()) return books_->partitions.MinCut();
+  if (!books_->options.group.has_value()) return partitions_->MinCut();
   const DoneSeq stored = books_->ledger.checkpointed();
   if (!books_->options.GroupHasTables()) return stored;
-  const DoneSeq cut = books_->partitions.MinCut();
+  const DoneSeq cut = partitions_->MinCut();
   // Rule 12.22.
   return std::min(stored, books_->ledger.pushed().HeldUpTo(cut));
 }
@@ -52,7 +53,7 @@ void Snapshots::Commit(StepTime at) {
   const size_t most =
       group ? std::numeric_limits<size_t>::max() : books_->options.limits.commits_at_once;
   // Rule 3.6.
-  const Ledger::Committed committed = books_->ledger.CommitUpTo(cut, most);
+  const Ledger::Committed committed = ledger_->CommitUpTo(cut, most);
   for (const ShardId& shard : committed.shards) {
     // Partitions have nothing of an evaluation.
     if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnCommitted(shard);
@@ -62,16 +63,26 @@ void Snapshots::Commit(StepTime at) {
 
 void Snapshots::TellCommitted(const Ledger::Committed& committed, StepTime at) {
   for (const auto& [worker, records] : committed.records) {
-    if (Node* node = books_->nodes.Find(worker)) {
+    if (Node* node = nodes_->Find(worker)) {
       node->record.records_committed += records;
-      books_->nodes.Touch(*node);
+      nodes_->Touch(*node);
     }
   }
   for (const auto& [dataset, epoch] : committed.epochs) {
-    books_->SayWhenCommitted(dataset, epoch, at);
+    TellWhenCommitted(dataset, epoch, at);
   }
   life_->CheckLimits(at);
   life_->CheckEnd(at);
+}
+
+void Snapshots::TellWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at) {
+  const Ledger& ledger = books_->ledger;
+  const EpochCounts counts = ledger.queue().Counts(dataset, epoch);
+  if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) return;
+  books_->Say(at, kEpochCommittedKind, "",
+              fmt::format("{}: {}, {}", EpochWords(books_->NameOf(dataset), epoch.value()),
+                          CountText(counts.shards, "shard"),
+                          CountText(ledger.RecordsCommitted(dataset, epoch), "record")));
 }
 
 void Snapshots::Replay(const PartitionTable::Restored& restored, const std::string& why,
@@ -79,21 +90,20 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
   if (restored.partitions == 0) return;
   leasing_->OnRestored(at.now);
   if (books_->options.group.has_value()) return LoseParts(restored, why, at);
-  Ledger& ledger = books_->ledger;
-  JobTotals& totals = books_->totals;
-  const std::vector<DoneShard> shards = ledger.ReplayAfter(restored.replay_after);
+  const Ledger& ledger = books_->ledger;
+  const std::vector<DoneShard> shards = ledger_->ReplayAfter(restored.replay_after);
   // The restored partitions contain all shards that are still DONE.
   MUSTER_CHECK(ledger.queue().done().empty() ||
                ledger.queue().done().last().seq <= restored.replay_after);
-  totals.replayed_shards += shards.size();
+  totals_->replayed_shards += shards.size();
   for (const DoneShard& done : shards) {
-    totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);
+    totals_->redelivered_minibatches += ledger.MinibatchesOf(done.shard);
   }
   const size_t evaluations = leasing_->EndOutdatedEvaluations(shards);
   books_->Say(at, "partitions-restored", "",
               fmt::format("{}: {} {}, {} again{} (restore epoch {})", why,
                           CountText(restored.partitions, "partition"),
-                          HowRestored(restored.partitions, totals.snapshots_accepted > 0),
+                          HowRestored(restored.partitions, books_->totals.snapshots_accepted > 0),
                           CountText(shards.size(), "DONE shard runs", "DONE shards run"),
                           evaluations == 0
                               ? ""
@@ -104,22 +114,21 @@ void Snapshots::Replay(const PartitionTable::Restored& restored, const std::stri
 
 void Snapshots::LoseParts(const PartitionTable::Restored& restored, const std::string& why,
                           StepTime at) {
-  Ledger& ledger = books_->ledger;
-  JobTotals& totals = books_->totals;
+  const Ledger& ledger = books_->ledger;
   uint64_t shards = 0;
   for (const DoneShard& done :
        ledger.pushed().PushedAfter(restored.replay_after, ledger.queue().done())) {
     // An evaluation has pushed nothing.
     if (ledger.IsEvaluate(done.shard)) continue;
-    ledger.LoseParts(done);
+    ledger_->LoseParts(done);
     ++shards;
-    totals.redelivered_minibatches += ledger.MinibatchesOf(done.shard);
+    totals_->redelivered_minibatches += ledger.MinibatchesOf(done.shard);
   }
-  totals.replayed_shards += shards;
+  totals_->replayed_shards += shards;
   books_->Say(at, "partitions-restored", "",
               fmt::format("{}: {} {}, the group pushes {} again (restore epoch {})", why,
                           CountText(restored.partitions, "partition"),
-                          HowRestored(restored.partitions, totals.snapshots_accepted > 0),
+                          HowRestored(restored.partitions, books_->totals.snapshots_accepted > 0),
                           CountText(shards, "step"), books_->partitions.restore_epoch().value()));
 }
 
@@ -129,7 +138,7 @@ void Snapshots::Ask(ServerId server, ServerIncarnation incarnation, Hurry hurry,
   const bool first = queue.committed_count() == 0 && !queue.done().empty();
   const std::chrono::milliseconds whole = options.snapshot_interval;
   const auto interval = first ? std::min(whole, std::max(whole / 10, kFirstIntervalMin)) : whole;
-  books_->partitions.AskSnapshots(
+  partitions_->AskSnapshots(
       server, incarnation,
       {books_->ledger.done_seq(), now, interval, options.snapshot_timeout, hurry.all, hurry.goal,
        leasing_->table().train_count() > 0 || options.group.has_value()});

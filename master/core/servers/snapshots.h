@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "master/core/books.h"
+#include "master/core/epoch_ends.h"
 #include "master/core/job_life.h"
 #include "master/core/workers/leasing.h"
 
@@ -20,8 +21,16 @@ namespace muster {
 class Snapshots {
  public:
   /// All of them outlive it.
-  Snapshots(Books* books, Leasing* leasing, JobLife* life)
-      : books_(books), leasing_(leasing), life_(life) {}
+  Snapshots(const Books* books, Ledger* ledger, PartitionTable* partitions, NodeTable* nodes,
+            JobTotals* totals, Leasing* leasing, const EpochEnds* epoch_ends, JobLife* life)
+      : books_(books),
+        ledger_(ledger),
+        partitions_(partitions),
+        nodes_(nodes),
+        totals_(totals),
+        leasing_(leasing),
+        epoch_ends_(epoch_ends),
+        life_(life) {}
 
   /// Takes the snapshots that a server reports, and commits what follows.
   void Take(const ServerExchangeRequest& request, StepTime at);
@@ -32,8 +41,6 @@ class Snapshots {
   bool MayLackParts(RestoreEpoch pushed_under) const {
     return pushed_under < books_->partitions.restore_epoch();
   }
-  /// These shards are COMMITTED now: counts them for their workers, and ends what waited for it.
-  void TellCommitted(const Ledger::Committed& committed, StepTime at);
   /// Partitions were restored from an older state because of `why`: work that their snapshots lack
   /// runs again.
   void Replay(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
@@ -53,11 +60,20 @@ class Snapshots {
  private:
   /// The DONE shards up to this can become COMMITTED.
   DoneSeq Cut();
+  /// These shards are COMMITTED now: counts them for their workers, and ends what waited for it.
+  void TellCommitted(const Ledger::Committed& committed, StepTime at);
+  /// Says that the epoch is COMMITTED, if all its shards are and no further ones can come.
+  void TellWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at);
   /// As Replay, in a group.
   void LoseParts(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
 
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
+  PartitionTable* const partitions_;
+  NodeTable* const nodes_;
+  JobTotals* const totals_;
   Leasing* const leasing_;
+  const EpochEnds* const epoch_ends_;
   JobLife* const life_;
   std::vector<std::string> unused_files_;
 };

@@ -154,9 +154,9 @@ bool Streams::Check(const StreamLook& look, StreamTold* told, StepTime at) {
     return false;
   }
   if (cluster.empty() && !look.cluster.empty()) {
-    books_->ledger.SetStreamCluster(look.dataset, look.cluster);
+    ledger_->SetStreamCluster(look.dataset, look.cluster);
   }
-  books_->ledger.TakeLook(look.dataset, look.partitions, at.now, at.wall);
+  ledger_->TakeLook(look.dataset, look.partitions, at.now, at.wall);
   const std::vector<TopicPartition> truncated = books_->ledger.streams().Truncated(look.dataset);
   if (!truncated.empty()) return CheckTruncated(look.dataset, truncated, told, at);
   told->gone = false;
@@ -251,7 +251,7 @@ void Streams::LoseRanges(DatasetId dataset, StepTime at) {
         "{} of topic '{}', partition {}, are gone: its log begins at offset {}, because retention "
         "or a user has deleted records",
         GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
-    books_->ledger.FailLost(shard, reason);
+    ledger_->FailLost(shard, reason);
     failures_->Settle(shard);
     const bool failed = state == ShardState::kFailed;
     books_->Say(at, failed ? MasterEventKind("shard-lost") : MasterEventKind("shard-failed"), "",
@@ -306,7 +306,7 @@ void Streams::CheckRetention(const StreamLook& look, StreamTold* told, StepTime 
 void Streams::Cut(DatasetId dataset, StepTime at) {
   if (life_->state() != JobState::kRunning) return;
   bool lost = false;
-  for (const StreamTable::NewShard& added : books_->ledger.CutStream(dataset, at.now)) {
+  for (const StreamTable::NewShard& added : ledger_->CutStream(dataset, at.now)) {
     lost |= added.lost;
   }
   if (lost) LoseRanges(dataset, at);

@@ -20,8 +20,9 @@ namespace muster {
 class Streams {
  public:
   /// All of them outlive it.
-  Streams(Books* books, Failures* failures, Leasing* leasing, JobLife* life)
-      : books_(books), failures_(failures), leasing_(leasing), life_(life) {}
+  Streams(const Books* books, Ledger* ledger, Failures* failures, const Leasing* leasing,
+          JobLife* life)
+      : books_(books), ledger_(ledger), failures_(failures), leasing_(leasing), life_(life) {}
 
   /// As MasterCore::TakeLook.
   void See(const StreamLook& look, StepTime at);
@@ -55,9 +56,10 @@ class Streams {
     return books_->options.datasets[dataset.value()];
   }
 
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
   Failures* const failures_;
-  Leasing* const leasing_;
+  const Leasing* const leasing_;
   JobLife* const life_;
   std::map<DatasetId, StreamTold> told_;
 };

@@ -24,7 +24,7 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
   }
   const Lease* const lease = leasing_->LeaseOfDone(done, worker, at);
   if (lease == nullptr) {
-    ++books_->totals.refused_dones;
+    ++totals_->refused_dones;
     return verdict;
   }
   // An evaluation has pushed nothing that a restore can undo.
@@ -35,10 +35,9 @@ DoneVerdict Dones::Take(const DoneReport& done, const WorkerKey& worker, StepTim
     return verdict;
   }
   // The worker has heard of a restore by the map, and has asked by itself.
-  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch)
-    ++books_->totals.reverified_runs;
+  if (!lease->evaluate && done.restore_epoch > lease->restore_epoch) ++totals_->reverified_runs;
   leasing_->Finish(done.token, at.now);
-  books_->ledger.MarkDone(done.shard, done.token, worker.name, done.metrics);
+  ledger_->MarkDone(done.shard, done.token, worker.name, done.metrics);
   TellRejects(done.metrics, worker.name, at);
   verdict.code = DoneCode::kAccepted;
   return verdict;

@@ -13,8 +13,9 @@ namespace muster {
 /// Owns the number of rejected records shown so far. Pure; not thread-safe.
 class Dones {
  public:
-  /// Both outlive it.
-  Dones(Books* books, Leasing* leasing) : books_(books), leasing_(leasing) {}
+  /// All of them outlive it.
+  Dones(const Books* books, Ledger* ledger, JobTotals* totals, Leasing* leasing)
+      : books_(books), ledger_(ledger), totals_(totals), leasing_(leasing) {}
 
   /// Requires that `leasing` knows the worker. A repeat gets the verdict of the first time.
   DoneVerdict Take(const DoneReport& done, const WorkerKey& worker, StepTime at);
@@ -26,7 +27,9 @@ class Dones {
   /// True if parts that were confirmed under `restore_epoch` may have been undone since.
   bool IsDoubtful(RestoreEpoch restore_epoch) const;
 
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
+  JobTotals* const totals_;
   Leasing* const leasing_;
   uint32_t rejects_told_ = 0;
 };

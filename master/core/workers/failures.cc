@@ -10,7 +10,7 @@ namespace muster {
 void Failures::Charge(LeaseToken token, const Run& run, std::string_view reason, StepTime at) {
   const auto& [shard, worker] = run;
   const uint32_t failures_max = books_->options.leases.failures_max;
-  const Ledger::Charged charged = books_->ledger.ChargeTrainer(
+  const Ledger::Charged charged = ledger_->ChargeTrainer(
       shard, token, fmt::format("{}: {}", worker.name, reason), failures_max);
   if (charged == Ledger::Charged::kAlready) return;
   const bool failed = charged == Ledger::Charged::kFailed;
@@ -44,24 +44,24 @@ const Failures::Run* Failures::Find(LeaseToken token) const {
 }
 
 absl::StatusOr<uint64_t> Failures::Retry(const std::vector<ShardId>& shards, StepTime at) {
-  Ledger& ledger = books_->ledger;
+  const ShardQueue& queue = books_->ledger.queue();
   for (const ShardId& shard : shards) {
-    if (!ledger.queue().Valid(shard)) {
+    if (!queue.Valid(shard)) {
       return absl::FailedPreconditionError(fmt::format(
           "shard {}: the job has no such shard (dataset/epoch/index)", ToString(shard)));
     }
-    if (ledger.queue().StateOf(shard) != ShardState::kFailed) {
+    if (queue.StateOf(shard) != ShardState::kFailed) {
       return absl::FailedPreconditionError(
           fmt::format("shard {} is {}, not FAILED, so it cannot be tried again. `muster shards "
                       "--state failed` lists the FAILED shards. No shard was changed",
-                      ToString(shard), ToString(ledger.queue().StateOf(shard))));
+                      ToString(shard), ToString(queue.StateOf(shard))));
     }
   }
   uint64_t retried = 0;
-  for (const ShardId& shard : shards.empty() ? ledger.queue().FailedShards() : shards) {
+  for (const ShardId& shard : shards.empty() ? queue.FailedShards() : shards) {
     // The shard was named twice, and is no longer FAILED.
-    if (ledger.queue().StateOf(shard) != ShardState::kFailed) continue;
-    ledger.Retry(shard);
+    if (queue.StateOf(shard) != ShardState::kFailed) continue;
+    ledger_->Retry(shard);
     // The crash of a former run may be told later. It happened before the retry.
     std::erase_if(ended_, [&](const auto& ended) { return ended.second.shard == shard; });
     ++retried;

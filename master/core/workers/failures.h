@@ -20,8 +20,8 @@ namespace muster {
 /// thread-safe.
 class Failures {
  public:
-  /// `books` outlives it.
-  explicit Failures(Books* books) : books_(books) {}
+  /// Both outlive it.
+  Failures(const Books* books, Ledger* ledger) : books_(books), ledger_(ledger) {}
 
   /// A run of a shard by a worker's process.
   struct Run {
@@ -49,7 +49,8 @@ class Failures {
   absl::StatusOr<uint64_t> Retry(const std::vector<ShardId>& shards, StepTime at);
 
  private:
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
   HandBacks hand_backs_;
   std::map<LeaseToken, Run> ended_;
 };

@@ -43,8 +43,13 @@ std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
 
 }  // namespace
 
-Leasing::Leasing(Books* books, Failures* failures, Forgetting::Shards committed)
-    : books_(books), failures_(failures), forgetting_(books->incarnation, std::move(committed)) {}
+Leasing::Leasing(const Books* books, Ledger* ledger, JobTotals* totals, Failures* failures,
+                 Forgetting::Shards committed)
+    : books_(books),
+      ledger_(ledger),
+      totals_(totals),
+      failures_(failures),
+      forgetting_(books->incarnation, std::move(committed)) {}
 
 LeaseToken Leasing::NextToken() const {
   // A token never repeats over restarts of the master.
@@ -97,17 +102,17 @@ Lease* Leasing::Reassert(const HeldLease& held, const WorkerKey& worker, StepTim
 
 Lease* Leasing::Adopt(const HeldLease& held, const WorkerKey& worker, StepTime at) {
   if (closed_ || held.token == LeaseToken() || table_.Find(held.token) != nullptr) return nullptr;
-  Ledger& ledger = books_->ledger;
+  const Ledger& ledger = books_->ledger;
   const Lease* const other = table_.FindShard(held.shard);
   if (other != nullptr ? other->token > held.token
                        : ledger.queue().StateOf(held.shard) != ShardState::kTodo) {
     return nullptr;
   }
   if (other != nullptr) End(other->token, EndCause::kDropped);
-  ledger.queue().Take(held.shard);
+  ledger_->queue().Take(held.shard);
   Begin({held.shard, held.token, worker, held.restore_epoch, ledger.IsEvaluate(held.shard), at.now,
          held.phase, held.minibatches_started, at.now, held.run});
-  ++books_->totals.reasserted_leases;
+  ++totals_->reasserted_leases;
   return table_.Find(held.token);
 }
 
@@ -129,7 +134,7 @@ void Leasing::Update(const HeldLease& held, const Lease& lease, TimePoint now) {
   // All runs except the first consist of minibatches that were handed out before.
   const uint32_t before = lease.run == held.run ? lease.minibatches_started : 0;
   if (held.run > RunNumber() && held.minibatches_started > before) {
-    books_->totals.redelivered_minibatches += held.minibatches_started - before;
+    totals_->redelivered_minibatches += held.minibatches_started - before;
   }
   if (table_.Update(held, now)) holders_.at(lease.worker).progress_at = now;
 }
@@ -220,7 +225,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
     reply->grants.push_back({lease->shard, token, restore_epoch, WorkOf(lease->shard)});
   }
   while (allowance.with_new && !grace_.on() && reply->grants.size() < want) {
-    const std::optional<ShardId> shard = books_->ledger.queue().TakeNext();
+    const std::optional<ShardId> shard = ledger_->queue().TakeNext();
     if (!shard.has_value()) break;
     // Rule 2.1.
     const LeaseToken token = NewToken();
@@ -283,7 +288,7 @@ void Leasing::Reverify(LeaseToken token, TimePoint now) {
   Lease* const lease = table_.Find(token);
   MUSTER_CHECK(lease != nullptr && !lease->evaluate);
   if (lease->restore_epoch >= books_->partitions.restore_epoch()) return;
-  ++books_->totals.reverified_runs;
+  ++totals_->reverified_runs;
   lease->restore_epoch = books_->partitions.restore_epoch();
   lease->progress_at = holders_.at(lease->worker).progress_at = now;
 }
@@ -299,10 +304,10 @@ void Leasing::Finish(LeaseToken token, TimePoint now) {
 
 void Leasing::End(LeaseToken token, EndCause cause) {
   const Lease lease = table_.Remove(token);
-  books_->ledger.queue().Return(lease.shard);
-  books_->totals.redelivered_minibatches += lease.minibatches_started;
+  ledger_->queue().Return(lease.shard);
+  totals_->redelivered_minibatches += lease.minibatches_started;
   if (cause == EndCause::kNodeFailure && lease.phase != LeasePhase::kQueued) {
-    books_->ledger.CountNodeFailure(lease.shard);
+    ledger_->CountNodeFailure(lease.shard);
   }
   failures_->Remember(token, {lease.shard, lease.worker});
 }
@@ -353,7 +358,7 @@ void Leasing::ExpireStuck(StepTime at) {
   for (LeaseToken token : stuck) {
     const Lease& lease = *table_.Find(token);
     by_worker[lease.worker.name].push_back(lease.shard);
-    ++books_->totals.expired_leases;
+    ++totals_->expired_leases;
     End(token, EndCause::kNodeFailure);
   }
   for (const auto& [name, shards] : by_worker) {

@@ -28,9 +28,10 @@ class Leasing {
  public:
   static constexpr uint32_t kGrantsPerCallMax = 10'000;
 
-  /// `books` and `failures` outlive it. `committed`: the training shards that were COMMITTED when
-  /// the master began.
-  Leasing(Books* books, Failures* failures, Forgetting::Shards committed);
+  /// All of them outlive it. `committed`: the training shards that were COMMITTED when the master
+  /// began.
+  Leasing(const Books* books, Ledger* ledger, JobTotals* totals, Failures* failures,
+          Forgetting::Shards committed);
   Leasing(const Leasing&) = delete;
   Leasing& operator=(const Leasing&) = delete;
 
@@ -136,7 +137,9 @@ class Leasing {
   void End(LeaseToken token, EndCause cause);
   void TellShortage(const ReturnedLease& returned, const WorkerKey& worker, StepTime at);
 
-  Books* const books_;
+  const Books* const books_;
+  Ledger* const ledger_;
+  JobTotals* const totals_;
   Failures* const failures_;
   LeaseTable table_;
   Forgetting forgetting_;

@@ -18,7 +18,7 @@ constexpr int kForgetAfter = 10;
 }  // namespace
 
 absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, StepTime at) {
-  Node* const node = books_->nodes.FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
+  Node* const node = nodes_->FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
   if (node == nullptr || !node->record.Is(NodeRole::kWorker)) {
     return absl::ResourceExhaustedError(
         node == nullptr
@@ -41,9 +41,9 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
   }
   node->record.incarnation = worker.incarnation;
   node->usage = {};
-  books_->nodes.KeepStart(node, start);
+  nodes_->KeepStart(node, start);
   Touch(worker, at);
-  books_->nodes.Touch(*node);
+  nodes_->Touch(*node);
   HearNode(worker, nullptr, at);
   return absl::OkStatus();
 }
@@ -88,7 +88,7 @@ WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime
   if (added) leasing_->Join(worker, at.now);
   // After a restart of the master, the journal has the newest process, because every process begins
   // with a Hello.
-  const Node* const node = books_->nodes.Find(worker.name);
+  const Node* const node = nodes_->Find(worker.name);
   if (node != nullptr && node->record.incarnation == worker.incarnation) {
     session.start = node->record.start;
   } else if (added && node != nullptr && node->record.start != StartNumber()) {
@@ -102,8 +102,7 @@ WorkerSessions::Session& WorkerSessions::Touch(const WorkerKey& worker, StepTime
 void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerExchangeRequest* newest,
                               StepTime at) {
   leasing_->grace().Settle(worker.name);
-  NodeTable& nodes = books_->nodes;
-  Node* const node = nodes.FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
+  Node* const node = nodes_->FindOrAdd(worker.name, NodeRole::kWorker, leasing_->table());
   if (node == nullptr || !node->record.Is(NodeRole::kWorker)) return;
   node->last_heard = at.now;
   if (newest != nullptr) {
@@ -112,10 +111,10 @@ void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerExchangeReque
   }
   if (node->record.incarnation != worker.incarnation) {
     node->record.incarnation = worker.incarnation;
-    nodes.KeepStart(node, sessions_.at(worker).start);
-    nodes.Touch(*node);
+    nodes_->KeepStart(node, sessions_.at(worker).start);
+    nodes_->Touch(*node);
   }
-  if (nodes.Learn(node, NodeNews::kHeard) == NodeState::kLost) {
+  if (nodes_->Learn(node, NodeNews::kHeard) == NodeState::kLost) {
     books_->Say(at, "node-back", worker.name, "its heartbeat is back");
   }
 }
@@ -123,7 +122,7 @@ void WorkerSessions::HearNode(const WorkerKey& worker, const WorkerExchangeReque
 void WorkerSessions::TakePeers(const WorkerExchangeRequest& request, Session* session) {
   for (const PeerTimes& seen : request.peers) {
     if (seen.server.value() >= books_->options.servers) continue;
-    Node* const node = books_->nodes.FindServer(seen.server);
+    Node* const node = nodes_->FindServer(seen.server);
     // The call is from a replaced process, or from one that is not known yet.
     if (node == nullptr || node->record.incarnation != seen.incarnation.value()) continue;
     PeerTimes& last = session->peers[seen.server];
@@ -145,13 +144,13 @@ void WorkerSessions::TakeUnreachable(const WorkerExchangeRequest& request, StepT
   std::map<std::string, std::string> now;
   for (const UnreachableServer& told : request.unreachable) {
     if (told.server.value() >= books_->options.servers) continue;
-    const Node* const node = books_->nodes.FindServer(told.server);
+    const Node* const node = nodes_->FindServer(told.server);
     if (node == nullptr || node->record.incarnation != told.incarnation.value()) continue;
     now.emplace(node->record.name, told.text);
   }
   if (now.empty() && unreachable_.empty()) return;
   for (const auto& [server, text] : now) {
-    Node* const node = books_->nodes.Find(server);
+    Node* const node = nodes_->Find(server);
     if (node->unreachable_from.empty()) {
       books_->Say(at, "server-unreachable", server,
                   fmt::format("{} cannot connect: {}", request.worker, text));
@@ -161,7 +160,7 @@ void WorkerSessions::TakeUnreachable(const WorkerExchangeRequest& request, StepT
   }
   std::erase_if(unreachable_, [&](const std::string& server) {
     if (now.contains(server)) return false;
-    Node* const node = books_->nodes.Find(server);
+    Node* const node = nodes_->Find(server);
     if (node == nullptr) return true;
     const bool was = node->unreachable_from.erase(request.worker) > 0;
     if (was && node->unreachable_from.empty()) {
@@ -210,11 +209,10 @@ void WorkerSessions::Tick(StepTime at) {
     if (silence >= duration && !session.silent) {
       session.silent = true;
       for (const std::string& server : unreachable_) {
-        if (Node* const node = books_->nodes.Find(server))
-          node->unreachable_from.erase(worker.name);
+        if (Node* const node = nodes_->Find(server)) node->unreachable_from.erase(worker.name);
       }
       const size_t count = leasing_->table().CountOf(worker);
-      books_->totals.expired_leases += count;
+      totals_->expired_leases += count;
       expired[worker.name] += count;
       leasing_->EndOf(worker, Leasing::EndCause::kNodeFailure);
     }
@@ -235,7 +233,7 @@ void WorkerSessions::Tick(StepTime at) {
     const NodeRecord& record = const_node.record;
     if (!record.Is(NodeRole::kWorker) || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < duration) continue;
-    books_->nodes.Learn(books_->nodes.Find(name), NodeNews::kSilent);
+    nodes_->Learn(nodes_->Find(name), NodeNews::kSilent);
     books_->Say(
         at, "node-lost", name,
         fmt::format("no heartbeat for {} ms; {} leases expired", duration.count(), expired[name]));

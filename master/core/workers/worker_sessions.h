@@ -25,8 +25,9 @@ namespace muster {
 class WorkerSessions {
  public:
   /// All of them outlive it.
-  WorkerSessions(Books* books, Leasing* leasing, Streams* streams)
-      : books_(books), leasing_(leasing), streams_(streams) {}
+  WorkerSessions(const Books* books, NodeTable* nodes, JobTotals* totals, Leasing* leasing,
+                 Streams* streams)
+      : books_(books), nodes_(nodes), totals_(totals), leasing_(leasing), streams_(streams) {}
 
   /// As MasterCore::HelloWorker.
   absl::Status Begin(const WorkerKey& worker, StartNumber start, StepTime at);
@@ -74,7 +75,9 @@ class WorkerSessions {
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
                    const Session& session);
 
-  Books* const books_;
+  const Books* const books_;
+  NodeTable* const nodes_;
+  JobTotals* const totals_;
   Leasing* const leasing_;
   Streams* const streams_;
   std::map<WorkerKey, Session> sessions_;

@@ -9,30 +9,18 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using testing::kTrainSet;
 using testing::PartsFixture;
 
 class BooksTest : public ::testing::Test, protected PartsFixture {};
 
-TEST_F(BooksTest, AnEpochIsCommittedWhenItsLastShardIs) {
+TEST_F(BooksTest, WhoOnlyReadsAddsEvents) {
   Start();
-  for (int i = 0; i < 4; ++i) TrainOne();
-  books().ledger.CommitUpTo(DoneSeq(3), 100);
-  books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
-  EXPECT_THAT(Events("epoch-committed"), IsEmpty());
-  books().ledger.CommitUpTo(DoneSeq(4), 100);
-  books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
-  EXPECT_THAT(Events("epoch-committed"),
-              ElementsAre(": epoch 1 of dataset 'train': 4 shards, 40 records"));
-}
-
-TEST_F(BooksTest, AStreamIsNoWholeEpochBeforeItsEnd) {
-  options.datasets[0].shards = options.datasets[0].records = 0;
-  options.datasets[0].stream = StreamPlan{.topic = "clicks"};
-  Start();
-  books().SayWhenCommitted(kTrainSet, EpochIndex(0), At());
-  EXPECT_THAT(Events("epoch-committed"), IsEmpty()) << "all of no shards, but more will come";
+  const Books& read_only = books();
+  read_only.Say(At(), "node-lost", "worker-0", "silent");
+  EXPECT_THAT(Events("node-lost"), ElementsAre("worker-0: silent"));
+  std::vector<Mutation> mutations;
+  books().CollectEvents(&mutations);
+  EXPECT_EQ(mutations.size(), 1u);
 }
 
 TEST_F(BooksTest, WhatTheJournalCountedGoesOn) {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "master/core/group_job/group_job.h"
+#include "master/core/group_job/group_shards.h"
 #include "master/core/job_life.h"
 #include "master/core/nodes/drains.h"
 #include "master/core/nodes/node_reports.h"
@@ -119,7 +120,7 @@ class PartsFixture {
   /// The texts of all events of a kind, with who they are of.
   std::vector<std::string> Events(const std::string& kind) {
     std::vector<std::string> found;
-    for (const auto& [number, event] : books().events.events()) {
+    for (const auto& [number, event] : books().events().events()) {
       if (event.kind == kind) found.push_back(event.node + ": " + event.text);
     }
     return found;
@@ -131,7 +132,7 @@ class PartsFixture {
   Dones& dones() { return parts->dones; }
   JobLife& life() { return parts->life; }
   Snapshots& snapshots() { return parts->snapshots; }
-  GroupJob& group() { return parts->group; }
+  GroupShards& group_shards() { return parts->group_shards; }
   Drains& drains() { return parts->drains; }
   Streams& streams() { return parts->streams; }
   WorkerSessions& sessions() { return parts->sessions; }
@@ -147,19 +148,23 @@ class PartsFixture {
   struct Parts {
     Parts(const CoreOptions& options, DurableState state, TimePoint now)
         : books(options, MasterIncarnation(2), &state, now),
-          failures(&books),
-          leasing(&books, &failures, {}),
-          dones(&books, &leasing),
-          epoch_ends(&books, 0),
+          failures(&books, &books.ledger),
+          leasing(&books, &books.ledger, &books.totals, &failures, {}),
+          dones(&books, &books.ledger, &books.totals, &leasing),
+          epoch_ends(&books, &books.ledger.queue(), state.kept, 0),
           life(&books, &leasing, &epoch_ends),
-          snapshots(&books, &leasing, &life),
-          group(&books, &failures, &leasing, &dones, &life, &snapshots, state.group, now),
-          drains(&books, &leasing, &life, &group),
-          streams(&books, &failures, &leasing, &life),
-          sessions(&books, &leasing, &streams),
+          snapshots(&books, &books.ledger, &books.partitions, &books.nodes, &books.totals, &leasing,
+                    &epoch_ends, &life),
+          group_shards(&books, &books.ledger, &books.totals, &failures, &leasing, &dones, &life,
+                       &snapshots),
+          group(&books, &group_shards, &life, state.group, now),
+          drains(&books, &books.nodes, &leasing, &life, &group),
+          streams(&books, &books.ledger, &failures, &leasing, &life),
+          sessions(&books, &books.nodes, &books.totals, &leasing, &streams),
           tables({}),
-          servers(&books, &leasing, &life, &snapshots, &drains, &tables, ServerIncarnation(40)),
-          reports(&books, &failures, &leasing, &life, &drains, &sessions, &group) {}
+          servers(&books, &books.partitions, &books.nodes, &leasing, &life, &snapshots, &drains,
+                  &tables, ServerIncarnation(40)),
+          reports(&books, &books.nodes, &failures, &leasing, &life, &drains, &sessions, &group) {}
     Books books;
     Failures failures;
     Leasing leasing;
@@ -167,6 +172,7 @@ class PartsFixture {
     EpochEnds epoch_ends;
     JobLife life;
     Snapshots snapshots;
+    GroupShards group_shards;
     GroupJob group;
     Drains drains;
     Streams streams;

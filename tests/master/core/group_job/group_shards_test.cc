@@ -22,7 +22,7 @@ class GroupShardsTest : public ::testing::Test, protected testing::PartsFixture 
   void Begin(uint32_t servers) {
     options.servers = servers;
     Start();
-    shards.emplace(&books(), &failures(), &leasing(), &dones(), &life(), &snapshots());
+    shards = &group_shards();
     shards->SetTime(At());
   }
   void Commit(uint64_t index) {
@@ -31,7 +31,7 @@ class GroupShardsTest : public ::testing::Test, protected testing::PartsFixture 
     shards->Commit(TrainShard(index), shards->NewToken(TrainShard(index)), metrics, "worker-0", {});
   }
   uint64_t Done() { return books().ledger.queue().done().size(); }
-  std::optional<GroupShards> shards;
+  GroupShards* shards = nullptr;
 };
 
 TEST_F(GroupShardsTest, WorkersThatRunOrAreOnTheirWayAreCounted) {

@@ -39,7 +39,7 @@ class GroupStoresTest : public ::testing::Test, protected testing::PartsFixture 
   }
   std::vector<std::string> Events() {
     std::vector<std::string> events;
-    for (const auto& [number, event] : books().events.events()) {
+    for (const auto& [number, event] : books().events().events()) {
       events.push_back(event.kind + " " + event.node + ": " + event.text);
     }
     return events;

@@ -38,18 +38,17 @@ class TablesWorld : protected testing::PartsFixture {
     options.datasets[0].shards = kSteps;
     options.datasets[0].records = 10 * kSteps;
     Start();
-    shards_.emplace(&books(), &failures(), &leasing(), &dones(), &life(), &snapshots());
-    shards_->SetTime(At());
+    group_shards().SetTime(At());
     ReplaceServer();
   }
 
   /// What is wrong; empty: nothing.
   std::string Run() {
-    for (int i = 0; i < 150 && wrong_.empty() && !shards_->Over(); ++i) {
+    for (int i = 0; i < 150 && wrong_.empty() && !group_shards().Over(); ++i) {
       Act();
       Check();
     }
-    for (int i = 0; i < 10 && wrong_.empty() && !shards_->Over(); ++i) {
+    for (int i = 0; i < 10 && wrong_.empty() && !group_shards().Over(); ++i) {
       while (Work(/*faults=*/false)) {
       }
       Checkpoint(0);
@@ -58,7 +57,7 @@ class TablesWorld : protected testing::PartsFixture {
       TakeSnapshots();
       Check();
     }
-    if (wrong_.empty() && !shards_->Over()) wrong_ = "the job does not end";
+    if (wrong_.empty() && !group_shards().Over()) wrong_ = "the job does not end";
     return wrong_;
   }
 
@@ -91,10 +90,10 @@ class TablesWorld : protected testing::PartsFixture {
 
   /// A step or a replay. With faults, partitions may be restored in its middle.
   bool Work(bool faults) {
-    const std::optional<StepData> next = shards_->Next();
+    const std::optional<StepData> next = group_shards().Next();
     if (!next.has_value()) return false;
     const bool evaluation = books().ledger.IsEvaluate(next->shard);
-    const LeaseToken token = shards_->NewToken(next->shard);
+    const LeaseToken token = group_shards().NewToken(next->shard);
     const RestoreEpoch under = books().partitions.restore_epoch();
     for (Rows& rows : rows_) {
       if (faults && rng_.Below(8) == 0) Restore();
@@ -107,11 +106,11 @@ class TablesWorld : protected testing::PartsFixture {
     if (next->replay) {
       probes_->replays += 1;
       probes_->repeated += old ? 1 : 0;
-      shards_->Replayed(next->shard, under);
+      group_shards().Replayed(next->shard, under);
       return true;
     }
     probes_->lost_in_step += old ? 1 : 0;
-    shards_->Commit(next->shard, token, {}, "worker-0", evaluation ? RestoreEpoch() : under);
+    group_shards().Commit(next->shard, token, {}, "worker-0", evaluation ? RestoreEpoch() : under);
     ++after_;
     return true;
   }
@@ -133,12 +132,12 @@ class TablesWorld : protected testing::PartsFixture {
   }
   void Checkpoint(uint64_t kept) {
     after_ = kept;
-    shards_->Checkpointed(kept);
+    group_shards().Checkpointed(kept);
   }
   void Undo(uint64_t count) {
     probes_->undone += count;
     after_ -= count;
-    shards_->Undo(count);
+    group_shards().Undo(count);
   }
   void AskSnapshots() {
     now += options.snapshot_timeout;
@@ -187,7 +186,6 @@ class TablesWorld : protected testing::PartsFixture {
 
   Rng rng_;
   TableProbes* const probes_;
-  std::optional<GroupShards> shards_;
   ServerIncarnation owner_{5};
   std::array<Rows, 2> rows_, saved_;
   std::vector<Written> written_;

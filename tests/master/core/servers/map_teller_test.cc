@@ -24,7 +24,7 @@ class MapTellerTest : public ::testing::Test, protected PartsFixture {
   MapTellerTest() { options.servers = 2; }
   void Begin() {
     Start();
-    teller.emplace(&books());
+    teller.emplace(&books(), &partitions());
   }
   PartitionTable& partitions() { return books().partitions; }
   void Come(uint32_t server, uint64_t nonce, const std::string& address = "unix:/x") {
@@ -143,7 +143,7 @@ TEST_F(MapTellerTest, AfterARestartOnlyWhatChangedSinceIsKnown) {
   const PartitionMap last = Whole();
   JournalAll();
   Books restarted(options, MasterIncarnation(3), &state, now);
-  teller.emplace(&restarted);
+  teller.emplace(&restarted, &restarted.partitions);
   EXPECT_EQ(teller->For(last.version, last.version), nullptr) << "nothing has changed";
   EXPECT_EQ(*teller->For(old.version, old.version)->as_reply().map, last);
   restarted.partitions.ServerReplaced(ServerId(1), ServerIncarnation(50));
@@ -164,7 +164,7 @@ TEST_F(MapTellerTest, WhoComesFromAnEarlierRunIsToldTheWholeMap) {
   Books next_run(options, MasterIncarnation(3), &state, now);
   next_run.nodes.BeginRun();
   next_run.partitions.BeginRun(options.servers);
-  teller.emplace(&next_run);
+  teller.emplace(&next_run, &next_run.partitions);
   const std::shared_ptr<const MapNews> news = teller->For(old.version, old.version);
   ASSERT_NE(news, nullptr);
   ASSERT_TRUE(news->as_reply().map.has_value()) << "changes cannot say that an address is gone";

@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kCheckSet;
+using testing::kTrainSet;
 using testing::kWorker;
 using testing::PartsFixture;
 using ::testing::SizeIs;
@@ -94,6 +95,29 @@ TEST_F(SnapshotsTest, AFewShardsAreCommittedAtOnceAndTheOthersLater) {
   EXPECT_EQ(books().ledger.commit_seq(), DoneSeq(3));
   EXPECT_EQ(books().ledger.queue().committed_count(), 3u);
   EXPECT_EQ(books().nodes.Find(kWorker.name)->record.records_committed, 30u);
+}
+
+TEST_F(SnapshotsTest, AnEpochIsCommittedWhenItsLastShardIs) {
+  options.limits.commits_at_once = 3;
+  Serve();
+  for (int i = 0; i < 4; ++i) TrainOne();
+  Take(Ask());
+  EXPECT_THAT(Events("epoch-committed"), IsEmpty());
+  snapshots().Commit(At());
+  EXPECT_THAT(Events("epoch-committed"),
+              ElementsAre(": epoch 1 of dataset 'train': 4 shards, 40 records"));
+}
+
+TEST_F(SnapshotsTest, AStreamIsNoWholeEpochBeforeItsEnd) {
+  options.datasets[0].shards = options.datasets[0].records = 0;
+  options.datasets[0].stream =
+      StreamPlan{"clicks", {.minibatch_size = 5, .minibatches_per_shard = 2}};
+  Serve();
+  streams().See({.dataset = kTrainSet, .partitions = {{TopicPartition(0), 0, 10}}}, At());
+  TrainOne();
+  Take(Ask());
+  EXPECT_EQ(books().ledger.queue().committed_count(), 1u);
+  EXPECT_THAT(Events("epoch-committed"), IsEmpty()) << "all shards so far, but more will come";
 }
 
 TEST_F(SnapshotsTest, TheLastCommitIsTheEndOfTheJob) {
