@@ -47,6 +47,12 @@ class CoreFixture {
     Sync();
   }
 
+  /// A worker process begins. `start`: as in MasterCore::HelloWorker.
+  void Hello(const std::string& name, uint64_t incarnation, uint64_t start = 0) {
+    const absl::Status begun = core->HelloWorker({name, incarnation}, StartNumber(start), At());
+    MUSTER_CHECK_MSG(begun.ok(), begun.ToString());
+    Sync();
+  }
   WorkerExchangeRequest Request(const std::string& name = "worker-0", uint64_t incarnation = 7) {
     WorkerExchangeRequest request;
     request.worker = name;
@@ -140,6 +146,11 @@ class CoreFixture {
     }
     ExchangeServer(request);
     return reply.snapshots.size();
+  }
+  size_t EventCount(const std::string& kind) const {
+    size_t count = 0;
+    for (const auto& [number, event] : core->events().events()) count += event.kind == kind;
+    return count;
   }
   bool HasEvent(const std::string& kind) const { return !EventOf(kind).empty(); }
   /// The newest event of this kind: who and what; empty: there is none.

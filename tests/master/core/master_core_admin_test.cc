@@ -109,7 +109,7 @@ TEST_F(AdminTest, AChargeSaysHowTheProcessEnded) {
 
 TEST_F(AdminTest, WhatADeadProcessHeldEndsThoughItLeftNothingBehind) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
+  Hello("worker-0", 7, 2);
   const auto grants = Want(2).grants;
   ASSERT_THAT(grants, SizeIs(2));
   NodeReport report = Exit(SIGKILL, 0, {});
@@ -135,8 +135,7 @@ TEST_F(AdminTest, TheOldestEndedLeasesAreForgottenFirst) {
   Start();
   const auto grants = Want(3).grants;
   ASSERT_THAT(grants, SizeIs(3));
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()),
-              testing::IsOk());  // ends all three
+  Hello("worker-0", 8);  // ends all three
   ASSERT_EQ(core->leases().size(), 0u);
   for (uint64_t i = 0; i < 3; ++i) {
     NodeReport report = Exit(SIGSEGV, 0, grants[i].token);
@@ -157,7 +156,7 @@ TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
   NodeReport started = Exit(0, 0, {});
   started.what = NodeReport::What::kStarted;
   core->ReportNode(started, At());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
+  Hello("worker-0", 7, 1);
   const auto grants = Want(1).grants;
   Want(0, grants);
   NodeReport exited = Exit(SIGSEGV, 0, grants[0].token);
@@ -173,11 +172,6 @@ TEST_F(AdminTest, WhoTookOverTellsEverythingAgainAndChangesNothing) {
 
 TEST_F(AdminTest, AStartWithThePidOfTheOneBeforeIsAnotherProcess) {
   Start();
-  const auto events_of = [this](const char* kind) {
-    size_t count = 0;
-    for (const auto& [number, event] : core->events().events()) count += event.kind == kind;
-    return count;
-  };
   for (uint64_t start = 1; start <= 2; ++start) {
     NodeReport report = Exit(SIGKILL, 0, {});  // in a container every process has the same pid
     report.start = StartNumber(start);
@@ -185,11 +179,11 @@ TEST_F(AdminTest, AStartWithThePidOfTheOneBeforeIsAnotherProcess) {
     core->ReportNode(report, At());
     const NodeRecord& record = core->nodes().nodes().at("worker-0").record;
     EXPECT_EQ(record.state, NodeState::kStarting);
-    EXPECT_EQ(events_of("node-started"), start);
+    EXPECT_EQ(EventCount("node-started"), start);
     report.what = NodeReport::What::kExited;
     core->ReportNode(report, At());
     EXPECT_EQ(record.state, NodeState::kExited);
-    EXPECT_EQ(events_of("node-exited"), start);
+    EXPECT_EQ(EventCount("node-exited"), start);
     EXPECT_EQ(RestartsOf(record), start - 1);
   }
 }
@@ -206,13 +200,13 @@ TEST_F(AdminTest, AStartThatWasToldMakesAnEarlierProcessADeadOne) {
   EXPECT_THAT(core->HelloWorker({"worker-0", 6}, StartNumber(2), At()),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("knows start 3 of this node already; this is start 2")));
-  EXPECT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(3), At()), testing::IsOk());
+  Hello("worker-0", 7, 3);
 }
 
 TEST_F(AdminTest, AProcessThatWasStartedByHandMakesNobodyForgetTheStartsBeforeIt) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7, 2);
+  Hello("worker-0", 8);
   const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                HasSubstr("knows start 2 of this node already")));
@@ -245,10 +239,10 @@ TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
 
 TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   const auto grants = Want(1).grants;
   Want(0, grants);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 8);
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;
   ASSERT_THAT(Exchange(request).grants, SizeIs(2));
@@ -261,10 +255,10 @@ TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
   NodeReport started = Exit(0, 0, {});
   started.what = NodeReport::What::kStarted;
   core->ReportNode(started, At());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
+  Hello("worker-0", 7, 1);
   Want(1);
   // The restarted process is faster than the report of the old one's end.
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), testing::IsOk());
+  Hello("worker-0", 8, 2);
   WorkerExchangeRequest request = Request("worker-0", 8);
   request.want = 2;
   ASSERT_THAT(Exchange(request).grants, SizeIs(2));

@@ -19,14 +19,7 @@ using ::testing::Key;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-class CallsTest : public ::testing::Test, protected testing::CoreFixture {
- protected:
-  size_t Events(const std::string& kind) const {
-    size_t count = 0;
-    for (const auto& [number, event] : core->events().events()) count += event.kind == kind;
-    return count;
-  }
-};
+class CallsTest : public ::testing::Test, protected testing::CoreFixture {};
 
 TEST_F(CallsTest, AnOvertakenCallOfAServerChangesNothing) {
   Start();
@@ -53,8 +46,8 @@ TEST_F(CallsTest, AServerThatCallsIsNotLost) {
     Advance(options.server_times.timeout / 2);
     ExchangeServer(ServerRequest());
   }
-  EXPECT_EQ(Events("node-lost"), 0u);
-  EXPECT_EQ(Events("node-back"), 0u);
+  EXPECT_EQ(EventCount("node-lost"), 0u);
+  EXPECT_EQ(EventCount("node-back"), 0u);
   Advance(options.server_times.timeout);
   EXPECT_EQ(EventOf("node-lost"),
             "ps-0: no heartbeat for 10000 ms; its partitions wait for a new process");
@@ -62,10 +55,10 @@ TEST_F(CallsTest, AServerThatCallsIsNotLost) {
   report.what = NodeReport::What::kExited;
   core->ReportNode(report, At());
   Advance(options.server_times.timeout);
-  EXPECT_EQ(Events("node-lost"), 1u) << "it has ended";
+  EXPECT_EQ(EventCount("node-lost"), 1u) << "it has ended";
   ExchangeServer(ServerRequest());
   EXPECT_EQ(core->nodes().nodes().at("ps-0").record.state, NodeState::kRunning);
-  EXPECT_EQ(Events("node-back"), 0u) << "it was not lost but said to be dead";
+  EXPECT_EQ(EventCount("node-back"), 0u) << "it was not lost but said to be dead";
 }
 
 TEST_F(CallsTest, ATableIsJournaledOnce) {
@@ -86,7 +79,7 @@ TEST_F(CallsTest, AWarmStartErrorIsToldWhenItChangesAndByEachProcess) {
     ServerExchangeRequest request = ServerRequest();
     request.warm_start_error = error;
     ExchangeServer(request);
-    return Events("warm-start-error");
+    return EventCount("warm-start-error");
   };
   EXPECT_EQ(tell("no folder /a"), 1u);
   EXPECT_EQ(tell("no folder /a"), 1u);
@@ -117,9 +110,9 @@ TEST_F(CallsTest, NamesOfMetricsThatFitAreKept) {
   };
   done({"a"}, {"x"});
   done({"b"}, {});
-  EXPECT_EQ(Events("metrics-dropped"), 0u) << "as many as there may be";
+  EXPECT_EQ(EventCount("metrics-dropped"), 0u) << "as many as there may be";
   done({"a", "b"}, {"x"});
-  EXPECT_EQ(Events("metrics-dropped"), 0u) << "all of them are known";
+  EXPECT_EQ(EventCount("metrics-dropped"), 0u) << "all of them are known";
   done({"a"}, {"y"});
   EXPECT_EQ(EventOf("metrics-dropped"),
             ": epoch 1 of dataset 'train' has 3 metrics, which is the limit. Metrics with other "

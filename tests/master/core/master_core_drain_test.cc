@@ -20,10 +20,6 @@ using testing::StatusIs;
 
 class DrainTest : public ::testing::Test, protected CoreFixture {
  protected:
-  void Hello(const std::string& name, uint64_t incarnation, uint64_t start = 0) {
-    ASSERT_THAT(core->HelloWorker({name, incarnation}, StartNumber(start), At()), testing::IsOk());
-    Sync();
-  }
   NodeDrain Drain(const std::string& name, milliseconds timeout = milliseconds(0)) {
     absl::StatusOr<NodeDrain> drain = core->DrainNode(name, timeout, At());
     MUSTER_CHECK_MSG(drain.ok(), drain.status().ToString());
@@ -42,12 +38,6 @@ class DrainTest : public ::testing::Test, protected CoreFixture {
     core->ReportNode(report, At());
     Sync();
   }
-  size_t Events(const std::string& kind) const {
-    size_t count = 0;
-    for (const auto& [sequence_number, event] : core->events().events())
-      count += event.kind == kind;
-    return count;
-  }
 };
 
 TEST_F(DrainTest, AWorkerFinishesWhatItHoldsAndGetsNothingMore) {
@@ -58,7 +48,7 @@ TEST_F(DrainTest, AWorkerFinishesWhatItHoldsAndGetsNothingMore) {
   ASSERT_THAT(held, SizeIs(2));
   EXPECT_EQ(Drain("worker-0").left, 2u);
   EXPECT_EQ(Drain("worker-0").state, DrainState::kDraining) << "a repeat changes nothing";
-  EXPECT_EQ(Events("node-drain-began"), 1u);
+  EXPECT_EQ(EventCount("node-drain-began"), 1u);
   const WorkerExchangeReply told = Want(3, held);
   EXPECT_EQ(told.directive, JobDirective::kDrain);
   EXPECT_THAT(told.grants, IsEmpty());
@@ -249,11 +239,11 @@ TEST_F(DrainTest, AServerThatIsToldToEndAsksForItself) {
          {command.number, command.cut, {{"f" + ToString(command.number), 1, command.number}}}});
   }
   EXPECT_TRUE(ExchangeServer(leaving).drained);
-  const size_t drains = Events("node-drain-began");
+  const size_t drains = EventCount("node-drain-began");
   leaving = ServerRequest();
   leaving.leaving = true;
   EXPECT_TRUE(ExchangeServer(leaving).drained);
-  EXPECT_EQ(Events("node-drain-began"), drains) << "it asks until it has ended";
+  EXPECT_EQ(EventCount("node-drain-began"), drains) << "it asks until it has ended";
   Exited("ps-0", 0);
   EXPECT_THAT(core->Cancel({"enough", false}, At()), testing::IsOk());
   Register(6);

@@ -52,8 +52,7 @@ TEST_F(LeasesTest, WhoMayNotReassertAnEvaluationEndsNobodysLease) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   Start();
   Register(1);
-  ASSERT_THAT(core->HelloWorker({"worker-9", 9}, StartNumber(0), At()),
-              testing::IsOk());  // keeps the grace up
+  Hello("worker-9", 9);  // keeps the grace up
   Done(Want(5).grants);
   auto evaluate = Want(1).grants;
   ASSERT_THAT(evaluate, SizeIs(1));
@@ -247,13 +246,10 @@ TEST_F(LeasesTest, WorkersAreLostAndComeBackAndServersHaveTheirOwnTime) {
   options.leases.duration = seconds(2);
   Start();
   Register(5);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
-  ASSERT_THAT(core->HelloWorker({"worker-1", 8}, StartNumber(0), At()), testing::IsOk());
-  size_t joined = 0;
-  for (const auto& [number, event] : core->events().events())
-    joined += event.kind == "worker-joined";
-  EXPECT_EQ(joined, 2u) << "one process joins once";
+  Hello("worker-0", 7);
+  Hello("worker-0", 7);
+  Hello("worker-1", 8);
+  EXPECT_EQ(EventCount("worker-joined"), 2u) << "one process joins once";
   NodeReport report{.node = "worker-1", .role = NodeRole::kWorker};
   report.what = NodeReport::What::kExited;
   core->ReportNode(report, At());
@@ -273,8 +269,8 @@ TEST_F(LeasesTest, WorkersAreLostAndComeBackAndServersHaveTheirOwnTime) {
 
 TEST_F(LeasesTest, AProcessThatOnlySaidHelloIsReplacedToo) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
+  Hello("worker-0", 8);
   EXPECT_FALSE(core->ExchangeWorker(Request("worker-0", 7), At()).ok());
   EXPECT_TRUE(core->ExchangeWorker(Request("worker-0", 8), At()).ok());
 }
@@ -289,7 +285,7 @@ TEST_F(LeasesTest, ANameIsOfOneRole) {
   EXPECT_FALSE(ExchangeServer(ServerRequest()).unknown_incarnation) << "the server is who it was";
   options.servers = 2;
   Restart();
-  ASSERT_THAT(core->HelloWorker({"ps-1", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("ps-1", 7);
   EXPECT_THAT(core->RegisterServer({"ps-1", 9, {}}, At()),
               testing::StatusIs(absl::StatusCode::kResourceExhausted,
                                 ::testing::HasSubstr("another node has this name")));
@@ -297,13 +293,7 @@ TEST_F(LeasesTest, ANameIsOfOneRole) {
 
 TEST_F(LeasesTest, AShortageIsToldOnceUntilAShardIsFinished) {
   Start();
-  const auto told = [&] {
-    size_t events = 0;
-    for (const auto& [number, event] : core->events().events()) {
-      events += event.kind == "shard-handed-back";
-    }
-    return events;
-  };
+  const auto told = [&] { return EventCount("shard-handed-back"); };
   HandBackOne(HandBack::kShortage);
   HandBackOne(HandBack::kShortage);
   EXPECT_EQ(told(), 1u);

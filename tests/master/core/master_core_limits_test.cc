@@ -138,11 +138,7 @@ TEST_F(LimitsTest, AnEpochHasSoManyMetricsAndNoMore) {
   EXPECT_EQ(metrics.means.size() + metrics.aucs.size(), 2u);
   EXPECT_EQ(metrics.means.at("loss"), (WeightedMean{3, 3})) << "what is known continues";
   EXPECT_THAT(metrics.means, Contains(Key("loss of shard 0")));
-  size_t told = 0;
-  for (const auto& [number, event] : core->events().events()) {
-    told += event.kind == "metrics-dropped" ? 1 : 0;
-  }
-  EXPECT_EQ(told, 1u);
+  EXPECT_EQ(EventCount("metrics-dropped"), 1u);
 }
 
 TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
@@ -173,8 +169,7 @@ TEST_F(LimitsTest, NodesThatEndedLongestAgoMakeRoomForNewOnes) {
   exit("b");
   ASSERT_THAT(hello("d"), IsOk()) << "b was heard before c";
   EXPECT_THAT(journal.state().nodes, UnorderedElementsAre(Key("a"), Key("c"), Key("d")));
-  ASSERT_THAT(core->HelloWorker({"c", 8}, StartNumber(2), At()),
-              IsOk());  // another process of c works
+  Hello("c", 8, 2);  // another process of c works
   WorkerExchangeRequest request = Request("c", 8);
   request.want = 1;
   ASSERT_THAT(Exchange(request).grants, SizeIs(1));

@@ -23,10 +23,6 @@ using ::testing::SizeIs;
 
 class RunsTest : public ::testing::Test, protected testing::CoreFixture {
  protected:
-  void Hello(const std::string& name, uint64_t incarnation) {
-    ASSERT_THAT(core->HelloWorker({name, incarnation}, StartNumber(0), At()), testing::IsOk());
-    Sync();
-  }
   /// A server that serves everything and snapshots whenever something is DONE.
   void StartServed() {
     options.snapshot_interval = seconds(0);
@@ -175,11 +171,7 @@ TEST_F(RunsTest, RejectedRecordsAreShownUpToABound) {
   std::vector<std::string> samples;
   for (int i = 0; i < 10; ++i) samples.push_back(fmt::format("train.csv:{}: bad", i));
   for (int i = 0; i < 11; ++i) DoneWithRejects(Want(1).grants.at(0), 10, samples);
-  size_t told = 0;
-  for (const auto& [number, event] : core->events().events()) {
-    told += event.kind == "record-rejected";
-  }
-  EXPECT_EQ(told, 100u);
+  EXPECT_EQ(EventCount("record-rejected"), 100u);
   EXPECT_THAT(EventOf("record-rejected"),
               EndsWith("9: bad (more rejected records are only counted)"));
   EXPECT_EQ(core->ledger().rejected_records(), 110u);

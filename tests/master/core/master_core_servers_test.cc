@@ -447,27 +447,22 @@ TEST_F(ServersTest, AnOlderLeaseHoldsForgettingBack) {
 TEST_F(ServersTest, AFullDiskIsOneEventWhenItBeginsAndOneWhenItHasPassed) {
   Start();
   Register(5);
-  const auto count = [this](const std::string& kind) {
-    size_t events = 0;
-    for (const auto& [sequence, event] : core->events().events()) events += event.kind == kind;
-    return events;
-  };
   for (int i = 0; i < 20; ++i) {
     ServerExchangeRequest request = ServerRequest();
     if (i % 2 == 0) request.snapshot_error = fmt::format("p{}: No space left on device", i);
     ExchangeServer(request);
     Advance(std::chrono::seconds(1));
   }
-  EXPECT_EQ(count("snapshot-error"), 1u);
-  EXPECT_EQ(count("snapshots-work-again"), 0u);
+  EXPECT_EQ(EventCount("snapshot-error"), 1u);
+  EXPECT_EQ(EventCount("snapshots-work-again"), 0u);
   now += options.snapshot_interval + options.snapshot_timeout;
   ExchangeServer(ServerRequest());
   ExchangeServer(ServerRequest());
-  EXPECT_EQ(count("snapshots-work-again"), 1u);
+  EXPECT_EQ(EventCount("snapshots-work-again"), 1u);
   ServerExchangeRequest request = ServerRequest();
   request.snapshot_error = "p3: No space left on device";
   ExchangeServer(request);
-  EXPECT_EQ(count("snapshot-error"), 2u);
+  EXPECT_EQ(EventCount("snapshot-error"), 2u);
 }
 
 TEST_F(ServersTest, TrafficIsTheOwnersAndStartsAnewWithIt) {

@@ -147,7 +147,7 @@ TEST_F(WorkersTest, OneStuckShardOfABusyWorkerExpiresAlone) {
 
 TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   Sync();
   Restart();
   Advance(options.leases.duration);
@@ -157,7 +157,7 @@ TEST_F(WorkersTest, AWorkerThatHangsWhileTheMasterRestartsIsLostToo) {
 
 TEST_F(WorkersTest, TheMastersOwnPauseIsNobodysSilence) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   Register(1);
   const auto grants = Want(2).grants;
   StandStill(2 * options.leases.duration);
@@ -186,7 +186,7 @@ TEST_F(WorkersTest, AFailureToldAgainAfterARestartIsChargedOnce) {
 TEST_F(WorkersTest, ReassertsAfterARestart) {
   Start();
   Register(1);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   const auto grants = Want(2).grants;
   Restart();
   EXPECT_TRUE(core->in_grace_period());
@@ -200,8 +200,7 @@ TEST_F(WorkersTest, ReassertsAfterARestart) {
 
 TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-9", 99}, StartNumber(0), At()),
-              testing::IsOk());  // keeps the grace up
+  Hello("worker-9", 99);  // keeps the grace up
   const auto old = Want(1).grants;
   Advance(options.leases.duration);
   WorkerExchangeRequest other = Request("worker-1", 8);
@@ -224,9 +223,9 @@ TEST_F(WorkersTest, TheHighestTokenWinsAndLateReassertionsAreLost) {
 
 TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   const auto grants = Want(1).grants;
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 8);
   EXPECT_EQ(core->leases().size(), 0u);
   WorkerExchangeRequest old = Request();
   Hold(grants, &old);
@@ -236,7 +235,7 @@ TEST_F(WorkersTest, ANewProcessOfANodeEndsTheLeasesOfTheOldOne) {
 
 TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(2), At()), testing::IsOk());
+  Hello("worker-0", 7, 2);
   const auto grants = Want(1).grants;
   const auto late = [&] { return core->HelloWorker({"worker-0", 6}, StartNumber(1), At()); };
   EXPECT_THAT(late(), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -249,7 +248,7 @@ TEST_F(WorkersTest, ALateHelloOfADeadProcessIsRefused) {
   EXPECT_THAT(core->ExchangeWorker(Request("worker-0", 6), At()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("now has this name")));
   EXPECT_EQ(core->leases().size(), 1u);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 9}, StartNumber(3), At()), testing::IsOk());
+  Hello("worker-0", 9, 3);
   EXPECT_EQ(core->leases().size(), 0u);
   options.run_id = "run-2";
   Restart();
@@ -315,7 +314,7 @@ TEST_F(WorkersTest, AnEvaluationOfBeforeARestoreIsNotReasserted) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   Start();
   Register(1);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   Done(Want(5).grants);
   const auto evaluate = Want(1).grants;
   ASSERT_THAT(evaluate, SizeIs(1));
@@ -370,7 +369,7 @@ TEST_F(WorkersTest, HandBacksThatAreNotTheTrainersAreChargedToNobody) {
     HandBackOne(HandBack::kShortage);
   }
   // A drain that the worker has not heard of yet.
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(0), At()), testing::IsOk());
+  Hello("worker-0", 7);
   const auto grants = Want(1).grants;
   ASSERT_TRUE(core->DrainNode("worker-0", std::chrono::seconds(30), At()).ok());
   WorkerExchangeRequest request = Request();
@@ -454,7 +453,7 @@ TEST_F(WorkersTest, RejectedRecordsOfAReplayedShardCountOnce) {
 
 TEST_F(WorkersTest, AnOvertakenCallDoesNotTurnTheTotalsBack) {
   Start();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), IsOk());
+  Hello("worker-0", 7, 1);
   WorkerExchangeRequest older = Request(), newer = Request();
   older.times.minibatches_begun = 3;
   newer.times.minibatches_begun = 5;
@@ -462,7 +461,7 @@ TEST_F(WorkersTest, AnOvertakenCallDoesNotTurnTheTotalsBack) {
   Exchange(newer);
   Exchange(older);
   EXPECT_EQ(times.minibatches_begun, 5u);
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), IsOk());
+  Hello("worker-0", 8, 2);
   EXPECT_EQ(times, WorkerTimes()) << "another process begins at zero";
 }
 

@@ -161,7 +161,7 @@ TEST_F(GroupJobTest, ACrashOfTheTrainerCountsForTheShard) {
 TEST_F(GroupJobTest, ANewProcessOfAWorkerReplacesTheMember) {
   StartGroup();
   TrainTo(1);
-  ASSERT_THAT(core->HelloWorker({"worker-1", 99}, StartNumber(0), At()), IsOk());
+  Hello("worker-1", 99);
   Sync();
   EXPECT_EQ(MemberCount(), 1u);
   EXPECT_THAT(core->ExchangeGroup(members[1]->Report(), At()),

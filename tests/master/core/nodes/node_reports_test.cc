@@ -202,13 +202,13 @@ TEST_F(ToldExitsTest, AnExitIsToldOnceHoweverOftenItIsReported) {
   exited.signal = SIGKILL;
   core->ReportNode(exited, At());
   // A call of the dead process was on its way.
-  ASSERT_THAT(core->HelloWorker({"worker-0", 7}, StartNumber(1), At()), testing::IsOk());
+  Hello("worker-0", 7, 1);
   core->ReportNode(exited, At());
   EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kExited);
   EXPECT_EQ(exits(), 1);
   Sync();
   Restart();
-  ASSERT_THAT(core->HelloWorker({"worker-0", 8}, StartNumber(2), At()), testing::IsOk());
+  Hello("worker-0", 8, 2);
   core->ReportNode(exited, At());
   EXPECT_EQ(core->nodes().nodes().at("worker-0").record.state, NodeState::kRunning);
   EXPECT_EQ(exits(), 1) << "by a scaler that took over";
