@@ -109,9 +109,9 @@ struct CoreOptions {
   std::vector<DatasetPlan> datasets;
   uint32_t partitions = 1;
   /// Server slots: ps-0 .. ps-(n-1).
+  uint32_t servers = 1;
   /// So many of the servers, those with the highest numbers, run on other machines.
   uint32_t servers_joined = 0;
-  uint32_t servers = 1;
   /// The supervisor's run. Another one than the journal's means that every process of older runs
   /// is dead.
   std::string run_id;

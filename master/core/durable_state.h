@@ -146,7 +146,7 @@ struct OldNodeRecord {
 };
 struct NodeRecord {
   std::string name;
-  std::string role;  // ToString(NodeRole); Is() reads it, and another word is none of them
+  std::string role;  // ToString(NodeRole), as Is() compares it; any other word is of no known role
   NodeState state = NodeState::kStarting;
   /// The newest process that its supervisor told of in this run; 0: none.
   StartNumber told_start;

@@ -36,7 +36,7 @@ MetricCourse CourseOf(std::span<const std::optional<double>> values, Better bett
 /// kept, and it is decided from the COMMITTED metrics whether the next epoch begins. The journal
 /// gets all of it in one batch, before any shard of the next epoch is granted.
 ///
-/// Weights of an epoch with FAILED shards may have a part of what these pushed.
+/// If an epoch has FAILED shards, its weights may have a part of what these shards pushed.
 ///
 /// Owns which epochs have ended, and which are kept. Pure; not thread-safe.
 class EpochEnds {

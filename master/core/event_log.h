@@ -11,7 +11,8 @@
 
 namespace muster {
 
-/// The kind of events for rejected records. If the job fails because of them, it names the last.
+/// The kind of events for rejected records. If the job fails because of them, the newest of these
+/// events is in its reason.
 inline constexpr MasterEventKind kRecordRejected = "record-rejected";
 
 /// The newest events of the job, numbered from 1 without gaps. Pure; not thread-safe.

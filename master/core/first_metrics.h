@@ -12,8 +12,8 @@ namespace muster {
 /// The metrics of shards that were DONE and run again, because servers were restored. The next run
 /// judges weights that have partly seen its records, so the metrics of the first run count.
 ///
-/// In memory only, up to a limit. What is lost is no secret: a minibatch that is pushed although a
-/// partition has it is counted in ShardMetrics::minibatches_again by its worker. Pure; not
+/// In memory only, up to a limit. If some are lost, users can see it: a worker that pushes a
+/// minibatch although a partition has it counts this in ShardMetrics::minibatches_again. Pure; not
 /// thread-safe.
 class FirstMetrics {
  public:

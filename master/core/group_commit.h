@@ -38,13 +38,13 @@ class GroupCommit {
   /// The mutations are in the journal, so the answers are sent. Returns the snapshot files
   /// (relative names) that may be deleted now.
   std::vector<std::string> Synced();
-  /// The mutations may be missing from the journal, or there is no further batch: returns the
-  /// items, also those that are kept, whose answers must not use the steps.
+  /// Call it if the mutations may be missing from the journal, or if there is no further batch.
+  /// Returns all items, also the kept ones; their answers must not use the steps.
   std::vector<Item> TakeItems();
 
  private:
   void AnswerAll();
-  /// Moves the items that are not ready to the kept ones, and those of them that are ready back.
+  /// Moves items that are not ready from items_ to kept_, and kept ones that are ready to items_.
   void KeepWaiting(StepTime at);
 
   MasterCore* const core_;

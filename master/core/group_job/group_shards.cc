@@ -108,8 +108,9 @@ void GroupShards::ChargeReplay(const ShardId& shard, LeaseToken token, const std
   }
 }
 
-/// Those that were not started yet in this run are on their way. One that has ended may be started
-/// again. One that has no place, or is drained, does not come soon.
+/// Workers that this run has not started yet count, because they are on their way. A worker that
+/// has ended counts, because it may be started again. A worker for which there is no place, or that
+/// is drained, does not count.
 std::optional<uint32_t> GroupShards::Workers() const {
   const uint32_t wanted = books_->options.group->workers;
   if (wanted == 0) return std::nullopt;

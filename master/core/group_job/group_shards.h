@@ -60,7 +60,7 @@ class GroupShards final : public GroupData {
   }
 
  private:
-  /// The seq of the newest DONE shard but `count`.
+  /// The seq of the DONE shard before the newest `count`.
   DoneSeq SeqBefore(uint64_t count) const;
   /// A trainer cannot replay the shard, which is DONE.
   void ChargeReplay(const ShardId& shard, LeaseToken token, const std::string& worker,

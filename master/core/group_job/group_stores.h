@@ -10,11 +10,11 @@
 
 namespace muster {
 
-/// Whether a group can read and write its checkpoints, from what its processes report: events, what
-/// the status says, and the end of the job if nobody can read the state. As Servers does for
-/// snapshots.
+/// Watches whether a group can read and write its checkpoints, by the reports of its processes.
+/// Adds events, knows what the status says, and ends the job if nobody can read the state. Servers
+/// does the same for snapshots.
 ///
-/// Owns since when it cannot. Pure; not thread-safe.
+/// Owns since when the group cannot. Pure; not thread-safe.
 class GroupStores {
  public:
   /// Both outlive it.

@@ -37,7 +37,7 @@ class NodeReports {
  private:
   void Started(const NodeReport& report, Node* node, StepTime at);
   void Exited(const NodeReport& report, Node* node, StepTime at);
-  /// The same wait, or the same answer, is one event however often it is reported.
+  /// A wait is one event, however often it is reported.
   void Held(const NodeReport& report, Node* node, StepTime at);
   void Resized(const NodeReport& report, const Node& node, StepTime at);
   bool IsClusterAway() const;

@@ -11,14 +11,15 @@
 namespace muster {
 namespace {
 
-/// All of the present chain, or none of it. With only a part of the chain, rows of the missing
-/// files would be lost, and older files may be deleted.
+/// True if `next` has the whole present chain, or nothing of it. With a part of the chain, rows of
+/// the missing files would be lost.
 bool KeepsWholeChain(const Manifest& before, const Manifest& next) {
   const auto kept = std::span(next.files).first(next.files.size() - 1);
   return kept.empty() || std::ranges::equal(kept, before.files);
 }
 
-/// The present chain, that chain and the file that this snapshot wrote, or only such a file.
+/// True if `next` has the files of the present chain, these and one that the snapshot wrote, or
+/// only that one.
 bool GoesOnFrom(const Manifest& before, const Manifest& next) {
   if (next.files == before.files) return true;
   return !next.files.empty() && next.files.back().number == next.number &&

@@ -29,8 +29,8 @@ class RestoreTrouble {
   std::chrono::nanoseconds lasts() const { return lasts_; }
   /// "2 of its partitions cannot be restored: cannot open /...".
   std::string Text() const;
-  /// Why the job ends: `trouble`, for how long it was tried, and what helps. `place`: of the
-  /// snapshots.
+  /// Why the job ends: `trouble`, for how long it was tried, and what helps. `place`: where the
+  /// snapshots are.
   static std::string EndText(std::string_view trouble, std::chrono::milliseconds timeout,
                              std::string_view place);
 

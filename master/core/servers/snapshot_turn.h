@@ -25,7 +25,7 @@ class SnapshotTurn {
   }
 
  private:
-  /// Turns until `time`, give or take a constant.
+  /// The number of turns until `time`, plus a constant.
   int64_t Count(TimePoint time, std::chrono::nanoseconds interval) const {
     const auto offset = interval / static_cast<int64_t>(places_) * static_cast<int64_t>(place_);
     return (time.time_since_epoch() + (interval - offset)) / interval;

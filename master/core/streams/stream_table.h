@@ -78,7 +78,7 @@ class StreamTable {
     /// Offsets of the dataset that cannot be read before an open transaction is over. None if there
     /// was no look yet.
     std::optional<uint64_t> held_back;
-    /// When the first of them was first seen. Only shown to people.
+    /// When the oldest record that is not COMMITTED was first seen. Only shown to people.
     std::optional<WallTime> oldest;
     uint64_t open_ranges = 0;
   };

@@ -13,14 +13,14 @@
 namespace muster {
 namespace {
 
-/// How long logs may end before offsets that were cut; after a change of leader this can pass.
+/// How long a log may end before offsets that were cut: a new leader may reach them a little later.
 constexpr std::chrono::seconds kTruncatedMax{30};
 /// A topic counts as gone after this many looks that did not find it, over this much time. Brokers
 /// also report an existing topic as missing for a moment: while leaders are elected, or if the
 /// broker that is asked has just started.
 constexpr uint32_t kGoneLooks = 3;
 constexpr std::chrono::seconds kGoneTime{2};
-/// A begin beyond the end of its log may pass after a change of leader.
+/// How long a dataset may begin beyond the end of a log: a new leader may reach it a little later.
 constexpr std::chrono::seconds kBeyondMax{10};
 /// Retention is near if only this share of the log, or of the time for which records are kept, lies
 /// before the oldest record that is not COMMITTED. It is far again at twice this share.

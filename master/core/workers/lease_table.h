@@ -27,7 +27,7 @@ struct Lease {
   WorkerKey worker;
   /// The R that the worker was last told for this shard.
   RestoreEpoch restore_epoch;
-  /// Evaluate leases hold no floor.
+  /// It is of an evaluate shard: the floor does not wait for it.
   bool evaluate = false;
   TimePoint granted_at;
   LeasePhase phase = LeasePhase::kQueued;
@@ -48,13 +48,14 @@ class LeaseTable {
   const Lease* FindShard(const ShardId& shard) const;
   /// Takes the worker's report; returns true if it is progress. Requires Find(token) != nullptr.
   bool Update(const HeldLease& held, TimePoint now);
-  /// Partitions are restored. Shards whose pushes or questions are in progress get this much more
-  /// time, however often that happens. Shards that are computed do not.
+  /// Partitions are restored. This counts as progress of the shards that are being pushed, every
+  /// time, because they wait for the partitions. It does not for shards that are being computed.
   void OnRestored(TimePoint now);
   /// Ends the lease and returns it. Requires Find(token) != nullptr.
   Lease Remove(LeaseToken token);
 
-  /// The tokens of one worker process, ascending; a copy, so that they may be removed on the way.
+  /// The tokens of one worker process, ascending. A copy: the caller may end these leases in a
+  /// loop.
   std::vector<LeaseToken> TokensOf(const WorkerKey& worker) const;
   size_t CountOf(const WorkerKey& worker) const;
   /// True if any process of this worker has leases.

@@ -147,7 +147,7 @@ class Leasing {
   std::map<WorkerKey, Holder> holders_;
   uint64_t token_count_ = 0;
   bool closed_ = false;
-  /// None: those of an earlier master may be in use.
+  /// None: tokens of an earlier master may be in use.
   std::optional<LeaseToken> floor_of_steps_;
 };
 

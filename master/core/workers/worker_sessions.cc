@@ -194,7 +194,7 @@ bool WorkerSessions::IsOf(const NodeReport& report, const NodeRecord& record,
                           const WorkerKey& worker, const Session& session) {
   MUSTER_CHECK(worker.name == report.node);
   if (report.incarnation != 0) return worker.incarnation == report.incarnation;
-  // It left no leases.
+  // The report does not know the incarnation.
   if (session.start != StartNumber()) return session.start <= report.start;
   return record.told_start == report.start;
 }

@@ -64,14 +64,15 @@ class WorkerSessions {
 
   absl::Status CheckNotSuperseded(const WorkerKey& worker, const Session& session) const;
   Session& Touch(const WorkerKey& worker, StepTime at);
-  /// The process has called. `times`: the figures in its call; null: none.
-  /// `newest`: with what it counts; nullptr: a call that says nothing new.
+  /// The process has called. `newest`: the call, whose figures count; nullptr: they do not, or
+  /// there are none.
   void HearNode(const WorkerKey& worker, const WorkerExchangeRequest* newest, StepTime at);
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   /// Keeps which servers the worker cannot reach now.
   void TakeUnreachable(const WorkerExchangeRequest& request, StepTime at);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
-  /// True if the report of an exit is about this session's process, which is one of its node.
+  /// True if the report of an exit is about this session's process. Requires that the process is of
+  /// the report's node.
   static bool IsOf(const NodeReport& report, const NodeRecord& record, const WorkerKey& worker,
                    const Session& session);
 
