@@ -116,7 +116,7 @@ uint64_t GroupStep::records() const {
   return impl_->records();
 }
 MinibatchRange GroupStep::Minibatches(Prepare prepare) {
-  return {impl_->shard(), std::move(prepare)};
+  return {impl_->loop(), std::move(prepare)};
 }
 void GroupStep::Add(const SumBucket& bucket, std::span<const float> gradient) {
   impl_->Add(bucket.index_, gradient);

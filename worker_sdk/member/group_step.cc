@@ -30,9 +30,9 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
       run.minibatches.push_back(MinibatchIndex(span.first.value() + i));
     }
   }
-  shard_ =
-      std::make_unique<ShardImpl>(&group->session(), static_cast<StepLoop*>(this), std::move(run),
-                                  read.reader, read.records, std::move(metrics));
+  loop_ = std::make_unique<MinibatchLoop>(
+      &group->session(), static_cast<LoopOwner*>(this),
+      LoopWork{std::move(run), read.reader, read.records, std::move(metrics)});
   group_->session().slot().Enter(work.token);
 }
 
@@ -51,13 +51,25 @@ GroupStepImpl::~GroupStepImpl() {
   if (computes() && !committed_.has_value() && !replayed) Fail("the step was left without Commit");
 }
 
-bool GroupStepImpl::Start(MinibatchIndex minibatch) {
-  if (!failed_ && group_->StartMinibatch(task_, minibatch)) {
-    current_ = minibatch;
-    return true;
-  }
-  Complete();
-  return false;
+void GroupStepImpl::Skip(MinibatchIndex minibatch) {
+  // It counts as computed, like any other minibatch of the share.
+  if (Start(minibatch) == Next::kRun) End(minibatch, 0, loop_->metrics());
+}
+
+LoopOwner::Next GroupStepImpl::Start(MinibatchIndex minibatch) {
+  if (failed_ || !group_->StartMinibatch(task_, minibatch)) return Next::kEnd;
+  current_ = minibatch;
+  return Next::kRun;
+}
+
+void GroupStepImpl::Push(const MinibatchImpl& minibatch,
+                         std::shared_ptr<const sdk::RowBatch> batch) {
+  const StepWork& work = task_.work;
+  const MinibatchIndex index = minibatch.index();
+  group_->session().PushOfStep(
+      {work.shard, index, work.token, RunNumber(static_cast<uint32_t>(task_.run)),
+       work.work.first_step + index.value(), work.restore_epoch},
+      std::move(batch));
 }
 
 void GroupStepImpl::End(MinibatchIndex minibatch, size_t records, const ShardMetrics& metrics) {
@@ -66,24 +78,28 @@ void GroupStepImpl::End(MinibatchIndex minibatch, size_t records, const ShardMet
   group_->session().EndStepMinibatch(records, evaluate());
 }
 
-void GroupStepImpl::Complete() {
+void GroupStepImpl::Complete(ShardMetrics) {
+  EndLoop();  // the group has the metrics since the End of the last minibatch
+}
+
+void GroupStepImpl::EndLoop() {
   if (std::exchange(over_, true)) return;
   current_.reset();
   group_->session().slot().Leave(task_.work.token);
   group_->EndLoop(task_);
 }
 
-void GroupStepImpl::Fail(const sdk::ShardFailure& failure) {
+void GroupStepImpl::FailRun(std::string reason) {
   failed_ = true;
-  Complete();
-  group_->FailStep(task_, failure.reason, failure.fatal);
+  EndLoop();
+  group_->FailStep(task_, std::move(reason), /*fatal=*/false);
 }
 
 void GroupStepImpl::Fail(std::string_view reason) {
   if (failed_ || committed_.has_value() || !computes()) return;
   if (reason.empty()) reason = "the trainer gave no reason";
-  shard_->Fail(reason);  // does nothing if the loop is over
-  if (!failed_) Fail(sdk::ShardFailure{fmt::format("shard {}: {}", shard_->id(), reason)});
+  loop_->Fail(reason);  // does nothing if the loop is over
+  if (!failed_) FailRun(fmt::format("shard {}: {}", loop_->id(), reason));
 }
 
 std::optional<MinibatchIndex> GroupStepImpl::MinibatchOf(std::string_view call) {
@@ -105,7 +121,7 @@ void GroupStepImpl::OnAdded(const absl::Status& added) {
   if (absl::IsFailedPrecondition(added)) return group_->Fail(added);
   // The next minibatch does not begin. Several threads may be here, so nothing else changes.
   if (!added.ok()) {
-    group_->FailStep(task_, fmt::format("shard {}: {}", shard_->id(), Message(added)), false);
+    group_->FailStep(task_, fmt::format("shard {}: {}", loop_->id(), Message(added)), false);
   }
 }
 

@@ -5,15 +5,18 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "worker_sdk/member/group_impl.h"
-#include "worker_sdk/session/shard_impl.h"
+#include "worker_sdk/session/minibatch_loop.h"
 
 namespace muster::internal {
 
-/// A step in the trainer's hands: see GroupStep. Belongs to the trainer's thread, apart from Add.
-class GroupStepImpl final : private StepLoop {
+/// A step in the trainer's hands: see GroupStep. If this member computes minibatches of it, the
+/// step owns the loop over them. Belongs to the trainer's thread, apart from Add.
+class GroupStepImpl final : private LoopOwner {
  public:
   /// A step to compute. `metrics`: of the minibatches of the run that have been computed before.
   GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const SessionImpl::StepRecords& read,
@@ -29,12 +32,12 @@ class GroupStepImpl final : private StepLoop {
   bool replay() const { return task_.work.replay; }
   uint64_t records() const { return facts_.records; }
   /// The loop over the minibatches; null: there are none.
-  ShardImpl* shard() const { return shard_.get(); }
+  MinibatchLoop* loop() const { return loop_.get(); }
   bool state_copied() const { return state_copied_; }
   void Add(uint32_t bucket, std::span<const float> gradient);
   void AddDevice(uint32_t bucket, const float* gradient, uint64_t elements, void* stream);
   /// It has minibatches, and so a run.
-  bool computes() const { return shard_ != nullptr; }
+  bool computes() const { return loop_ != nullptr; }
   sdk::StepRunNumber run() const { return task_.run; }
   /// See GroupStep::Put; false: the step has failed. Also of the buckets of local steps, which get
   /// the values of all minibatches of the run that are over. `what`: as of OwnGradients::Put.
@@ -56,10 +59,16 @@ class GroupStepImpl final : private StepLoop {
   bool IsThere(std::string_view call, const float* values, uint64_t elements);
 
   bool may_use_tables() const override { return tables_; }
-  bool Start(MinibatchIndex minibatch) override;
+  void Skip(MinibatchIndex minibatch) override;
+  Next Start(MinibatchIndex minibatch) override;
+  bool PushesNothing(const MinibatchImpl&) override { return false; }
+  void Push(const MinibatchImpl& minibatch, std::shared_ptr<const sdk::RowBatch> batch) override;
   void End(MinibatchIndex minibatch, size_t records, const ShardMetrics& metrics) override;
-  void Complete() override;
-  void Fail(const sdk::ShardFailure& failure) override;
+  void Complete(ShardMetrics metrics) override;
+  void FailRun(std::string reason) override;
+  void HandBack(std::string reason) override { FailRun(std::move(reason)); }
+  /// The loop is over, and the others may know. Idempotent.
+  void EndLoop();
 
   GroupImpl* const group_;
   const bool tables_;
@@ -73,7 +82,7 @@ class GroupStepImpl final : private StepLoop {
   bool applying_ = false;
   std::optional<bool> committed_;
   std::set<uint32_t> put_;  // buckets
-  std::unique_ptr<ShardImpl> shard_;
+  std::unique_ptr<MinibatchLoop> loop_;
 };
 
 }  // namespace muster::internal

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "proto/wire/frame.h"
-#include "worker_sdk/session/shard_impl.h"
+#include "worker_sdk/session/minibatch_loop.h"
 #include "worker_sdk/session/table_options.h"
 
 namespace muster::internal {
@@ -20,10 +20,10 @@ bool IsDense(const TableSpec& table) {
 
 }  // namespace
 
-MinibatchImpl::MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t first_record,
+MinibatchImpl::MinibatchImpl(MinibatchLoop* loop, MinibatchIndex index, size_t first_record,
                              std::span<const std::string_view> records)
-    : shard_(shard),
-      session_(&shard->session()),
+    : loop_(loop),
+      session_(&loop->session()),
       index_(index),
       first_record_(first_record),
       records_(records) {}
@@ -43,7 +43,7 @@ uint64_t MinibatchImpl::floats_asked() const {
 }
 
 const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, TableKind kind) {
-  if (!shard_->may_use_tables()) {
+  if (!loop_->owner().may_use_tables()) {
     session_->ProgramError(fmt::format(
         "{} in a step of LocalSGD or DiLoCo: members train on different weights in a step, so what "
         "they push to tables could not be repeated by another member",
@@ -153,7 +153,7 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
     if (found == pull.keys.end()) continue;
     const auto number = static_cast<size_t>(found - pull.keys.begin());
     if (!pull.waited) {
-      pull.rows = session_->WaitPull(shard_->run(), pull.id);
+      pull.rows = session_->WaitPull(loop_->run(), pull.id);
       pull.waited = true;
       pull.given.resize(pull.keys.size());
     }
@@ -200,11 +200,11 @@ Rows MinibatchImpl::PullDense(TableId table, uint64_t size) {
 
 bool MinibatchImpl::PushAllowed(const TableSpec& table) {
   std::string why;
-  if (shard_->evaluate()) {
+  if (loop_->evaluate()) {
     why = fmt::format(
         "Push to table \"{}\" in shard {} of the evaluate dataset \"{}\": evaluation "
         "changes no rows; check batch.evaluate() before",
-        table.name, shard_->id(), shard_->work().dataset_name);
+        table.name, loop_->id(), loop_->work().dataset_name);
   } else if (committed_) {
     why =
         fmt::format("Push to table \"{}\" after Commit of the minibatch: push before", table.name);
@@ -235,7 +235,7 @@ std::pair<sdk::PlannedGradients*, size_t> MinibatchImpl::PlanFor(
 
 void MinibatchImpl::BeginPush(uint64_t floats) {
   if (!pushed_.empty()) return;
-  session_->AwaitRoomForGradients(shard_->run(), std::max(floats, floats_asked()));
+  session_->AwaitRoomForGradients(loop_->run(), std::max(floats, floats_asked()));
 }
 
 void MinibatchImpl::Push(TableId table, std::span<const uint64_t> keys,
@@ -274,7 +274,7 @@ bool MinibatchImpl::Sendable(const sdk::PlannedGradients& gradients) {
   if (!gradients.finite()) {
     const size_t at = sdk::FirstNonFinite(values).value();
     const sdk::PlannedGradients::Place bad = gradients.PlaceOf(at);
-    shard_->Fail(fmt::format(
+    loop_->Fail(fmt::format(
         "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard): "
         "nothing of this minibatch was sent; look for a division by zero, a logarithm of zero or "
         "a learning rate that is too high",
@@ -285,7 +285,7 @@ bool MinibatchImpl::Sendable(const sdk::PlannedGradients& gradients) {
   const size_t at = wire::FirstUnencodable(values, encoding);
   if (at == values.size()) return true;
   const sdk::PlannedGradients::Place bad = gradients.PlaceOf(at);
-  shard_->Fail(fmt::format(
+  loop_->Fail(fmt::format(
       "a gradient for table \"{}\" is {} (key {}, column {}, minibatch {} of the shard), but {}, "
       "the job's spec.training.wireEncoding, ends at {}: nothing of this minibatch was sent; "
       "choose "
@@ -299,10 +299,9 @@ bool MinibatchImpl::Sendable(const sdk::PlannedGradients& gradients) {
 void MinibatchImpl::Commit() {
   if (committed_ || preparing_) return;
   committed_ = true;
-  if (shard_->left()) return;
-  // A step counts its minibatches itself.
-  if (shard_->of_step() && pushed_.empty()) return;
-  if (shard_->evaluate()) return session_->FinishEvaluated(records_.size());
+  if (loop_->left()) return;
+  LoopOwner& owner = loop_->owner();
+  if (pushed_.empty() && !owner.PushesNothing(*this)) return;
   sdk::PlannedGradients gradients =
       pushed_.size() == 1 && pushed_.front().complete()
           ? std::move(pushed_.front())
@@ -312,14 +311,13 @@ void MinibatchImpl::Commit() {
   for (const sdk::PlanPart& part : batch->plan.parts) {
     if (part.key_count <= wire::kKeysMax && part.value_count * 4 <= wire::kValueBytesMax) continue;
     const sdk::PlanGroup& group = batch->plan.groups[part.group_begin];
-    return shard_->Fail(
+    return loop_->Fail(
         fmt::format("one partition's part of the minibatch has {} rows ({} of table \"{}\"), more "
                     "than can be sent "
                     "at once: make the minibatches smaller or the job's partitions more",
                     part.key_count, group.keys, session_->FindTable(group.table)->name));
   }
-  if (shard_->of_step()) return shard_->PushOfStep(index_, std::move(batch));
-  session_->CommitMinibatch(shard_->run(), index_, records_.size(), Timestamps(), std::move(batch));
+  owner.Push(*this, std::move(batch));
 }
 
 }  // namespace muster::internal

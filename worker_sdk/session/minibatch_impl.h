@@ -18,18 +18,18 @@
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/planned_gradients.h"
 #include "worker_sdk/core/row_plan.h"
-#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/loop_session.h"
 
 namespace muster::internal {
 
-class ShardImpl;
+class MinibatchLoop;
 
 /// One minibatch in a loop's hands: its pulls, the gradients pushed so far, its commit. Belongs to
 /// the loop's thread.
 class MinibatchImpl {
  public:
-  /// `shard` and its session must outlive it.
-  MinibatchImpl(ShardImpl* shard, MinibatchIndex index, size_t first_record,
+  /// `loop` has it in its window.
+  MinibatchImpl(MinibatchLoop* loop, MinibatchIndex index, size_t first_record,
                 std::span<const std::string_view> records);
   /// Cancels the pulls that were not waited for.
   ~MinibatchImpl();
@@ -53,7 +53,7 @@ class MinibatchImpl {
   TopicRecord RecordOfTopic(size_t record);
   std::vector<TopicHeader> HeadersOfTopic(size_t record);
 
-  ShardImpl& shard() const { return *shard_; }
+  MinibatchLoop& loop() const { return *loop_; }
   MinibatchIndex index() const { return index_; }
   std::span<const std::string_view> records() const { return records_; }
   std::any& user_data() { return user_data_; }
@@ -61,6 +61,8 @@ class MinibatchImpl {
   bool committed() const { return committed_; }
   /// Floats of the rows that were requested so far.
   uint64_t floats_asked() const;
+  /// The timestamps of a topic's records that have one, since the Unix epoch.
+  sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
 
  private:
   /// One request for rows of some tables; each table once.
@@ -99,13 +101,11 @@ class MinibatchImpl {
   bool Sendable(const sdk::PlannedGradients& gradients);
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
-  /// The timestamps of a topic's records that have one, since the Unix epoch.
-  sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
   /// The shard's records if its dataset is a topic; null, and a program error, if it is not.
   const kafka::Records* TopicOf(size_t record, std::string_view call);
 
-  ShardImpl* shard_;
-  SessionImpl* session_;
+  MinibatchLoop* const loop_;
+  LoopSession* const session_;
   MinibatchIndex index_;
   size_t first_record_;
   std::span<const std::string_view> records_;

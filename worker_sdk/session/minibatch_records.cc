@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "worker_sdk/session/minibatch_impl.h"
-#include "worker_sdk/session/shard_impl.h"
+#include "worker_sdk/session/minibatch_loop.h"
 
 namespace muster::internal {
 namespace {
@@ -19,7 +19,7 @@ constexpr size_t kSampleBytesMax = 1000;
 }  // namespace
 
 bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
-  const ShardMetrics& metrics = shard_->metrics();
+  const ShardMetrics& metrics = loop_->metrics();
   const std::string key(name);
   const bool is_mean = metrics.means.contains(key), is_auc = metrics.aucs.contains(key);
   if (kind == MetricKind::kMean ? is_auc : is_mean) {
@@ -41,11 +41,11 @@ bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
 void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
   if (!MetricAllowed(name, MetricKind::kMean)) return;
   if (!std::isfinite(value) || !std::isfinite(weight) || weight < 0) {
-    return shard_->Fail(
+    return loop_->Fail(
         fmt::format("metric \"{}\" is {} with weight {} in minibatch {} of the shard", name, value,
                     weight, index_.value()));
   }
-  WeightedMean& mean = shard_->metrics().means[std::string(name)];
+  WeightedMean& mean = loop_->metrics().means[std::string(name)];
   mean.sum += value * weight;
   mean.weight += weight;
 }
@@ -60,29 +60,29 @@ void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
   const auto bad = std::ranges::find_if_not(
       scores, [](float score) { return score >= 0 && score <= 1; });  // NaN is neither
   if (bad != scores.end()) {
-    return shard_->Fail(
+    return loop_->Fail(
         fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "
                     "number in [0, 1]: "
                     "look for a missing sigmoid, or a division by zero",
                     name, bad - scores.begin(), index_.value(), *bad));
   }
-  AucHistogram& histogram = shard_->metrics().aucs[std::string(name)];
+  AucHistogram& histogram = loop_->metrics().aucs[std::string(name)];
   for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i] != 0);
 }
 
 const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
-  const kafka::Records* topic = shard_->topic();
+  const kafka::Records* topic = loop_->topic();
   if (topic != nullptr && record < records_.size()) return topic;
   session_->ProgramError(
       topic == nullptr
-          ? fmt::format("{} in dataset '{}', which is no topic", call, shard_->work().dataset_name)
+          ? fmt::format("{} in dataset '{}', which is no topic", call, loop_->work().dataset_name)
           : fmt::format("{} of record {} of a minibatch of {}", call, record, records_.size()));
   return nullptr;
 }
 
 sdk::PooledVector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
   sdk::PooledVector<std::chrono::milliseconds> timestamps;
-  const kafka::Records* topic = shard_->topic();
+  const kafka::Records* topic = loop_->topic();
   if (topic == nullptr) return timestamps;
   for (const kafka::Record& record :
        std::span(topic->all()).subspan(first_record_, records_.size())) {
@@ -96,7 +96,7 @@ TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {
   if (topic == nullptr) return {};
   const kafka::Record& from = topic->all()[first_record_ + record];
   return {from.key, !from.has_value, from.timestamp.count(),
-          shard_->work().stream->partition.value(), from.offset};
+          loop_->work().stream->partition.value(), from.offset};
 }
 
 std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
@@ -115,11 +115,11 @@ void MinibatchImpl::Reject(size_t record, std::string_view reason) {
         fmt::format("Reject of record {} of a minibatch of {}", record, records_.size()));
   }
   if (!rejected_.insert(record).second) return;
-  shard_->AddRejected(first_record_ + record, reason);
-  ShardMetrics& metrics = shard_->metrics();
+  loop_->AddRejected(first_record_ + record, reason);
+  ShardMetrics& metrics = loop_->metrics();
   ++metrics.rejected_records;
   if (metrics.reject_samples.size() >= ShardMetrics::kRejectSamplesMax) return;
-  std::string sample = fmt::format("{}: {}", shard_->LocationOf(first_record_ + record), reason);
+  std::string sample = fmt::format("{}: {}", loop_->LocationOf(first_record_ + record), reason);
   if (sample.size() > kSampleBytesMax) sample.resize(kSampleBytesMax);
   metrics.reject_samples.push_back(std::move(sample));
 }

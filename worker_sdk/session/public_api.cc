@@ -67,7 +67,7 @@ std::span<const std::string_view> Minibatch::records() const {
   return impl_->records();
 }
 bool Minibatch::topic() const {
-  return impl_->shard().topic() != nullptr;
+  return impl_->loop().topic() != nullptr;
 }
 TopicRecord Minibatch::topic_record(size_t record) const {
   return impl_->RecordOfTopic(record);
@@ -76,22 +76,22 @@ std::vector<TopicHeader> Minibatch::topic_headers(size_t record) const {
   return impl_->HeadersOfTopic(record);
 }
 bool Minibatch::evaluate() const {
-  return impl_->shard().evaluate();
+  return impl_->loop().evaluate();
 }
 std::string_view Minibatch::dataset() const {
-  return impl_->shard().work().dataset_name;
+  return impl_->loop().work().dataset_name;
 }
 uint32_t Minibatch::epoch() const {
-  return impl_->shard().shard_id().epoch.value();
+  return impl_->loop().shard_id().epoch.value();
 }
 uint64_t Minibatch::seed() const {
-  const ShardId& shard = impl_->shard().shard_id();
+  const ShardId& shard = impl_->loop().shard_id();
   uint64_t pass = HashWords(shard.dataset.value(), shard.epoch.value());
-  return HashWords(impl_->shard().session().job().seed, pass, shard.index.value(),
+  return HashWords(impl_->loop().session().job().seed, pass, shard.index.value(),
                    impl_->index().value());
 }
 uint64_t Minibatch::step() const {
-  return impl_->shard().work().first_step + impl_->index().value();
+  return impl_->loop().work().first_step + impl_->index().value();
 }
 void Minibatch::Need(const Table& table, std::span<const uint64_t> keys) {
   impl_->Need(TableId(table.id()), keys);
@@ -136,14 +136,14 @@ void Minibatch::Reject(size_t record, std::string_view reason) {
 }
 
 Minibatch& MinibatchRange::Iterator::operator*() const {
-  return shard_->current();
+  return loop_->current();
 }
 MinibatchRange::Iterator& MinibatchRange::Iterator::operator++() {
-  if (!shard_->Advance()) shard_ = nullptr;
+  if (!loop_->Advance()) loop_ = nullptr;
   return *this;
 }
 MinibatchRange::Iterator MinibatchRange::begin() {
-  return Iterator(shard_ != nullptr && shard_->Begin(std::move(prepare_)) ? shard_ : nullptr);
+  return Iterator(loop_ != nullptr && loop_->Begin(std::move(prepare_)) ? loop_ : nullptr);
 }
 
 Shard::Shard(std::unique_ptr<internal::ShardImpl> impl) : impl_(std::move(impl)) {}
@@ -151,19 +151,19 @@ Shard::Shard(Shard&&) noexcept = default;
 Shard& Shard::operator=(Shard&&) noexcept = default;
 Shard::~Shard() = default;
 MinibatchRange Shard::Minibatches(Prepare prepare) {
-  return MinibatchRange(impl_.get(), std::move(prepare));
+  return MinibatchRange(&impl_->loop(), std::move(prepare));
 }
 void Shard::Fail(std::string_view reason) {
-  impl_->Fail(reason);
+  impl_->loop().Fail(reason);
 }
 std::string Shard::id() const {
-  return impl_->id();
+  return impl_->loop().id();
 }
 bool Shard::evaluate() const {
-  return impl_->evaluate();
+  return impl_->loop().evaluate();
 }
 std::string_view Shard::header() const {
-  return impl_->header();
+  return impl_->loop().records().header;
 }
 
 Result<Session> Session::Connect(SessionOptions options) {

@@ -28,16 +28,11 @@
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/readers.h"
 #include "worker_sdk/readers/shard_reader.h"
+#include "worker_sdk/session/loop_session.h"
 #include "worker_sdk/session/session_tls.h"
 #include "worker_sdk/session/slot_writer.h"
 
 namespace muster::internal {
-
-/// Names the run of a shard that a loop is in.
-struct RunRef {
-  LeaseToken token;
-  RunNumber run;
-};
 
 /// A worker's session: carries the effects of the WorkerCore out and brings events in.
 ///
@@ -45,7 +40,7 @@ struct RunRef {
 /// reports answers and timers, on its I/O thread or on a thread that calls it. The core
 /// and everything beside it is guarded by one mutex; nothing is sent, read or called back under it.
 /// Thread-safe.
-class SessionImpl final : private sdk::DataClient::Listener {
+class SessionImpl final : public LoopSession, private sdk::DataClient::Listener {
  public:
   /// See Session::Connect. The threads run when it returns.
   static absl::StatusOr<std::unique_ptr<SessionImpl>> Connect(const SessionOptions& options);
@@ -56,8 +51,6 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// Registers a table and returns it with its id. An export that it starts from is checked, unless
   /// the master knows the table already. An error makes the session fail.
   absl::StatusOr<TableSpec> Register(absl::StatusOr<TableSpec> spec);
-  /// The table of a handle; null, and the session fails, if the handle is not from this session.
-  const TableSpec* FindTable(TableId id);
 
   struct NextResult {
     sdk::ShardRun shard;
@@ -68,14 +61,11 @@ class SessionImpl final : private sdk::DataClient::Listener {
   /// See Session::NextShard.
   std::optional<NextResult> NextShard();
 
-  /// A thread enters or leaves the loop over a shard's minibatches; counts its time.
-  void EnterLoop();
-  void LeaveLoop();
+  // Of a loop over a shard (ShardImpl).
+
   /// The loop gets its next minibatch; false: the lease is lost.
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
-  /// Blocks until a minibatch may begin to gather about so many floats of gradients.
-  void AwaitRoomForGradients(const RunRef& run, uint64_t floats);
   /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
   /// unacknowledged ones. `timestamps`: of the records that have one, since the Unix epoch.
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
@@ -86,22 +76,23 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
 
-  /// For a wait for `what` in a run: reports it on stderr, and returns if the wait should continue.
-  /// `leaving`: continue even if the worker is to leave.
-  sdk::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving);
+  // LoopSession.
+  const HelloResponse& job() const override { return hello_; }
+  wire::Encoding encoding() const override { return encoding_; }
+  const TableSpec* FindTable(TableId id) override;
+  std::shared_ptr<const std::vector<PartitionId>> sending_order() override;
+  void EnterLoop() override;
+  void LeaveLoop() override;
+  sdk::KeepWaiting WaitingFor(const RunRef& run, std::string what, bool leaving) override;
+  sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch) override;
+  std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id) override;
+  void CancelPull(sdk::DeliveryId id) override;
+  void AwaitRoomForGradients(const RunRef& run, uint64_t floats) override;
+  void ProgramError(std::string message) override;
 
-  sdk::DeliveryId StartPull(std::shared_ptr<const sdk::RowBatch> batch);
-  /// Blocks until the pull is answered; none if the lease is lost or the session failed.
-  std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id);
-  void CancelPull(sdk::DeliveryId id);
-
-  /// The order in which parts are planned; never empty.
-  std::shared_ptr<const std::vector<PartitionId>> sending_order();
   /// Of each exchange with the master, how it ended. kUnavailable: the master has been away for
   /// longer than SessionOptions::master_away_max_ms.
   absl::Status JudgeAbsence(const absl::Status& answer);
-  /// A call that can never work: the session fails with it.
-  void ProgramError(std::string message);
 
   // ---- for the group of a job that has one (GroupImpl); session_group.cc ----
 
@@ -148,10 +139,6 @@ class SessionImpl final : private sdk::DataClient::Listener {
   void Leave();
   /// See Session::Finish.
   int Finish();
-
-  const HelloResponse& job() const { return hello_; }
-  /// The encoding of rows and gradients on the wire.
-  wire::Encoding encoding() const { return encoding_; }
 
  private:
   /// How long a waiting thread of the trainer may poll for answers before it sleeps.

@@ -17,6 +17,7 @@
 namespace muster {
 
 namespace internal {
+class MinibatchLoop;
 class SessionImpl;
 class ShardImpl;
 }  // namespace internal
@@ -65,21 +66,21 @@ class MUSTER_EXPORT MinibatchRange {
     using difference_type = std::ptrdiff_t;
     using pointer = Minibatch*;
     using reference = Minibatch&;
-    explicit Iterator(internal::ShardImpl* shard) : shard_(shard) {}
+    explicit Iterator(internal::MinibatchLoop* loop) : loop_(loop) {}
     Minibatch& operator*() const;
     Iterator& operator++();
-    bool operator==(const Iterator& other) const { return shard_ == other.shard_; }
+    bool operator==(const Iterator& other) const { return loop_ == other.loop_; }
 
    private:
-    internal::ShardImpl* shard_;
+    internal::MinibatchLoop* loop_;
   };
-  MinibatchRange(internal::ShardImpl* shard, Prepare prepare)
-      : shard_(shard), prepare_(std::move(prepare)) {}
+  MinibatchRange(internal::MinibatchLoop* loop, Prepare prepare)
+      : loop_(loop), prepare_(std::move(prepare)) {}
   Iterator begin();
   Iterator end() { return Iterator(nullptr); }
 
  private:
-  internal::ShardImpl* shard_;
+  internal::MinibatchLoop* loop_;
   Prepare prepare_;
 };
 
