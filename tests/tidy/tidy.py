@@ -63,8 +63,8 @@ INNER = {
 }
 # Of all lines of the product, in one room at most.
 ROOM_SHARE_PERCENT = 25
-# Folders behind an interface, and the files that may name them besides tests: those that open them.
-BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/": ("host",)}
+# Folders and headers behind an interface, and the folders that may name them besides tests: those that open them.
+BEHIND_INTERFACES = {"host/processes/": ("cli", "host/processes"), "host/stacks/": ("host",), "worker_sdk/session/session_impl.h": ("worker_sdk/session",)}
 # The header that a trainer includes; examples may include no other header of the project.
 PUBLIC_HEADERS = "worker_sdk/include/"
 EXAMPLE_FOLDERS = {"examples"}

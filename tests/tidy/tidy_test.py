@@ -42,6 +42,7 @@ class RuleTest(unittest.TestCase):
             ("cli/a.cc", "worker_sdk/core/b.h"),
             ("verify/a.cc", "sharding/b.h"),
             ("scaler/service/a.cc", "host/processes/b.h"),
+            ("worker_sdk/member/a.cc", "worker_sdk/session/session_impl.h"),
             ("examples/flights/a.cc", "base/b.h"),
             ("ps/net/a.cc", "../engine/b.h"),
         ):
@@ -50,6 +51,7 @@ class RuleTest(unittest.TestCase):
             ("cli/a.cc", "master/service/b.h"),
             ("cli/verify/a.cc", "verify/b.h"),
             ("cli/a.cc", "host/processes/b.h"),
+            ("worker_sdk/session/a.cc", "worker_sdk/session/session_impl.h"),
             ("tests/scaler/service/a.cc", "host/processes/b.h"),
             ("ps/net/a.cc", "ps/engine/b.h"),
             ("master/core/a.cc", "proto/control.pb.h"),

@@ -11,6 +11,7 @@
 #include "worker_sdk/member/group_impl.h"
 #include "worker_sdk/member/group_step.h"
 #include "worker_sdk/member/outer_loop_impl.h"
+#include "worker_sdk/session/member_session.h"
 #include "worker_sdk/session/public_status.h"
 
 namespace muster {
@@ -49,14 +50,15 @@ Result<Group> Session::Group() {
 }
 
 Result<Group> Session::Group(const CollectiveOptions& options) {
-  absl::StatusOr<std::unique_ptr<ObjectStore>> store = impl_->OpenGroupStore();
+  internal::MemberSession& session = internal::MemberSessionOf(*impl_);
+  absl::StatusOr<std::unique_ptr<ObjectStore>> store = session.OpenGroupStore();
   if (!store.ok()) return internal::ToPublic(store.status());
   absl::StatusOr<std::shared_ptr<collectives::Backend>> backend = Open(options);
   if (!backend.ok()) return internal::ToPublic(backend.status());
-  const absl::Status taken = impl_->TakeGroup();
+  const absl::Status taken = session.TakeGroup();
   if (!taken.ok()) return internal::ToPublic(taken);
   return muster::Group(
-      std::make_unique<internal::GroupImpl>(impl_.get(), *std::move(store), *std::move(backend)));
+      std::make_unique<internal::GroupImpl>(&session, *std::move(store), *std::move(backend)));
 }
 
 Group::Group(std::unique_ptr<internal::GroupImpl> impl) : impl_(std::move(impl)) {}

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kReadPause{1};
 
 }  // namespace
 
-GroupImpl::GroupImpl(SessionImpl* session, std::unique_ptr<ObjectStore> store,
+GroupImpl::GroupImpl(MemberSession* session, std::unique_ptr<ObjectStore> store,
                      std::shared_ptr<collectives::Backend> backend)
     : session_(session),
       backend_(std::move(backend)),
@@ -197,7 +197,7 @@ sdk::TrainerTask GroupImpl::AwaitTask() {
 }
 
 std::unique_ptr<GroupStepImpl> GroupImpl::BeginStep(const sdk::TrainerTask& task) {
-  const absl::StatusOr<SessionImpl::StepRecords> read = reader_.Read(task.work.work);
+  const absl::StatusOr<StepRecords> read = reader_.Read(task.work.work);
   if (!read.ok()) {
     ReadFailed(task, read.status());
     return nullptr;

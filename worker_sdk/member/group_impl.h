@@ -24,7 +24,7 @@
 #include "worker_sdk/member/step_totals.h"
 #include "worker_sdk/member_core/group_tensors.h"
 #include "worker_sdk/member_core/own_gradients.h"
-#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/member_session.h"
 
 namespace muster::internal {
 
@@ -45,7 +45,7 @@ class GroupImpl final {
   /// `session` outlives it, and has given its group to this one (TakeGroup). Without one, it only
   /// registers. `store` has the stored state.
   /// `backend` adds the buckets; absent: the members' own ring.
-  explicit GroupImpl(SessionImpl* session = nullptr, std::unique_ptr<ObjectStore> store = nullptr,
+  explicit GroupImpl(MemberSession* session = nullptr, std::unique_ptr<ObjectStore> store = nullptr,
                      std::shared_ptr<collectives::Backend> backend = nullptr);
   /// Joins the threads.
   ~GroupImpl();
@@ -72,7 +72,7 @@ class GroupImpl final {
 
   // ---- for the step in the trainer's hands ----
 
-  SessionImpl& session() const { return *session_; }
+  MemberSession& session() const { return *session_; }
   /// What the trainer's thread does next, never kWait: blocks, and says on stderr for what.
   sdk::TrainerTask AwaitTask();
   /// AwaitTask returns it again.
@@ -141,7 +141,7 @@ class GroupImpl final {
       absl::FunctionRef<absl::Status(sdk::SumMode)> write,
       absl::FunctionRef<void(sdk::OwnGradients&, bool)> end);
 
-  SessionImpl* const session_;
+  MemberSession* const session_;
   const std::shared_ptr<collectives::Backend> backend_;
   MemberDesk desk_;
   StepReader reader_;

@@ -10,8 +10,8 @@
 
 namespace muster::internal {
 
-GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
-                             const SessionImpl::StepRecords& read, ShardMetrics metrics)
+GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const StepRecords& read,
+                             ShardMetrics metrics)
     : group_(group),
       tables_(!group->trains_locally()),
       task_(std::move(task)),
@@ -33,7 +33,7 @@ GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
   loop_ = std::make_unique<MinibatchLoop>(
       &group->session(), static_cast<LoopOwner*>(this),
       LoopWork{std::move(run), read.reader, read.records, std::move(metrics)});
-  group_->session().slot().Enter(work.token);
+  group_->session().EnterStep(work.token);
 }
 
 GroupStepImpl::GroupStepImpl(GroupImpl* group, sdk::TrainerTask task,
@@ -85,7 +85,7 @@ void GroupStepImpl::Complete(ShardMetrics) {
 void GroupStepImpl::EndLoop() {
   if (std::exchange(over_, true)) return;
   current_.reset();
-  group_->session().slot().Leave(task_.work.token);
+  group_->session().LeaveStep(task_.work.token);
   group_->EndLoop(task_);
 }
 

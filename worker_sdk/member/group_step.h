@@ -19,7 +19,7 @@ namespace muster::internal {
 class GroupStepImpl final : private LoopOwner {
  public:
   /// A step to compute. `metrics`: of the minibatches of the run that have been computed before.
-  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const SessionImpl::StepRecords& read,
+  GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, const StepRecords& read,
                 ShardMetrics metrics);
   /// A step that has happened, and is to be applied.
   GroupStepImpl(GroupImpl* group, sdk::TrainerTask task, std::shared_ptr<StepTotals> sums);

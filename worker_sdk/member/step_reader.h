@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/session/member_session.h"
 
 namespace muster::internal {
 
@@ -15,7 +15,7 @@ namespace muster::internal {
 /// another one reads ahead.
 class StepReader {
  public:
-  using Records = SessionImpl::StepRecords;
+  using Records = StepRecords;
   using ReadFunction = std::function<absl::StatusOr<Records>(const ShardWork&)>;
   explicit StepReader(ReadFunction read) : read_(std::move(read)) {}
 

@@ -1,4 +1,4 @@
-// What a group needs of its session.
+// SessionImpl as a MemberSession: what a group needs of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> SessionImpl::OpenGroupStore() const
   return OpenStore(sdk::PathHere(options_.data_root, hello_.group_directory));
 }
 
-absl::StatusOr<SessionImpl::StepRecords> SessionImpl::ReadStep(const ShardWork& work) {
+absl::StatusOr<StepRecords> SessionImpl::ReadStep(const ShardWork& work) {
   MUSTER_ASSIGN_OR_RETURN(sdk::ShardReader * reader, readers_.Of(work));
   MUSTER_ASSIGN_OR_RETURN(
       sdk::ShardRecords records,
@@ -118,6 +118,10 @@ void SessionImpl::ReturnGroup(uint64_t calls) {
 uint64_t SessionImpl::group_calls() {
   MutexLock lock(&mutex_);
   return group_calls_;
+}
+
+MemberSession& MemberSessionOf(SessionImpl& session) {
+  return session;
 }
 
 }  // namespace muster::internal

@@ -28,7 +28,7 @@
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/readers.h"
 #include "worker_sdk/readers/shard_reader.h"
-#include "worker_sdk/session/loop_session.h"
+#include "worker_sdk/session/member_session.h"
 #include "worker_sdk/session/session_tls.h"
 #include "worker_sdk/session/slot_writer.h"
 
@@ -40,7 +40,7 @@ namespace muster::internal {
 /// reports answers and timers, on its I/O thread or on a thread that calls it. The core
 /// and everything beside it is guarded by one mutex; nothing is sent, read or called back under it.
 /// Thread-safe.
-class SessionImpl final : public LoopSession, private sdk::DataClient::Listener {
+class SessionImpl final : public MemberSession, private sdk::DataClient::Listener {
  public:
   /// See Session::Connect. The threads run when it returns.
   static absl::StatusOr<std::unique_ptr<SessionImpl>> Connect(const SessionOptions& options);
@@ -90,51 +90,29 @@ class SessionImpl final : public LoopSession, private sdk::DataClient::Listener 
   void AwaitRoomForGradients(const RunRef& run, uint64_t floats) override;
   void ProgramError(std::string message) override;
 
-  /// Of each exchange with the master, how it ended. kUnavailable: the master has been away for
-  /// longer than SessionOptions::master_away_max_ms.
-  absl::Status JudgeAbsence(const absl::Status& answer);
+  // MemberSession; session_group.cc.
+  const SessionOptions& options() const override { return options_; }
+  const SessionTls& tls() const override { return tls_; }
+  uint64_t incarnation() const override { return incarnation_; }
+  absl::StatusOr<std::unique_ptr<ObjectStore>> OpenGroupStore() const override;
+  absl::Status TakeGroup() override;
+  void ReturnGroup(uint64_t calls) override;
+  uint64_t group_calls() override;
+  void EndGroup() override;
+  void WaitsForGroup(bool waits) override;
+  absl::StatusOr<StepRecords> ReadStep(const ShardWork& work) override;
+  void BeginStepRun(RunNumber run) override;
+  void EnterStep(LeaseToken token) override { slot_.Enter(token); }
+  void LeaveStep(LeaseToken token) override { slot_.Leave(token); }
+  bool StartStepMinibatch(LeaseToken token) override;
+  void EndStepMinibatch(size_t records, bool evaluate) override;
+  void PushOfStep(const sdk::PushIdentity& push,
+                  std::shared_ptr<const sdk::RowBatch> batch) override;
+  std::optional<RestoreEpoch> AwaitStepPushes(RunNumber run) override;
+  absl::Status status() override;
+  bool leaving() const override { return leaving_.load(); }
+  absl::Status JudgeAbsence(const absl::Status& answer) override;
 
-  // ---- for the group of a job that has one (GroupImpl); session_group.cc ----
-
-  /// Where the group stores its state. kFailedPrecondition: the job has no group.
-  absl::StatusOr<std::unique_ptr<ObjectStore>> OpenGroupStore() const;
-  const SessionOptions& options() const { return options_; }
-  const SessionTls& tls() const { return tls_; }
-  uint64_t incarnation() const { return incarnation_; }
-  sdk::SlotWriter& slot() { return slot_; }
-  struct StepRecords {
-    /// Lives as long as the session.
-    sdk::ShardReader* reader = nullptr;
-    std::shared_ptr<const sdk::ShardRecords> records;
-  };
-  /// Errors as of ShardReader::Read.
-  absl::StatusOr<StepRecords> ReadStep(const ShardWork& work);
-  /// A loop begins a minibatch of a step; false: the session has failed.
-  bool StartStepMinibatch(LeaseToken token);
-  void EndStepMinibatch(size_t records, bool evaluate);
-  /// This run of a step is of use from now on, and no other one; 0: none is.
-  void BeginStepRun(RunNumber run);
-  /// Hands the rows of a minibatch to the core, and blocks over the bound of unacknowledged ones.
-  void PushOfStep(const sdk::PushIdentity& push, std::shared_ptr<const sdk::RowBatch> batch);
-  /// Blocks until what the run has pushed is in the tables, and returns HeldSum::pushed_under. None
-  /// if the run is of no use any more.
-  std::optional<RestoreEpoch> AwaitStepPushes(RunNumber run);
-  /// Why steps of a group cannot use tables; OK if they can.
-  absl::Status MayHaveTables() const;
-  /// Leave was called.
-  bool leaving() const { return leaving_.load(); }
-  /// The group is over for this process.
-  void EndGroup();
-  /// The process gets a group. kFailedPrecondition: it has one already.
-  absl::Status TakeGroup();
-  /// The group does not exist any more. `calls`: the number of its last call to the master.
-  void ReturnGroup(uint64_t calls);
-  /// The number of the last call of the groups before.
-  uint64_t group_calls();
-  /// A wait for what people should know of: the time counts as waiting for a shard.
-  void WaitsForGroup(bool waits);
-
-  absl::Status status();
   /// See Session::Leave.
   void Leave();
   /// See Session::Finish.
@@ -146,6 +124,8 @@ class SessionImpl final : public LoopSession, private sdk::DataClient::Listener 
 
   SessionImpl(SessionOptions options, SessionTls tls, HelloResponse hello, uint64_t incarnation);
 
+  /// Why steps of a group cannot use tables; OK if they can.
+  absl::Status MayHaveTables() const;
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
   /// Reads a shard for a loop, as long as its lease is held.
   absl::StatusOr<NextResult> ReadShard(const sdk::ShardRun& shard);

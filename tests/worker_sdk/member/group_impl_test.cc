@@ -1,5 +1,6 @@
 #include "worker_sdk/member/group_impl.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,9 +8,12 @@
 #include <vector>
 
 #include "muster/muster.h"
+#include "tests/worker_sdk/member/fake_member_session.h"
 
 namespace muster::internal {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(GroupImplTest, RegistersWhatThePublicClassIsGiven) {
   auto owned = std::make_unique<GroupImpl>();
@@ -67,6 +71,30 @@ TEST(GroupImplTest, LocalStepsHaveNoBucketsOnADevice) {
   auto impl = std::make_unique<GroupImpl>();
   impl->AddWholeBucket("outer", 7, {.on_device = true});
   EXPECT_FALSE(impl->status().ok());
+}
+
+TEST(GroupImplTest, AFailedGroupFailsItsSessionAndGivesItsPlaceBack) {
+  FakeMemberSession session;
+  {
+    GroupImpl group(&session);
+    group.AddBucket("none", 0, {});
+    group.AddBucket("none", 0, {});
+    ASSERT_EQ(session.errors.size(), 1u) << "the first failure is told once";
+    EXPECT_EQ(session.errors[0], group.status().message());
+    EXPECT_TRUE(session.returned.empty());
+  }
+  EXPECT_THAT(session.returned, ElementsAre(0));
+}
+
+TEST(GroupImplTest, AGroupWhoseSessionHasFailedBeginsNoStep) {
+  FakeMemberSession session;
+  GroupImpl group(&session);
+  group.AddBucket("sum", 1, {});
+  EXPECT_TRUE(group.status().ok());
+  session.failure = absl::UnavailableError("the master is away");
+  EXPECT_EQ(group.status(), session.failure);
+  EXPECT_EQ(group.NextStep(), nullptr);
+  EXPECT_EQ(group.status(), session.failure);
 }
 
 }  // namespace
