@@ -160,7 +160,7 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table,
     if (pull.given[number] == nullptr) {
       if (!pull.rows) break;
       pull.given[number] = TableOf(&pull, number);
-      // The tensors are in tensors_.
+      // All rows are in buffers_ and tensors_ now.
       if (std::ranges::find(pull.given, nullptr) == pull.given.end()) pull.rows.reset();
     }
     return pull.given[number];

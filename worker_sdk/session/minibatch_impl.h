@@ -28,7 +28,7 @@ class MinibatchLoop;
 /// the loop's thread.
 class MinibatchImpl {
  public:
-  /// `loop` has it in its window.
+  /// `loop` owns it.
   MinibatchImpl(MinibatchLoop* loop, MinibatchIndex index, size_t first_record,
                 std::span<const std::string_view> records);
   /// Cancels the pulls that were not waited for.
@@ -65,14 +65,14 @@ class MinibatchImpl {
   sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
 
  private:
-  /// One request for rows of some tables; each table once.
+  /// One request for rows. It names each of its tables once.
   struct PullOp {
     sdk::PooledVector<const TableSpec*> tables;
     sdk::PooledVector<std::shared_ptr<const sdk::KeySet>> keys;
-    std::shared_ptr<sdk::RowBatch> batch;  // set when it has started
+    std::shared_ptr<sdk::RowBatch> batch;  // null until the pull has started
     sdk::DeliveryId id;
     bool waited = false;
-    std::optional<sdk::PullRows> rows;      // until the trainer has all; none: the lease is lost
+    std::optional<sdk::PullRows> rows;      // until the trainer has all; none if the lease is lost
     sdk::PooledVector<const float*> given;  // by table: the rows that the trainer got, or null
   };
   std::shared_ptr<const sdk::KeySet> KeysOf(TableId table, std::span<const uint64_t> keys);
@@ -81,27 +81,32 @@ class MinibatchImpl {
   void StartPulls();
   /// Puts the tables into the order that PlanRows requires.
   static void DenseTablesLast(PullOp* pull);
-  /// Waits for the rows of `keys`. Returns memory of this minibatch with `floats` floats in order,
-  /// the same memory every time. Zeros if the lease is lost.
+  /// Waits for the rows of `keys`, and returns their `floats` floats in the order of the keys. They
+  /// are in memory of this minibatch, which is the same for every call with these keys. If the
+  /// lease is lost, they are zeros.
   const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
                         size_t floats);
-  /// The rows of one table of a pull that has been answered. Once for each table.
+  /// The rows of one table of a pull that has been answered. Call it once for each table.
   const float* TableOf(PullOp* pull, size_t number);
   float* NewBuffer(size_t floats);
   enum class TableKind { kSparse, kDense };
-  /// The table that `call` uses; nullptr, and a program error, if it is of the other kind.
+  /// The table that `call` uses. If it is of the other kind, the result is null, and `call` is a
+  /// program error.
   const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
-  /// Where gradients of `keys` are added: the number of their table in the gradients of a plan.
+  /// Where gradients of `keys` are added: the gradients of a plan, and the number of the table
+  /// there.
   std::pair<sdk::PlannedGradients*, size_t> PlanFor(const TableSpec& table,
                                                     const std::shared_ptr<const sdk::KeySet>& keys);
-  /// Call it before gradients are added. Before the first ones, waits until there is room for more.
+  /// Call it before gradients are added. The first call waits until there is room for them.
   void BeginPush(uint64_t floats);
-  /// True if they can be sent. If not, the shard fails, and its reason names the key and column.
+  /// True if the gradients can be sent. If not, the run fails, and its reason names the key and the
+  /// column.
   bool Sendable(const sdk::PlannedGradients& gradients);
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
-  /// The shard's records if its dataset is a topic; null, and a program error, if it is not.
+  /// The records of the topic. If the dataset is no topic, or the minibatch has no such record, the
+  /// result is null, and `call` is a program error.
   const kafka::Records* TopicOf(size_t record, std::string_view call);
 
   MinibatchLoop* const loop_;
@@ -119,7 +124,7 @@ class MinibatchImpl {
   std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
   sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
   sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
-  // The pushed gradients: those of a pull's keys by its plan, others by a plan of their own.
+  // The pushed gradients. Those of a pull's keys use its plan, and others have a plan of their own.
   sdk::PooledVector<sdk::PlannedGradients> pushed_;
   std::set<size_t> rejected_;
 };

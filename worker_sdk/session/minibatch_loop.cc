@@ -122,7 +122,7 @@ bool MinibatchLoop::MayPrepareMore() const {
   for (size_t ahead = 1; ahead < window_.size(); ++ahead) {
     floats += window_[ahead].floats_asked();
   }
-  return sdk::MayHold(window_.size(), floats);  // counts the next one as ahead, not the current one
+  return sdk::MayHold(window_.size(), floats);  // the next one is ahead, the current one is not
 }
 
 void MinibatchLoop::PrepareAhead() {

@@ -27,20 +27,21 @@ struct LoopWork {
 /// to the loop's thread.
 class MinibatchLoop {
  public:
-  /// `owner` has the loop as a part. `session` outlives both.
+  /// `owner` owns the loop. `session` outlives both.
   MinibatchLoop(LoopSession* session, LoopOwner* owner, LoopWork work);
   ~MinibatchLoop() { Close(); }
   MinibatchLoop(const MinibatchLoop&) = delete;
   MinibatchLoop& operator=(const MinibatchLoop&) = delete;
 
-  /// Begins the loop; false when it has no minibatch to hand out (also when it began before).
+  /// Begins the loop. False: it has no minibatch to hand out, or it began before.
   bool Begin(Prepare prepare);
-  /// Leaves the current minibatch, committing it if the trainer has not; false at the end.
+  /// Goes on to the next minibatch, and commits the current one if the trainer has not. False: the
+  /// loop has ended.
   bool Advance();
   Minibatch& current() { return window_.front().handle(); }
   /// The trainer fails the run. Does nothing if the loop has ended.
   void Fail(std::string_view reason);
-  /// The trainer has left the loop, if it is still in it. Pulls under way are cancelled.
+  /// Ends the trainer's stay in the loop, and cancels the pulls under way. Idempotent.
   void Close();
 
   LoopSession& session() const { return *session_; }

@@ -58,7 +58,7 @@ void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
         fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
   }
   const auto bad = std::ranges::find_if_not(
-      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN is neither
+      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN fails both
   if (bad != scores.end()) {
     return loop_->Fail(
         fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "

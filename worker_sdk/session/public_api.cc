@@ -123,7 +123,7 @@ void Minibatch::Metric(std::string_view name, double value, double weight) {
 }
 void Minibatch::Auc(std::string_view name, std::span<const float> scores,
                     std::span<const bool> labels) {
-  // Bytes may alias anything, so the labels need no copy.
+  // Any value may be read as bytes, so the labels need no copy.
   static_assert(sizeof(bool) == 1);
   Auc(name, scores, {reinterpret_cast<const uint8_t*>(labels.data()), labels.size()});
 }

@@ -38,7 +38,7 @@ uint64_t RandomIncarnation() {
   return value;
 }
 
-/// Errors that may pass.
+/// The same call may succeed later.
 bool Transient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) || absl::IsAborted(status) || absl::IsInternal(status) ||
@@ -236,7 +236,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
       RestFromReading(*shard, next.status());
       continue;
     }
-    // A file that differs from the indexed one does so on every worker.
+    // Every other worker would find the same wrong file, so no retry helps.
     bool fatal = absl::IsFailedPrecondition(next.status()) || absl::IsNotFound(next.status());
     std::string reason(Message(next.status()));
     std::fprintf(stderr, "muster: %s\n", reason.c_str());

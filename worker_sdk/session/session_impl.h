@@ -34,12 +34,12 @@
 
 namespace muster::internal {
 
-/// A worker's session: carries the effects of the WorkerCore out and brings events in.
+/// A worker's session: tells the WorkerCore of events, and carries out its effects. Thread-safe.
 ///
-/// Threads: the trainer's threads call in; the control thread makes the exchanges; DataClient
-/// reports answers and timers, on its I/O thread or on a thread that calls it. The core
-/// and everything beside it is guarded by one mutex; nothing is sent, read or called back under it.
-/// Thread-safe.
+/// Threads: the trainer's threads call it. The control thread makes the exchanges with the master.
+/// DataClient reports answers and timers, on its I/O thread or on a thread that calls it. One mutex
+/// guards the core and the data beside it. While it is held, nothing is sent or read, and nothing
+/// outside of the session is called.
 class SessionImpl final : public MemberSession, private sdk::DataClient::Listener {
  public:
   /// See Session::Connect. The threads run when it returns.
@@ -66,12 +66,13 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   /// The loop gets its next minibatch; false: the lease is lost.
   bool StartMinibatch(const RunRef& run);
   bool Holds(const RunRef& run);
-  /// Hands the rows of a minibatch of `records` to the core and blocks over the bound of
-  /// unacknowledged ones. `timestamps`: of the records that have one, since the Unix epoch.
+  /// Hands the rows of a minibatch to the core, and blocks while too many minibatches are not
+  /// acknowledged. `records` is how many it has; `timestamps` are those of the records that have
+  /// one, since the Unix epoch.
   void CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, size_t records,
                        std::span<const std::chrono::milliseconds> timestamps,
                        std::shared_ptr<const sdk::RowBatch> batch);
-  /// The loop has finished a minibatch that pushes nothing.
+  /// The loop has evaluated a minibatch of so many records.
   void FinishEvaluated(size_t records);
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
@@ -155,8 +156,8 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
   /// Wakes the control thread if an exchange is due earlier than it expects.
   void WakeControl() MUSTER_REQUIRES(mutex_);
-  /// Waits until `done()`; counts the time in `*time`; a line on stderr after 2 s, then at growing
-  /// distances, names `what`.
+  /// Waits until `done()`, and counts the time in `*time`. Lines on stderr name `what`: the first
+  /// one after 2 s, and later ones at growing intervals.
   void WaitUntil(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)
       MUSTER_REQUIRES(mutex_);
   /// The same for answers of servers: this thread polls for them as long as that is worthwhile.

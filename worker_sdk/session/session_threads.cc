@@ -203,7 +203,8 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
       }
       last_trouble_.clear();
       bool stop = reply->directive != JobDirective::kWork && core_.draining();
-      // Recorded before any loop can see it, so that an exit right after it counts as correct.
+      // The slot file says so before a loop can see it, so an exit right after it counts as
+      // correct.
       if (stop && !told_to_stop_) slot_.End();
       told_to_stop_ |= stop;
     } else {

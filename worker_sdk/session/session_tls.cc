@@ -16,7 +16,7 @@ namespace muster::internal {
 namespace {
 
 void Say(LogLevel level, std::string_view text) {
-  if (level < LogLevel::kWarning) return;  // each of a job's workers would say it
+  if (level < LogLevel::kWarning) return;  // every worker of the job would print it
   std::fprintf(stderr, "muster: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 

@@ -8,16 +8,14 @@ namespace muster::internal {
 
 /// How a session's connections are encrypted. Thread-safe; copies share the contexts.
 struct SessionTls {
-  net::TlsContextSource master;   // empty: plain text
-  net::TlsContextSource servers;  // the same
-  /// Of connections among the members of a group: both ends have a worker's certificate.
+  net::TlsContextSource master, servers;  // empty: plain text
+  /// For connections among the members of a group, where both ends have a worker's certificate.
   net::TlsContextSource members_accept, members_connect;
 };
 
-/// Reads the files that `options` names; without any, both sources are empty. The job is that of
-/// the options, or of the worker's certificate if they name none. kInvalidArgument: some of the
-/// three files are given, and others are not. Otherwise errors as of LoadCredentials, which
-/// name the file.
+/// Reads the files that `options` names. If it names none, all sources are empty. If it names no
+/// job, the job is that of the worker's certificate. kInvalidArgument: some of the three files are
+/// given, and others are not. Other errors are those of LoadCredentials, and name the file.
 absl::StatusOr<SessionTls> MakeSessionTls(const SessionOptions& options);
 
 }  // namespace muster::internal

@@ -7,9 +7,9 @@
 
 namespace muster::sdk {
 
-/// Keeps the slot file (proto/messages/slot_file.h) of this process. Does nothing when `path` is
-/// empty or the file cannot be mapped (a line on stderr says so). Thread-safe; every loop has a
-/// place of its own in the file.
+/// Keeps the slot file (proto/messages/slot_file.h) of this process, in which every loop has a
+/// place of its own. Does nothing if `path` is empty, or if the file cannot be mapped (a line on
+/// stderr says so). Thread-safe.
 class SlotWriter {
  public:
   SlotWriter(const std::string& path, uint64_t incarnation);

@@ -7,16 +7,16 @@
 
 namespace muster::sdk {
 
-/// A longer wait prints a line on stderr that says what it waits for.
+/// A wait that takes longer prints a line on stderr, which says what it waits for.
 inline constexpr std::chrono::seconds kWaitingLineAfter{2};
-/// The time between later lines of the same wait grows up to this.
+/// The times between later lines of the same wait grow up to this.
 inline constexpr std::chrono::seconds kWaitingLineEveryMax{60};
 
 /// When the lines of one wait are due. For one thread.
 class WaitingLines {
  public:
   explicit WaitingLines(TimePoint begin) : begin_(begin) {}
-  /// True if a line is due; then the next one comes later.
+  /// True if a line is due. The caller prints it, and the next one is due later.
   bool Due(TimePoint now) {
     if (now - begin_ < next_) return false;
     next_ = std::min(next_ * 2, next_ + kWaitingLineEveryMax);
