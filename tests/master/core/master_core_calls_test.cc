@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/master/core/core_fixture.h"
-#include "tests/support/status_matchers.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "tests/master/core/core_fixture.h"
 #include "tests/master/core/parts_fixture.h"
-#include "tests/support/status_matchers.h"
 
 namespace muster {
 namespace {
