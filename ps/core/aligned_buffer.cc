@@ -14,10 +14,11 @@ namespace muster::ps {
 namespace {
 
 constexpr size_t kStep = 1u << 20;
-/// The alignment of the smallest kind, or a multiple of it.
+/// The size of the smallest page, or a multiple of it.
 constexpr size_t kPage = 64u << 10;
 
-/// Powers of two up to a mebibyte, then whole mebibytes: few reallocations, little waste.
+/// Capacities are powers of two up to one mebibyte, and whole mebibytes above. So there are few
+/// reallocations, and little memory is wasted.
 size_t CapacityFor(size_t bytes) {
   if (bytes <= kStep) return std::bit_ceil(bytes < 256 ? size_t{256} : bytes);
   return (bytes + kStep - 1) / kStep * kStep;
@@ -82,7 +83,7 @@ bool AlignedBuffer::ReleaseSome(size_t bytes) {
   MUSTER_CHECK(!lent_);
   size_ = 0;
   if (capacity_ > bytes) {
-    // Gives the pages back to the system. operator delete then only sees an address.
+    // Gives the pages back to the system. After that, operator delete needs only the address.
     const auto begin = reinterpret_cast<uintptr_t>(data_);
     const uintptr_t from = (begin + (capacity_ - bytes) + kPage - 1) / kPage * kPage;
     const uintptr_t to = (begin + capacity_) / kPage * kPage;

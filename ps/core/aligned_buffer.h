@@ -14,7 +14,8 @@ class AlignedBuffer {
   static constexpr size_t kAlignment = 64;
 
   AlignedBuffer() = default;
-  /// An empty buffer that uses `memory` as long as it is large enough; it is aligned for floats.
+  /// Makes an empty buffer that uses `memory` as long as it is large enough. `memory` must be
+  /// aligned for floats.
   static AlignedBuffer Lent(std::span<std::byte> memory);
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
@@ -23,10 +24,11 @@ class AlignedBuffer {
   /// Makes size() == bytes. The contents are unspecified after growth. Returns false, and leaves
   /// the buffer empty, if there is not enough memory.
   [[nodiscard]] bool Resize(size_t bytes);
-  /// Copies the contents of borrowed memory into its own. False: as Resize.
+  /// Copies the contents of borrowed memory into memory of its own. Returns false, and leaves the
+  /// buffer empty, if there is not enough memory.
   [[nodiscard]] bool Own();
-  /// Frees about `bytes` of the memory, because freeing a large buffer at once takes long. True:
-  /// nothing is left. After the first call, only this function may be called.
+  /// Frees about `bytes` of the memory, because freeing a large buffer at once takes long. Returns
+  /// true when nothing is left. After the first call, only this function may be called.
   bool ReleaseSome(size_t bytes);
 
   std::byte* data() { return data_; }
@@ -34,7 +36,7 @@ class AlignedBuffer {
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   bool lent() const { return lent_; }
-  /// The bytes as numbers; size() must be a multiple.
+  /// The bytes as numbers. size() must be a multiple of the size of a number.
   std::span<float> floats();
   std::span<uint64_t> words();
 

@@ -34,7 +34,7 @@ void Append(const std::vector<T>& from, std::vector<T>* to) {
   to->insert(to->end(), from.begin(), from.end());
 }
 
-/// Room for text that the master's limits leave.
+/// The most bytes of an error text. With this, requests stay within the master's limits.
 constexpr size_t kErrorBytesMax = 4096;
 
 }  // namespace
@@ -85,7 +85,7 @@ absl::StatusOr<ControlState::Orders> ControlState::OnReply(const ServerExchangeR
   const bool new_master = reply.master_incarnation > master_;
   if (new_master) {
     master_ = reply.master_incarnation;
-    forget_version_ = 0;  // versions are counted by one master
+    forget_version_ = 0;  // a version counts only for the master that gave it
   }
   if (reply.unknown_incarnation) {
     return absl::FailedPreconditionError(fmt::format(

@@ -10,38 +10,40 @@
 
 namespace muster::ps {
 
-/// The server's side of the exchange with the master: builds requests out of the lanes' reports and
-/// splits replies into parts for each lane. Refuses older masters. Pure; not thread-safe.
+/// The server's side of the exchange with the master. It builds requests from the lanes' reports,
+/// and splits replies into one part for each lane. It refuses replies of older masters. Pure; not
+/// thread-safe.
 class ControlState {
  public:
-  /// `registered`: the answer to the registration.
+  /// `registered` is the master's answer to the registration.
   ControlState(const RegisterServerReply& registered, uint32_t lane_count);
 
-  /// The number of the next exchange: ask the lanes for their reports of it.
+  /// The number of the next exchange. The lanes are asked for their reports under this number.
   uint64_t NextSequence() { return ++sequence_; }
-  /// Errors of the background threads; empty: none of that kind.
+  /// The errors of the background threads. An empty text means that there is no such error.
   struct Errors {
-    std::string warm_start;  // will be retried
-    std::string fatal;       // will not
+    std::string warm_start;  // the server will retry
+    std::string fatal;       // the server will not retry
   };
-  /// `reports`: the newest report of every lane. The report of a busy lane may belong to an earlier
-  /// exchange; it is then sent again, and the reply counts for it.
+  /// `reports` has the newest report of every lane. The report of a busy lane may belong to an
+  /// earlier exchange. It is then sent again, and the reply also counts for it.
   ServerExchangeRequest MakeRequest(const std::vector<LaneReport>& reports, const Errors& errors);
 
   struct Orders {
-    /// Not seen before, ids ascending. Call TableAdded for each, in order, when the lanes know it.
+    /// The tables that are new to this server, by ascending id. Call TableAdded for each of them,
+    /// in this order, when the lanes know it.
     std::vector<TableSpec> tables;
     /// One per lane.
     std::vector<LaneCommands> lanes;
     /// True if the server may end without a longer wait.
     bool drained = false;
   };
-  /// The orders in the reply to the newest request. kFailedPrecondition: the master does not know
-  /// this incarnation, or no longer; this process can only end. kAborted: the reply comes from an
-  /// older master; ignore it.
+  /// Returns the orders in the reply to the newest request. kFailedPrecondition: the master does
+  /// not know this incarnation, so this process can only end. kAborted: the reply comes from an
+  /// older master and must be ignored.
   absl::StatusOr<Orders> OnReply(const ServerExchangeReply& reply);
   void TableAdded(TableId table) { newest_table_ = table; }
-  /// From now on the master is told that this server was told to end.
+  /// From now on, requests tell the master that this server was told to end.
   void Leave() { leaving_ = true; }
 
  private:
@@ -50,9 +52,10 @@ class ControlState {
   const uint32_t lane_count_;
   MasterIncarnation master_;
   uint64_t sequence_ = 0;
-  std::vector<uint64_t> reported_;  // by lane: the exchange that its report in the newest was for
-  TableId newest_table_;            // the lanes know all up to this
-  TableId table_ordered_;           // handed out by OnReply
+  std::vector<uint64_t>
+      reported_;          // by lane: the exchange to which its report in the newest request belongs
+  TableId newest_table_;  // the lanes know all tables up to this one
+  TableId table_ordered_;  // the newest table that OnReply has returned
   uint64_t forget_version_ = 0;
   bool leaving_ = false;
 };

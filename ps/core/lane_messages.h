@@ -9,31 +9,32 @@
 
 namespace muster::ps {
 
-/// The master's commands for the partitions of one lane, out of one exchange.
+/// The master's commands of one exchange for the partitions of one lane.
 struct LaneCommands {
-  /// Of the lane's report that they answer.
+  /// The exchange of the lane's report that these commands answer.
   uint64_t sequence = 0;
   std::vector<OwnCommand> owns;
   std::vector<SnapshotCommand> snapshots;
   std::vector<AcceptedSnapshot> accepted;
   /// Null: nothing new.
   std::shared_ptr<const ForgetState> forget;
-  /// The answer comes from a new master, which does not know the counters.
+  /// The answer comes from a new master, which does not know the counters yet.
   bool new_master = false;
 };
 
 /// What one lane contributes to the next exchange.
 struct LaneReport {
-  /// Of the exchange that it was made for; it may be repeated in later ones.
+  /// The exchange for which the report was made. The report may be repeated in later exchanges.
   uint64_t sequence = 0;
   std::vector<OwnedPartition> owned;
   std::vector<SnapshotReport> snapshots;
   std::vector<MissingReport> missing;
   ServerCounters counters;
   std::vector<PartitionTraffic> traffic;
-  /// Tables of which some partition has not the rows that they start from: give SetWarmStart.
+  /// Tables that some partition cannot have yet, because the rows that they start from are missing.
+  /// They need a call of SetWarmStart.
   std::vector<TableId> warm_starts_wanted;
-  /// Why the last snapshot could not be written, or read; empty: no problem.
+  /// Why the last snapshot could not be written or read. Empty if there is no problem.
   std::string snapshot_error, restore_error;
 };
 

@@ -44,7 +44,8 @@ void LaneSnapshots::ClearWanted(const Slot& slot) {
   MUSTER_CHECK(wanted_.erase(of.place) == 1);
 }
 
-/// An acceptance counts only for the snapshot that it names. Another one may lack rows of this one.
+/// An acceptance counts only for the snapshot that it names. Another snapshot may lack rows of this
+/// one.
 bool LaneSnapshots::IsOutstanding(const Standing& of, SnapshotNumber number) {
   return of.outstanding.has_value() && of.outstanding->written && of.outstanding->number == number;
 }
@@ -55,7 +56,8 @@ void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
   Standing& of = Of(*slot);
   if (accepted.number == of.accepted.number) return;
   if (!IsOutstanding(of, accepted.number)) {
-    // Files of the known chain may be deleted. A delta would continue a chain that does not exist.
+    // The files of the known chain may be deleted, and a delta must not continue a chain that no
+    // longer exists.
     of.force_base = true;
     return;
   }
@@ -63,8 +65,8 @@ void LaneSnapshots::Accept(const AcceptedSnapshot& accepted) {
   MUSTER_CHECK(outstanding.number == accepted.number);
   MUSTER_CHECK(outstanding.chain.number == outstanding.number);
   MUSTER_CHECK(outstanding.number > of.accepted.number);
-  // Only now are its rows clean: a file may be refused, or not be written. It is the newest image,
-  // and was not accepted before.
+  // The rows become clean only now, because the file might not have been written, or might have
+  // been refused. This snapshot is the newest image, and was not accepted before.
   // Rule 3.5.
   if (outstanding.with_file) MUSTER_CHECK(slot->partition->Accepted(outstanding.number));
   if (outstanding.chain.files.size() == 1) of.force_base = false;
@@ -82,8 +84,9 @@ void LaneSnapshots::Want(const SnapshotCommand& command, uint64_t sequence) {
   if (of.outstanding.has_value()) {
     const Outstanding& outstanding = *of.outstanding;
     if (command.number <= outstanding.number) return;
-    // The master got the report and asks for a newer snapshot without accepting it. So this one
-    // will never count. Before the master got the report, it still might, so the new one waits.
+    // If the master got the report of the outstanding snapshot and still asks for a newer one, the
+    // outstanding one will never be accepted. Before the master gets the report, it may still be
+    // accepted, so the new one waits.
     const bool had_report =
         outstanding.first_reported != 0 && outstanding.first_reported <= sequence;
     if (outstanding.written && had_report) of.outstanding.reset();
@@ -162,7 +165,7 @@ void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
   if (slot == nullptr) return;
   Standing& of = Of(*slot);
   if (!of.outstanding.has_value() || of.outstanding->number != number) {
-    return;  // the epoch it belonged to is over
+    return;  // the epoch of this snapshot is over
   }
   Outstanding& outstanding = *of.outstanding;
   if (file.ok()) {
@@ -173,7 +176,7 @@ void LaneSnapshots::Written(PartitionId partition, SnapshotNumber number,
     lane_->news = true;
     return;
   }
-  // Its rows still have to be written.
+  // The rows of the failed file still have to be written.
   MUSTER_CHECK(outstanding.kind == SnapshotKind::kBase ||
                !slot->partition->UnchangedSinceAccepted());
   of.error = std::string(Message(file.status()));

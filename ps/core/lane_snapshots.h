@@ -18,7 +18,7 @@
 
 namespace muster::ps {
 
-/// An image to be written by a background thread.
+/// An image that a background thread must write.
 struct SnapshotJob {
   PartitionId partition;
   OwnerEpoch epoch;
@@ -26,23 +26,24 @@ struct SnapshotJob {
   PartitionImage image;
 };
 
-/// The snapshots of the lane's partitions, from the master's command to its acceptance
-/// (docs/protocol.md section 3 items 4 and 5). A part of OwnedPartitions, of the lane's thread.
+/// Handles the snapshots of the lane's partitions, from the master's command to the master's
+/// acceptance (docs/protocol.md section 3 items 4 and 5). A part of OwnedPartitions; only the
+/// lane's thread uses it.
 ///
 /// Each partition has at most one *outstanding* snapshot: its image is being copied or written, or
 /// its report waits to be accepted. One more may be *wanted*. The lane copies one image at a time.
 class LaneSnapshots {
  public:
-  /// `lane` outlives this. `retry_pause`: how long nothing is written after a failed write.
+  /// `lane` must outlive this object. After a failed write, nothing is written for `retry_pause`.
   LaneSnapshots(LaneState* lane, std::chrono::milliseconds retry_pause);
 
-  /// The slot serves a state that was built from `manifest`.
+  /// The slot begins to serve a state that was built from `manifest`.
   void Begin(const Slot& slot, const Manifest& manifest);
-  /// Drops the wanted and the outstanding snapshot of the slot's partition.
+  /// Drops the wanted snapshot and the outstanding snapshot of the slot's partition.
   void Drop(Slot* slot);
 
   void Accept(const AcceptedSnapshot& accepted);
-  /// `sequence`: of the exchange that the command came with.
+  /// `sequence` is the exchange in which the command came.
   void Want(const SnapshotCommand& command, uint64_t sequence);
 
   /// See OwnedPartitions.
@@ -52,31 +53,33 @@ class LaneSnapshots {
   bool TakeImageReady() { return std::exchange(image_ready_, false); }
   void Written(PartitionId partition, SnapshotNumber number, absl::StatusOr<SnapshotFile> file,
                TimePoint now);
-  /// A partition no longer holds half a part.
+  /// Call this when a partition no longer has half a part.
   void OnPartWhole();
 
-  /// The report of the exchange `sequence` about a partition that is served. It counts as reported.
+  /// Adds the snapshots of a partition that is served to the report of the exchange `sequence`.
+  /// From then on they count as reported.
   void Report(const Slot& slot, uint64_t sequence, LaneReport* report);
-  /// Why the slot's newest write failed; empty if it did not fail, or is no longer wanted.
+  /// Why the slot's newest write failed. Empty if it did not fail, or if the snapshot is no longer
+  /// wanted.
   const std::string& ErrorOf(const Slot& slot) const { return partitions_[slot.index].error; }
 
  private:
-  /// A snapshot between its image and the master's acceptance.
+  /// A snapshot whose image was begun, and which the master has not accepted yet.
   struct Outstanding {
     SnapshotNumber number;
     DoneSeq cut;
-    bool with_file = false;  // otherwise, nothing had changed
+    bool with_file = false;  // false: nothing had changed
     SnapshotKind kind = SnapshotKind::kBase;
     bool written = false;
-    Manifest chain;               // when written
-    uint64_t first_reported = 0;  // sequence of the first exchange that said so; 0: none yet
+    Manifest chain;               // set when the file is written
+    uint64_t first_reported = 0;  // the first exchange that reported it; 0: none yet
   };
   struct Standing {
     Manifest accepted;
     /// The master has accepted a snapshot that is not known here, so older files may be deleted.
     bool force_base = false;
     std::optional<SnapshotCommand> wanted;
-    uint64_t place = 0;  // in wanted_, when one is wanted
+    uint64_t place = 0;  // its key in wanted_, if a snapshot is wanted
     std::optional<Outstanding> outstanding;
     std::string error;
   };
@@ -91,14 +94,15 @@ class LaneSnapshots {
   LaneState* const lane_;
   const std::chrono::milliseconds retry_pause_;
   std::vector<Standing> partitions_;  // by slot
-  /// Partitions with a wanted snapshot, in the order in which they began to wait. If writing cannot
-  /// keep up, each has its turn, because a shard is COMMITTED only when all partitions contain it.
+  /// Partitions with a wanted snapshot, in the order in which they began to wait. Even if writing
+  /// is too slow, each partition has its turn, because a shard is COMMITTED only when the snapshots
+  /// of all partitions contain it.
   std::map<uint64_t, PartitionId> wanted_;
-  uint64_t places_ = 0;  // given so far
+  uint64_t places_ = 0;  // how many were given so far
   TimePoint not_before_{};
-  /// An image that is being copied, without its rows.
+  /// The image that is being copied, without its rows.
   std::optional<SnapshotJob> copying_;
-  bool image_waits_ = false;  // for a part to be complete
+  bool image_waits_ = false;  // an image waits until a part is complete
   bool image_ready_ = false;
 };
 

@@ -21,7 +21,7 @@ Slot* LaneState::Find(PartitionId partition) {
 
 wire::PartCode LaneState::Admit(uint32_t partition, uint64_t owner_epoch) {
   const Slot* const slot = Find(PartitionId(partition));
-  // The state of another epoch may lack parts that were confirmed under this one.
+  // The state of another epoch may lack parts that were confirmed under this epoch.
   // Rule 2.2.
   if (slot == nullptr || slot->epoch != OwnerEpoch(owner_epoch) || !slot->HasState()) {
     return wire::PartCode::kWrongOwner;

@@ -21,25 +21,26 @@ struct Load {
   Manifest manifest;
   bool started = false;
   TimePoint not_before{};
-  /// Why the newest attempt failed; empty: none has.
+  /// Why the newest attempt failed. Empty if no attempt has failed.
   std::string error;
 };
 
-/// One of the partitions that may live on a lane. If it is served, `partition` is set. If it is
-/// loading, `load` is set. Otherwise another server has it, or none. Never both.
+/// One of the partitions that may live on a lane. If the lane serves it, `partition` is set. If it
+/// is being loaded, `load` is set. Otherwise another server has it, or no server. The two are never
+/// set together.
 struct Slot {
   PartitionId id;
   size_t index = 0;
-  OwnerEpoch epoch;  // of the served or loading state
+  OwnerEpoch epoch;  // of the state that is served or loaded
   std::unique_ptr<Partition> partition;
   std::optional<Load> load;
-  uint64_t state = 0;  // the number of this state among all states that the lane has served
+  uint64_t state = 0;  // number of this state; the lane counts all states that it serves
 
   bool HasState() const { return partition != nullptr || load.has_value(); }
 };
 
-/// State that the parts of OwnedPartitions share: the lane's partitions, and collections to which
-/// every part adds. Not thread-safe: only the lane's thread uses it.
+/// The state that the parts of OwnedPartitions share: the lane's partitions, and collections to
+/// which every part adds. Not thread-safe: only the lane's thread uses it.
 class LaneState {
  public:
   struct Options {
@@ -49,11 +50,11 @@ class LaneState {
   };
   explicit LaneState(const Options& options);
 
-  /// Null: the partition belongs to another lane, or there is none of this number.
+  /// Returns null if the partition belongs to another lane, or if no partition has this number.
   Slot* Find(PartitionId partition);
   std::vector<Slot>& slots() { return slots_; }
-  /// Checks a worker's part before it gets to its partition: kOk if the partition serves that
-  /// epoch.
+  /// Checks a worker's part before it gets to its partition. Returns kOk if the lane serves the
+  /// partition under that epoch.
   wire::PartCode Admit(uint32_t partition, uint64_t owner_epoch);
 
   ServerCounters counters;
@@ -64,7 +65,7 @@ class LaneState {
 
  private:
   const Options options_;
-  std::vector<Slot> slots_;  // partition P at P / lane_count
+  std::vector<Slot> slots_;  // partition P is at index P / lane_count
 };
 
 }  // namespace muster::ps

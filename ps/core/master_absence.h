@@ -7,31 +7,31 @@
 
 namespace muster::ps {
 
-/// How long a server goes on while its master does not answer. Without a limit, one whose master
-/// and supervisor are gone for good would serve nobody for ever. Pure; not thread-safe.
+/// Decides how long a server continues while its master does not answer. Without a limit, a server
+/// whose master and supervisor are gone for good would never end. Pure; not thread-safe.
 class MasterAbsence {
  public:
   struct Options {
-    /// 0: for ever.
+    /// 0 means no limit.
     std::chrono::nanoseconds max{0};
-    /// The same if the last answer said that the server may end.
+    /// The limit if the master's last answer said that the server may end.
     std::chrono::nanoseconds max_after_end{std::chrono::seconds(60)};
   };
   enum class Verdict : uint8_t {
     kGoOn,
-    /// The master had said that nothing is left to do.
+    /// The master had said that there is nothing left to do.
     kOver,
     kTooLong,
   };
 
   MasterAbsence(const Options& options, TimePoint now) : options_(options), answered_at_(now) {}
 
-  /// `may_end`: ServerExchangeReply::drained.
+  /// `may_end` is ServerExchangeReply::drained.
   void Answered(TimePoint now, bool may_end) {
     answered_at_ = now;
     may_end_ = may_end;
   }
-  /// After a call without an answer.
+  /// Call this after a call that the master did not answer.
   Verdict Judge(TimePoint now) const {
     const std::chrono::nanoseconds away = now - answered_at_;
     if (may_end_ && away >= options_.max_after_end) return Verdict::kOver;

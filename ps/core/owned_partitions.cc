@@ -52,20 +52,21 @@ void OwnedPartitions::Own(const OwnCommand& command) {
   told.missing = false;
   if (Keeps(*slot, command.since)) {
     slot->epoch = command.epoch;
-    // The master takes snapshots of the current epoch only; their rows are still dirty. A load
-    // continues, and a failed load stays failed.
+    // The master accepts only snapshots of the current epoch, and the rows of the dropped snapshots
+    // are still dirty. A load continues, and a failed load stays failed.
     if (!slot->load.has_value()) snapshots_.Drop(slot);
     lane_.news = true;
     return;
   }
   if (!command.restored) {
-    // There are no copies until partitions can move. The state of an older epoch continues to
-    // answer workers with an older map.
+    // No other copy of the state exists, because partitions cannot move yet. The state of an older
+    // epoch continues to answer workers that have an older map.
     told.missing = true;
     if (!repeat) lane_.news = true;
     return;
   }
-  // The dropped state is of an earlier epoch. The pushes of this epoch are in no snapshot yet.
+  // The state that is dropped must be of an earlier epoch, because pushes of this epoch are in no
+  // snapshot yet.
   MUSTER_CHECK(!slot->HasState() || slot->epoch < command.epoch);
   slot->epoch = command.epoch;
   Drop(slot);

@@ -24,20 +24,21 @@
 
 namespace muster::ps {
 
-/// A partition to be built from its snapshot by a background thread.
+/// A job for a background thread: to build a partition from its snapshot.
 struct LoadJob {
   uint64_t id = 0;
   PartitionId partition;
   Manifest manifest;
 };
 
-/// The partitions of one lane: their ownership (docs/protocol.md section 5, without moves), and the
-/// interface of the parts that know their tables, take their snapshots and serve their workers.
-/// Pure: time is an argument, and files are jobs whose results come back. Not thread-safe: only the
-/// lane's thread uses it.
+/// The partitions of one lane. It handles their ownership (docs/protocol.md section 5, without
+/// moves). It is also the interface of the parts that know the tables, take the snapshots and serve
+/// the workers. Pure: time is an argument, and work on files is a job whose result comes back. Not
+/// thread-safe: only the lane's thread uses it.
 ///
-/// No call's work grows with the rows of a partition or of a request: tables are loaded and filled
-/// elsewhere, acceptance is O(1), requests and images are served in slices.
+/// The work of a call never grows with the rows of a partition or of a request. Tables are loaded
+/// and filled on other threads, an acceptance is O(1), and requests and images are served in
+/// slices.
 class OwnedPartitions {
  public:
   struct Options {
@@ -47,97 +48,99 @@ class OwnedPartitions {
     uint32_t lane_count = 1;
     /// The pause before a failed load or snapshot is tried again.
     std::chrono::milliseconds retry_pause{1000};
-    /// Bytes of the rows in one answer to a pull.
+    /// The most bytes of rows in one answer to a pull.
     uint64_t reply_bytes_max = wire::kValueBytesMax;
   };
   explicit OwnedPartitions(const Options& options);
   OwnedPartitions(const OwnedPartitions&) = delete;
   OwnedPartitions& operator=(const OwnedPartitions&) = delete;
 
-  /// Adds a table to all partitions, also to later ones. If the spec names a warm start, partitions
-  /// whose snapshot does not have the table wait for SetWarmStart and a fill. Until then they
-  /// answer kRetry for it, and Report asks for SetWarmStart.
+  /// Adds a table to all partitions, also to those that come later. If the spec names a warm start,
+  /// partitions whose snapshot does not have the table wait for SetWarmStart and for a fill. Until
+  /// then they answer kRetry for this table, and Report asks for SetWarmStart.
   void AddTable(const TableSpec& table) { tables_.Add(table); }
-  /// Gives the rows from which a table starts that was added before. Kept for later partitions.
+  /// Sets the rows from which a table starts. AddTable must come first. The rows are kept for
+  /// partitions that come later.
   void SetWarmStart(TableId table, std::shared_ptr<const WarmStartSource> rows) {
     tables_.SetWarmStart(table, std::move(rows));
   }
 
-  /// Takes the commands of one exchange. Commands that are older than earlier ones, and repeats,
-  /// change nothing. Commands for partitions of other lanes are dropped.
+  /// Takes the commands of one exchange. Repeated commands, and commands that are older than
+  /// earlier ones, change nothing. Commands for partitions of other lanes are dropped.
   void Apply(const LaneCommands& commands);
 
-  /// Loads that should begin now. Each is answered once, by Loaded.
+  /// Returns the loads that should begin now. Answer each of them once, with Loaded.
   std::vector<LoadJob> TakeLoads(TimePoint now);
-  /// Takes the result of a load: the partition restored from its manifest (tables that came
-  /// meanwhile
-  /// are added here), or the error. Dropped if the ownership has changed.
+  /// Takes the result of a load: the partition that was restored from its manifest, or the error.
+  /// Tables that came meanwhile are added here. The result is dropped if the ownership has changed.
   void Loaded(uint64_t load_id, absl::StatusOr<std::unique_ptr<Partition>> partition,
               TimePoint now);
 
-  /// Tables that should be filled now. Each is answered once, by Filled.
+  /// Returns the tables that should be filled now. Answer each of them once, with Filled.
   std::vector<FillJob> TakeFills() { return tables_.TakeFills(); }
-  /// Dropped when the partition that it was for is gone.
+  /// Takes a filled table. It is dropped if its partition is gone.
   void Filled(const FillJob& job, std::unique_ptr<Table> table);
 
-  /// Begins the next image, if one is wanted and none is being copied. True: it began one; call
-  /// CopyImage until it does not return kMore. Unchanged partitions are reported without an image.
-  /// The caller limits how many images are in memory.
+  /// Begins the next image if one is wanted and none is being copied. Returns true if it began one:
+  /// then call CopyImage until it does not return kMore. Unchanged partitions are reported without
+  /// an image. The caller limits how many images are in memory.
   bool BeginImage(TimePoint now) { return snapshots_.BeginImage(now); }
   /// kGone: the image belonged to an epoch that is over. kDone: the image is in `job`; call Written
-  /// once with its result.
+  /// once, with the result of the write.
   using Copy = LaneSnapshots::Copy;
   Copy CopyImage(WorkLimit* work, SnapshotJob* job) { return snapshots_.CopyImage(work, job); }
-  /// True, once, when an image that had to wait for a part may begin now.
+  /// Returns true, once, when an image had to wait for a part and may begin now.
   bool TakeImageReady() { return snapshots_.TakeImageReady(); }
   void Written(PartitionId partition, SnapshotNumber number, absl::StatusOr<SnapshotFile> file,
                TimePoint now) {
     snapshots_.Written(partition, number, std::move(file), now);
   }
 
-  /// The report for the exchange `sequence`. Counts as reported.
+  /// Returns the report for the exchange `sequence`. From then on, its contents count as reported.
   LaneReport Report(uint64_t sequence);
-  /// Also for the exchange `sequence`: at most `limit` partitions that changed since the newest
-  /// answered report. The others come next.
+  /// Returns the traffic for the exchange `sequence`: at most `limit` partitions that have changed
+  /// since the newest report with an answer. The next reports have the others.
   std::vector<PartitionTraffic> ReportTraffic(uint64_t sequence, size_t limit) {
     return traffic_.Report(sequence, limit);
   }
   /// True if there is news that no report contains yet.
   bool HasNews() const { return lane_.news; }
 
-  /// One slice of a worker's request; see FrameHandler. `progress` is the request's own.
+  /// Serves one slice of a worker's request; see FrameHandler. Each request has its own `progress`.
   Progress Pull(const PullRequest& request, const Slice& slice, PullReply* reply,
                 RequestProgress* progress) {
     return pulls_.Serve(request, slice, reply, progress);
   }
   Progress Push(const PushRequest& request, const Slice& slice, PushReply* reply,
                 RequestProgress* progress);
-  /// Takes the cost of an answered request. Its time is divided among its partitions by rows.
+  /// Counts the cost of an answered request. Its time is divided among its partitions in proportion
+  /// to their rows.
   void CountServed(const ServedRequest& request, const RequestProgress& progress) {
     traffic_.CountServed(request, progress);
   }
 
-  /// Hands out what takes long to free, for another thread to drop.
+  /// Returns memory that takes long to free. Another thread should free it.
   Garbage TakeGarbage();
 
-  /// The state of a partition of this lane, for tests and the oracle of tests/sim. Null if the
-  /// partition belongs to another lane.
+  /// Shows the state of a partition to tests and to the oracle of tests/sim. Null if the partition
+  /// belongs to another lane.
   const Slot* Look(PartitionId partition) const {
     return const_cast<LaneState&>(lane_).Find(partition);
   }
 
  private:
-  /// What the master has said of a partition.
+  /// What the master has said about a partition.
   struct Told {
-    OwnerEpoch epoch;      // newest of any command
-    bool missing = false;  // its state is nowhere to be had
+    OwnerEpoch epoch;      // the newest epoch of any command
+    bool missing = false;  // no place has its state
   };
 
-  /// True if the slot has, or is loading, a state of the epoch `from` or a newer one. What was
-  /// pushed to it under the command's epoch is in no snapshot yet, so a repeated command keeps it.
+  /// True if the slot has, or loads, a state of the epoch `from` or of a newer one. A repeated
+  /// command must keep this state, because the pushes under the command's epoch are in no snapshot
+  /// yet.
   static bool Keeps(const Slot& slot, OwnerEpoch from);
   void Own(const OwnCommand& command);
-  /// Drops the partition's state, and everything that was in progress for it.
+  /// Drops the partition's state, and all work in progress for it.
   void Drop(Slot* slot);
   void Serve(Slot* slot, std::unique_ptr<Partition> partition, const Manifest& manifest);
 
@@ -151,7 +154,7 @@ class OwnedPartitions {
   std::vector<Told> told_;  // by slot
   std::shared_ptr<const ForgetState> forget_;
   uint64_t next_load_ = 1;
-  uint64_t states_ = 0;  // that were served
+  uint64_t states_ = 0;  // how many states the lane has served
 };
 
 }  // namespace muster::ps

@@ -26,13 +26,14 @@ size_t VersionCount(std::span<const wire::Group> groups) {
   return static_cast<size_t>(std::ranges::count_if(groups, &wire::Group::versioned));
 }
 
-/// The asker has received this very version of the rows, under the owner epoch for which it asks.
+/// True if the worker already has this version of the rows, under the owner epoch of its request.
 bool HoldsRows(const wire::Group& group, const Table& table) {
   return group.Unchanged(table.version());
 }
 
-/// What rows that are read now are said to be. What a forged version would be taken for is not
-/// said: rows are sent.
+/// The version to report for rows that are read now. It is kNoVersion if the request names the same
+/// version. A forged request can name a version that comes true only later: the rows are sent, but
+/// with this version in the reply, the worker would expect none.
 uint64_t VersionToSay(const wire::Group& group, const Table* table) {
   if (table == nullptr || group.Unchanged(table->version())) return wire::kNoVersion;
   return table->version();
@@ -43,11 +44,12 @@ void ForgetVersions(size_t from, PullReply* reply) {
             wire::kNoVersion);
 }
 
-/// Groups of a pull that the engine gets at once. At the beginning and at the end of each batch,
-/// the engine waits for rows and has nothing else to do.
+/// How many groups of a pull the engine gets at once. At the beginning and at the end of each
+/// batch, the engine waits for rows and has nothing else to do.
 constexpr size_t kGroupsAtOnce = 128;
 
-/// Why the value at `position` of rows of `keys` cannot be sent.
+/// The error text for a value that is too large to be sent. `position` is its place in the rows of
+/// `keys`.
 std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, float value,
                      size_t position, wire::Encoding encoding) {
   return fmt::format(
@@ -57,7 +59,8 @@ std::string TooLarge(const TableSpec& table, std::span<const uint64_t> keys, flo
       wire::LargestFinite(encoding));
 }
 
-/// False: a row of [begin, end) is too large for the encoding, and the reply says so.
+/// Returns false if a row of [begin, end) is too large for the encoding. The text of the reply then
+/// says so.
 bool FitEncoding(const PullRequest& request, const PullGroup& group, size_t begin, size_t end,
                  const wire::Part& part, PullReply* reply) {
   if (begin == end || request.encoding == wire::Encoding::kFloat32) return true;
@@ -104,7 +107,7 @@ PartCode Pulls::BeginPart(const wire::Part& part, uint64_t floats_before, PullRe
 
 void Pulls::Begin(const PullRequest& request, PullReply* reply) {
   ++lane_->counters.pulls;
-  // First what each part may have, so that the values are sized once.
+  // Finds first how many values each part needs, so that the reply's memory is sized only once.
   uint64_t floats = 0;
   reply->parts.reserve(request.parts.size());
   reply->versions.reserve(request.parts.version_count());
@@ -133,8 +136,8 @@ Progress Pulls::Serve(const PullRequest& request, const Slice& slice, PullReply*
     const bool all = FinishGroups(request, gathered, reply, progress);
     if (!gathered.status.ok() && all) {
       const bool unknown = absl::IsNotFound(gathered.status);
-      // A text moves what comes behind it in shared memory to an odd address. Who is to try again
-      // needs none.
+      // A text would move what follows it in shared memory to an odd address. A worker that must
+      // try again needs no text.
       if (!unknown) {
         reply->text = fmt::format("partition {}: {}", request.parts[progress->part].partition,
                                   Message(gathered.status));
@@ -159,7 +162,7 @@ void Pulls::CollectGroups(const PullRequest& request, PullReply* reply,
   for (size_t p = progress.part; p < request.parts.size(); ++p, first = 0) {
     const wire::Part& part = request.parts[p];
     wire::PartReply& answer = reply->parts[p];
-    // Its owner may have changed since the slice before.
+    // The owner may have changed since the last slice.
     if (answer.code == PartCode::kOk) answer.code = lane_->Admit(part.partition, part.owner_epoch);
     if (answer.code != PartCode::kOk || part.groups.empty()) {
       groups_.push_back({.more_work = kPartWork});
@@ -189,7 +192,8 @@ void Pulls::CollectGroups(const PullRequest& request, PullReply* reply,
       if (version != nullptr) versions = versions.subspan(1);
       if (groups_.size() >= kGroupsAtOnce) return;
     }
-    // With rows that do not fit into the encoding, the rows behind it lie elsewhere.
+    // After a part whose rows do not fit the encoding, the rows of later parts begin at another
+    // place of the reply. So the parts are gathered one by one.
     if (progress.one_part) return;
   }
 }
@@ -209,7 +213,7 @@ bool Pulls::FinishGroups(const PullRequest& request, const Gathered& gathered, P
     const PullGroup& group = groups_[i];
     const wire::Part& part = request.parts[progress->part];
     const bool whole = i < gathered.group;
-    // A part that is refused by now has a group without rows.
+    // A part that is refused meanwhile has one group without rows, so the row must not go back.
     const size_t end = std::max(at.row, whole ? group.keys.size() : gathered.row);
     const size_t begin = std::exchange(at.row, end);
     if (!FitEncoding(request, group, begin, at.row, part, reply)) {

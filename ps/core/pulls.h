@@ -16,27 +16,29 @@ namespace muster::ps {
 /// it.
 class Pulls {
  public:
-  /// All outlive this. `reply_bytes_max`: of the rows in one reply.
+  /// All of them must outlive this object. `reply_bytes_max` limits the bytes of the rows in one
+  /// reply.
   Pulls(LaneState* lane, const LaneTables* tables, LaneTraffic* traffic, uint64_t reply_bytes_max)
       : lane_(lane), tables_(tables), traffic_(traffic), reply_bytes_max_(reply_bytes_max) {}
 
-  /// One slice of a pull; see FrameHandler. `progress` is the request's own.
+  /// Serves one slice of a pull; see FrameHandler. Each request has its own `progress`.
   Progress Serve(const PullRequest& request, const Slice& slice, PullReply* reply,
                  RequestProgress* progress);
 
  private:
   void Begin(const PullRequest& request, PullReply* reply);
-  /// Finds which groups of an admitted part the worker already has, and the bytes of the others.
-  /// The
-  /// code is OK, or says why not.
+  /// Finds which groups of an admitted part the worker already has, and how many floats the others
+  /// need. The returned code is kOk, or says why the part is refused.
   wire::PartCode BeginPart(const wire::Part& part, uint64_t floats_before, PullReply* reply,
                            uint64_t* floats);
-  /// The groups that the engine gets at once. A refused part has one group without rows.
+  /// Collects the groups that the engine gets at once. A refused part has one group without rows.
   void CollectGroups(const PullRequest& request, PullReply* reply, const RequestProgress& progress);
-  /// A group is complete. Its rows have the version noted when they were begun, or no version.
+  /// Call this when a group is complete. The reply keeps the version that was noted at the group's
+  /// begin if it is still the version of the table, or else has no version.
   static void SettleVersion(const PullGroup& group, const wire::Group& asked, PullReply* reply,
                             RequestProgress* progress);
-  /// False if a part's rows do not fit the encoding; the parts after it then count as not gathered.
+  /// Returns false if a part's rows do not fit the encoding. The parts after it then count as not
+  /// gathered.
   bool FinishGroups(const PullRequest& request, const Gathered& gathered, PullReply* reply,
                     RequestProgress* progress);
   void FinishPart(wire::PartCode code, const PullRequest& request, PullReply* reply,

@@ -19,8 +19,8 @@ ShardId ShardOf(const wire::PushIdentity& push) {
 
 void Pushes::Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress) {
   ++lane_->counters.pushes;
-  // Where a part's rows begin follows from the widths of all tables before it, so a push is only
-  // served when all of them are known and everything adds up.
+  // The place of a part's rows depends on the widths of all tables before it. So a push is served
+  // only when all its tables are known and the number of its values is right.
   uint64_t floats = 0;
   progress->all_known = true;
   for (const wire::Part& part : request.parts) {
@@ -53,8 +53,8 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
   ahead_.Clear();
   for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
     if (served) LookAhead(request);
-    // A part that is half applied is completed even if its answer is no longer wanted, because no
-    // other request would complete it.
+    // A half applied part is completed even if nobody wants its answer any more, because no other
+    // request would complete it.
     const bool half = progress->in_part.stage == PartProgress::Stage::kApplying;
     if (slice.abandoned && !half) return Progress::kDone;
     if (slice.work->spent()) return Progress::kMore;
@@ -97,7 +97,7 @@ std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, con
   };
   Slot* const slot = lane_->Find(PartitionId(part.partition));
   if (progress->state != 0 && (slot->partition == nullptr || slot->state != progress->state)) {
-    progress->BeginPart();  // the state that it was for is gone, and with it what was applied
+    progress->BeginPart();  // the state, with all that was applied to it, is gone
   }
   if (progress->in_part.stage != PartProgress::Stage::kApplying) {
     const PartCode code = lane_->Admit(part.partition, part.owner_epoch);
@@ -105,7 +105,7 @@ std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, con
     if (code != PartCode::kOk) return answer(code);
     if (!progress->all_known) return answer(PartCode::kRetry);
     if (!progress->fits) return answer(PartCode::kBadRequest);
-    if (slot->partition->holds_half()) return std::nullopt;  // of another request: after it
+    if (slot->partition->holds_half()) return std::nullopt;  // wait for the part of another request
     MUSTER_CHECK(slot->epoch == OwnerEpoch(part.owner_epoch));
     progress->state = slot->state;
   }

@@ -15,33 +15,36 @@
 
 namespace muster::ps {
 
-/// Serves pushes, and questions, to the lane's partitions. A part of OwnedPartitions; only the
-/// lane's thread uses it.
+/// Serves pushes, and questions about pushes, to the lane's partitions. A part of OwnedPartitions;
+/// only the lane's thread uses it.
 ///
 /// **A part in slices.** A part may be as large as a whole request, so a slice may end inside a
-/// part. The partition then has half of the part. Until it is complete, no other push and no image
-/// may use the partition: a push waits for its next slice, and an image begins after the part.
+/// part. The partition then has half of the part. Until the part is complete, no other push and no
+/// image may use the partition: another push waits for its next slice, and an image begins after
+/// the part.
+///
 /// Calls that do not use the rows continue: an OWN that keeps the state, acceptances, forgetting, a
-/// new table. For them, the part counts as applied from its first row on, and it is always
-/// completed, even if its connection ends. An OWN that drops the state drops the half part with it.
-/// So only pulls may see half a part; they promise single rows, not whole parts.
+/// new table. For them, the part counts as applied from its first row on. It is always completed,
+/// even if its connection ends. An OWN that drops the state drops the half part with it. So only
+/// pulls may see half a part; they promise single rows, not whole parts.
 class Pushes {
  public:
-  /// All outlive this.
+  /// All of them must outlive this object.
   Pushes(LaneState* lane, const LaneTables* tables, LaneTraffic* traffic)
       : lane_(lane), tables_(tables), traffic_(traffic) {}
 
-  /// One slice of a push; see FrameHandler. `progress` is the request's own.
+  /// Serves one slice of a push; see FrameHandler. Each request has its own `progress`.
   Progress Serve(const PushRequest& request, const Slice& slice, PushReply* reply,
                  RequestProgress* progress);
-  /// True if the partition answered a part in the newest call, so that it has no half part.
+  /// True if a partition completed a part in the newest call, so that it has no half part now.
   bool part_whole() const { return part_whole_; }
 
  private:
   void Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress);
   /// Prefetches for the next parts; see PushAhead.
   void LookAhead(const PushRequest& request);
-  /// Applies one part, or as much of it as the slice allows; then the result is absent.
+  /// Applies one part, or as much of it as the slice allows. The result is absent if the part is
+  /// not complete.
   std::optional<wire::PartReply> ServePart(const PushRequest& request, const Slice& slice,
                                            PushReply* reply, RequestProgress* progress);
   std::optional<ApplyResult> Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
@@ -53,7 +56,7 @@ class Pushes {
   const LaneTables* const tables_;
   LaneTraffic* const traffic_;
   PushAhead ahead_;
-  size_t ahead_part_ = 0, ahead_keys_ = 0;  // that it was told of, in the request served now
+  size_t ahead_part_ = 0, ahead_keys_ = 0;  // how far ahead_ was told of the present request
   bool part_whole_ = false;
   Part part_;  // reused between pushes
 };

@@ -15,7 +15,7 @@ class RequestProgress final : public RequestNotes {
   friend class LaneTraffic;
   friend class Pulls;
   friend class Pushes;
-  /// The workers' requests to a partition in this process, and how much of it is reported.
+  /// Counts the workers' requests to a partition in this process, and knows what is reported.
   struct Counted {
     uint64_t pulls = 0;
     uint64_t pushes = 0;
@@ -23,9 +23,9 @@ class RequestProgress final : public RequestNotes {
     uint64_t bytes = 0;
     double service_ns = 0;
     bool changed = false;      // since the newest report
-    uint64_t reported_in = 0;  // the exchange of a report without an answer yet; 0: none
+    uint64_t reported_in = 0;  // the exchange of a report that has no answer yet; 0: none
   };
-  /// What was served, and how many rows.
+  /// A partition's counts, and how many of its rows the request has served.
   struct Served {
     Counted* counted;
     uint64_t rows;
@@ -42,16 +42,16 @@ class RequestProgress final : public RequestNotes {
     in_part = {};
   }
 
-  size_t part = 0;              // parts before this one are answered,
-  size_t keys = 0;              // and these are their keys,
-  size_t floats = 0;            // and their values: of a push all, of a pull those in the reply
-  size_t versions = 0;          // of a pull: those of groups before this one are answered
-  size_t versions_of_part = 0;  // and these are of parts before this one
-  uint64_t state = 0;           // the partition's that this part has to do with; 0: none yet
+  size_t part = 0;              // this many parts are answered
+  size_t keys = 0;              // the keys of these parts
+  size_t floats = 0;            // their values; for a pull only those in the reply
+  size_t versions = 0;          // for a pull: the answered versions of finished groups
+  size_t versions_of_part = 0;  // those of them that belong to finished parts
+  uint64_t state = 0;           // number of the state that the part is applied to; 0: none yet
   PartProgress in_part;
-  bool one_part = false;   // a pull: its parts are gathered one by one
-  bool all_known = false;  // a push: all its tables,
-  bool fits = false;       // and its values are as many as their rows have
+  bool one_part = false;   // for a pull: parts are gathered one by one
+  bool all_known = false;  // for a push: all its tables are known
+  bool fits = false;       // for a push: it has the right number of values
   std::vector<Served> served;
 };
 

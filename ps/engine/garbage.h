@@ -6,8 +6,8 @@
 
 namespace muster::ps {
 
-/// Memory that is no longer needed. Freeing gigabytes takes long, so the engine collects them, and
-/// its owner frees them on another thread.
+/// Memory that is no longer needed. Freeing gigabytes takes long. So the engine only collects such
+/// memory, and its owner frees it on another thread.
 using Garbage = std::vector<std::shared_ptr<const void>>;
 
 /// Moves `value` to the garbage.

@@ -8,7 +8,7 @@
 namespace muster::ps {
 namespace {
 
-/// Uniform in (0, 1) without the ends: 53 bits, plus one half.
+/// A uniform number in (0, 1), without the ends: 53 random bits, plus one half.
 double OpenUniform(uint64_t word) {
   return (static_cast<double>(word >> 12) + 0.5) * 0x1.0p-52;
 }

@@ -13,15 +13,16 @@ namespace muster::ps {
 double InverseNormal(double p);
 
 /// Writes the initial values of row `key`: `values: [dim] float32`. Every value is a pure function
-/// of (seed, table, key, column), so it never changes; uniform values lie in [a, b].
+/// of (seed, table, key, column), so it never changes. Uniform values lie in [a, b].
 void InitialValues(const InitializerSpec& initializer, uint64_t seed, TableId table, uint64_t key,
                    std::span<float> values);
 
-/// The initial values of one row of `table`, `values.size()` = table.dim. As above, but values
-/// beyond the end of a dense tensor, in its last block, are zero.
+/// Writes the initial values of one row of `table`; `values.size()` = table.dim. As InitialValues,
+/// but the last block of a dense table gets zeros beyond the end of the tensor.
 void InitialRow(const TableSpec& table, uint64_t seed, uint64_t key, std::span<float> values);
 
-/// Elements of a dense table's tensor: the product of its shape, saturating. 0 for a sparse table.
+/// The number of elements of a dense table's tensor: the product of its shape, or the largest
+/// number if the product is larger. 0 for a sparse table.
 uint64_t ElementCount(const TableSpec& table);
 
 }  // namespace muster::ps

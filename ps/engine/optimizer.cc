@@ -11,9 +11,8 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
-/// FTRL's weights are a function of its slots, so a row that starts at a weight w != 0
-/// (initializer, warm start) needs the z that gives this w at n = 0; at z = 0 the first push would
-/// forget w.
+/// FTRL computes the weights from its slots. If a row starts at a weight w != 0 (initializer, warm
+/// start), it needs the z that gives this w at n = 0. With z = 0, the first push would forget w.
 void InitFtrl(const FtrlSpec& spec, uint32_t dim, float* row) {
   float* z = row + dim;
   float* n = z + dim;

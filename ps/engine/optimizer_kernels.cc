@@ -1,6 +1,6 @@
-// Highway compiles this once per instruction set, and chooses the best one for the machine at run
-// time. Multiplications and additions are never fused, and a row-wise sum always runs over four
-// lanes: every instruction set gives the same bits.
+// Highway compiles this file once for each instruction set, and chooses the best one for the
+// machine at run time. Multiplications and additions are never fused, and a sum over a row always
+// uses four lanes. So every instruction set gives the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/engine/optimizer_kernels.cc"
 #include "hwy/detect_targets.h"
@@ -8,7 +8,7 @@
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
-// Highway's headers come after foreach_target.h, by its rule.
+// By Highway's rule, its headers must come after foreach_target.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace muster::ps {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls step(tag, column) so that every column in [0, dim) is covered: whole vectors, then one by
-/// one.
+/// Calls step(tag, column) so that every column in [0, dim) is covered: first by whole vectors,
+/// then one column at a time.
 template <typename Step>
 HWY_INLINE void ForColumns(size_t dim, Step&& step) {
   const hn::ScalableTag<float> vector;
@@ -83,7 +83,8 @@ void Step(const AdagradSpec& spec, float factor, const Row& r) {
   });
 }
 
-/// The sum of squares, over four lanes and then the rest whatever the instruction set.
+/// The sum of squares. Every instruction set adds in the same order: over four lanes, and then the
+/// rest.
 float SumOfSquares(const float* g, size_t dim) {
   const hn::CappedTag<float, 4> d;
   const size_t lanes = hn::Lanes(d);
@@ -118,7 +119,7 @@ void AdamStep(const Spec& spec, float factor, float keep, const Row& r) {
   float* first = r.slot(0);
   float* second = r.slot(1);
   float* steps = r.slot(2);
-  // A float counts exactly up to 2^24. Both corrections are 1 long before that.
+  // A float counts exactly up to 2^24. Both corrections become 1 long before that.
   *steps += 1;
   const double t = *steps;
   const double correction1 = -std::expm1(t * std::log(static_cast<double>(spec.beta1)));
@@ -181,10 +182,10 @@ void ApplyRowsKernel(const OptimizerSpec& optimizer, float factor, uint32_t dim,
       optimizer);
 }
 
-/// Exponent bits all set: infinity or NaN.
+/// If all of these exponent bits are set, the float is infinity or NaN.
 constexpr uint32_t kExponent = 0x7f800000;
 
-/// Looks at all rows without a branch, because nearly always every one is finite.
+/// Looks at all rows without a branch, because nearly always all of them are finite.
 size_t FirstNonFiniteRowKernel(std::span<float* const> rows, size_t floats) {
   const hn::ScalableTag<uint32_t> d;
   const auto exponent = hn::Set(d, kExponent);

@@ -11,7 +11,8 @@
 namespace muster::ps {
 namespace {
 
-/// Tables sorted by id. Ids begin at 1, so a table is usually at the position of its id.
+/// The tables, sorted by id. Ids begin at 1, so a table is usually at the position that its id
+/// gives.
 class TableList {
  public:
   Table* Find(TableId id) const {
@@ -20,7 +21,7 @@ class TableList {
     const auto at = std::ranges::lower_bound(tables_, id, {}, &Item::id);
     return at != tables_.end() && at->id == id ? at->table.get() : nullptr;
   }
-  /// False: there is one.
+  /// Returns false if there is a table with this id.
   bool Add(std::unique_ptr<Table> table) {
     const TableId id = table->spec().id;
     const auto at = std::ranges::lower_bound(tables_, id, {}, &Item::id);
@@ -47,11 +48,12 @@ struct Partition::State {
   TableList tables;
   Window window;
   LeaseToken floor;
-  /// Changes belong to this generation. Every snapshot ends one.
+  /// Every change belongs to the present generation. Every snapshot ends a generation.
   Generation generation = 1;
-  /// Everything of this and earlier generations is in the accepted snapshot.
+  /// The accepted snapshot has everything of this generation and of earlier ones.
   Generation accepted = 0;
-  /// Last change of the table definitions, and of the window other than by forgetting.
+  /// The generation in which the table definitions or the window last changed. Forgetting does not
+  /// count.
   Generation meta_changed = 0;
   /// The newest snapshot, until it is accepted, and the generation that it ended.
   struct Taken {
@@ -59,20 +61,21 @@ struct Partition::State {
     Generation generation;
   };
   std::optional<Taken> taken;
-  /// The image that is being copied, without its rows, and the tables that still have theirs.
+  /// The image that is being copied. Its rows are still in the images of its tables.
   struct Copying {
     PartitionImage image;
     std::vector<Table*> tables;
-    size_t next;         // emplace() makes it 0; Clang takes no initializer of a nested type here
-    uint64_t row_count;  // that the image will have
+    size_t next;         // emplace() sets 0; Clang takes no initializer of a nested type here
+    uint64_t row_count;  // how many rows the image will have
   };
   std::optional<Copying> copying;
   bool holds_half = false;
 
   Table* Find(TableId table) const { return tables.Find(table); }
-  /// The answer to every push once a row is not finite; absent: all rows are.
+  /// The answer to every push after some row has become NaN or infinite. Absent while all rows are
+  /// finite.
   std::optional<ApplyResult> Diverged() const;
-  /// The answer to a part before its rows are checked; absent: its rows decide.
+  /// The answer to a part before its rows are checked. Absent if the answer depends on its rows.
   std::optional<ApplyResult> Judge(const Part& part, const ShardId& shard) const;
   void Enter(const Part& part, const ShardId& shard);
   absl::Status CheckSizes(const PartGroup& group) const;
@@ -124,7 +127,7 @@ std::optional<ApplyResult> Partition::State::Diverged() const {
 }
 
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
-  // The token of a lease that has ended. Its pushes may already be forgotten.
+  // The token belongs to a lease that has ended. The pushes under it may already be forgotten.
   // Rule 2.2.
   if (part.token < floor) return ApplyResult{ApplyCode::kStaleLease, {}};
   if (auto diverged = Diverged()) return diverged;
@@ -142,7 +145,7 @@ void Partition::State::Enter(const Part& part, const ShardId& shard) {
   window.Add(shard, part.minibatch);
   meta_changed = generation;
   MUSTER_CHECK(!part.groups.empty() && part.token >= floor);
-  MUSTER_CHECK(shard == part.shard);  // it is found again, under any lease
+  MUSTER_CHECK(shard == part.shard);  // the window will find it again, under any lease
 }
 
 absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
@@ -156,7 +159,8 @@ absl::Status Partition::State::CheckSizes(const PartGroup& group) const {
   return table->CheckRoom(group.keys.size());
 }
 
-/// Absent: continue, because everything is checked, or because the work limit is spent.
+/// The result is absent if the caller must continue: either everything is checked, or the work
+/// limit is spent.
 std::optional<ApplyResult> Partition::State::Check(const Part& part, PartProgress* progress,
                                                    WorkLimit* work) {
   for (; progress->group < part.groups.size(); ++progress->group, progress->row = 0) {
@@ -186,16 +190,16 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
   using Stage = PartProgress::Stage;
   State& state = *state_;
   // Rule 12.19.
-  // A push is identified by its shard and minibatch, not by the lease: a run under another token is
+  // The shard and the minibatch identify a push, not the lease. A second run under another token is
   // the same push.
   const ShardId& shard = part.shard;
   MUSTER_CHECK(state.holds_half == (progress->stage == Stage::kApplying));
   if (progress->stage != Stage::kApplying) {
-    // Checked in every slice until the part begins, because window and floor may change between
-    // slices.
+    // This is checked in every slice until the part begins, because the window and the floor may
+    // change between slices.
     if (auto result = state.Judge(part, shard)) return result;
     progress->stage = Stage::kChecking;
-    // Refuses the part here, if at all, before the first row changes.
+    // If the part must be refused, it is refused here, before the first row changes.
     if (auto result = state.Check(part, progress, work)) return result;
     if (progress->group < part.groups.size()) return std::nullopt;
     // A question adds nothing.
@@ -251,8 +255,8 @@ const Table* Partition::FindTable(TableId table) const {
 void Partition::Forget(const ForgetState& forget) {
   // Rule 3.7.
   state_->floor = std::max(state_->floor, forget.floor);
-  // Below the floor, everything is refused, because a forgotten minibatch could otherwise be
-  // applied twice.
+  // Everything below the floor is refused, because a forgotten minibatch could otherwise be applied
+  // twice.
   MUSTER_CHECK(state_->floor >= forget.floor);
   state_->window.Forget(forget);
 }
@@ -263,8 +267,8 @@ void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   MUSTER_CHECK(!state.holds_half);
   State::Copying& copying = state.copying.emplace();
   copying.image.kind = kind;
-  // A restored partition refuses the same tokens as this one, and skips every minibatch that is in
-  // its rows.
+  // A restored partition must refuse the same tokens as this one, and must skip every minibatch
+  // that is in its rows.
   copying.image.floor = state.floor;
   copying.image.window = state.window.Entries();
   MUSTER_CHECK(copying.image.window.size() == state.window.shards());

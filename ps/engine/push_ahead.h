@@ -17,28 +17,29 @@ class PushAhead {
  public:
   void Clear() { expected_ = found_ = passed_ = 0; }
   bool wants_more() const { return expected_ - passed_ < kPlacesAhead; }
-  /// A null table is skipped. `keys` must stay as they are until they are passed.
+  /// Announces a group. A group with a null table is skipped. `keys` must stay as they are until
+  /// they are passed.
   void Expect(const Table* table, std::span<const uint64_t> keys) {
     for (const uint64_t key : keys.first(Counted(keys.size()))) {
       if (table != nullptr) table->PrefetchPlace(key);
       keys_[expected_++ % keys_.size()] = {table, key};
     }
   }
-  /// Prefetches rows. Call it when all wanted groups are expected.
+  /// Prefetches rows. Call it when all wanted groups are announced.
   void FindRows() {
     for (; found_ < expected_ && found_ - passed_ < kRowsAhead; ++found_) {
       const auto& [table, key] = keys_[found_ % keys_.size()];
       if (table != nullptr) table->PrefetchRow(key);
     }
   }
-  /// The oldest expected group, with so many keys, is being applied.
+  /// The oldest announced group, which has `keys` keys, is being applied.
   void Pass(size_t keys) {
     passed_ += Counted(keys);
     found_ = std::max(found_, passed_);
   }
 
  private:
-  /// Table::Apply prefetches the rest of a large group itself.
+  /// A group may have more keys, but Table::Apply prefetches the rest of a large group itself.
   static constexpr size_t kGroupMax = 32;
   static constexpr size_t kPlacesAhead = 64;
   static constexpr size_t kRowsAhead = 32;
@@ -48,7 +49,7 @@ class PushAhead {
     const Table* table;
     uint64_t key;
   };
-  std::array<Key, 128> keys_;  // if a part has more, the first ones are overwritten
+  std::array<Key, 128> keys_;  // if a part has more keys, the first ones are overwritten
   size_t expected_ = 0;
   size_t found_ = 0;
   size_t passed_ = 0;

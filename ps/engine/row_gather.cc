@@ -11,8 +11,8 @@
 
 namespace muster::ps {
 
-/// One gather. Keys pass through three stages, each some rows behind the one before: prefetch the
-/// places in the index, find the rows and prefetch them, copy the values.
+/// One gather. Keys pass through three stages. Each stage works some rows behind the one before:
+/// prefetch the places in the index, find the rows and prefetch them, copy the values.
 class RowGather {
  public:
   RowGather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work)
@@ -38,10 +38,10 @@ class RowGather {
     float* out;
     size_t floats;
   };
-  /// Keys between the stages. A power of two.
+  /// How many keys lie between the stages. A power of two.
   static constexpr size_t kAhead = 32;
 
-  /// False: the group is not finished, for the reason in at_, or because the limit is spent.
+  /// Returns false if the group is not finished: at_ has the error, or the limit is spent.
   bool FindRows(const PullGroup& group) {
     const Table* const table = group.table;
     if (table == nullptr) {
@@ -62,7 +62,7 @@ class RowGather {
     return true;
   }
 
-  /// The cost of the keys that still fit into the limit, each counted once.
+  /// Checks the keys that still fit into the work limit. Each key is checked only once.
   bool Check(const PullGroup& group) {
     if (at_.group == checked_.group && at_.row < checked_.row) return true;
     const size_t dim = group.table->dim();
@@ -77,7 +77,7 @@ class RowGather {
     return at_.status.ok();
   }
 
-  /// Prefetches until kAhead keys behind the next `count` ones.
+  /// Prefetches the places of the next `count` keys, and of kAhead keys after them.
   void PrefetchPlaces(size_t count) {
     for (; asked_ < found_or_absent_ + count + kAhead && next_.group < groups_.size();
          ++next_.group, next_.row = 0) {
@@ -91,7 +91,7 @@ class RowGather {
     }
   }
 
-  /// False: the row is absent, and `values` get its initial values.
+  /// Returns false if the row is absent; `values` then has its initial values.
   bool Find(const PullGroup& group, size_t row) {
     const Table& table = *group.table;
     const size_t dim = table.dim();
@@ -123,8 +123,8 @@ class RowGather {
   const std::span<const PullGroup> groups_;
   WorkLimit* const work_;
   Gathered at_;
-  Position next_;                  // next to prefetch
-  Position checked_{SIZE_MAX, 0};  // the rows of this group before this one
+  Position next_;                  // the next key whose place is prefetched
+  Position checked_{SIZE_MAX, 0};  // the rows of this group before this one are checked
   size_t asked_ = 0;
   size_t found_or_absent_ = 0;
   size_t found_ = 0;

@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kCapacityMin = 16;
 /// A smaller array is freed at once, because that takes no time.
 constexpr size_t kGarbageBytesMin = 1u << 20;
-/// Load at most 3/4: linear probing with a good hash looks at 2.5 entries on average there (Knuth,
-/// The Art of Computer Programming 3, section 6.4, equation 61), mostly in one line.
+/// The load is at most 3/4. Linear probing with a good hash then looks at 2.5 entries on average
+/// (Knuth, The Art of Computer Programming 3, section 6.4, equation 61), mostly in one cache line.
 constexpr size_t Room(size_t capacity) {
   return capacity / 4 * 3;
 }
@@ -43,7 +43,7 @@ RowIndex::Entry* RowIndex::FindOrInsert(uint64_t key) {
     if (const Entry* old = old_.Find(key); old != nullptr) return const_cast<Entry*>(old);
   }
   MUSTER_CHECK(size_ < Room(now_.capacity));
-  entry->key = key;  // its generation is 0, because no entry was used before
+  entry->key = key;  // its generation is 0, because the entry was not used before
   ++size_;
   return entry;
 }
@@ -53,7 +53,8 @@ size_t RowIndex::Reserve(size_t more) {
   size_t capacity = std::max(now_.capacity, kCapacityMin);
   while (Room(capacity) < size_ + more) capacity *= 2;
   if (capacity == now_.capacity) return looked;
-  // Since the last growth at least 3/4 as many keys were reserved as the old array has entries.
+  // The old array has no entries left to move: since the last growth, Reserve has made room for at
+  // least 3/4 as many keys as the old array has entries.
   MUSTER_CHECK(old_.capacity == 0);
   Grow(capacity);
   looked += Move(kMovesPerKey * more);
@@ -66,7 +67,7 @@ void RowIndex::Grow(size_t capacity) {
   const size_t bytes = capacity * sizeof(Entry);
   std::unique_ptr<Entry[], GiveSlab> entries(static_cast<Entry*>(slab_memory::TakeZeroed(bytes)),
                                              GiveSlab{bytes});
-  garbage_.clear();  // the garbage of the last growth, if it was not taken yet
+  garbage_.clear();  // drops the last growth's garbage if it was not taken
   old_ = std::exchange(now_, Slots());
   now_.entries = std::move(entries);
   now_.capacity = capacity;

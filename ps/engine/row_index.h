@@ -11,19 +11,20 @@
 
 namespace muster::ps {
 
-/// Key -> row number of one table in one partition: open addressing with linear probing, 16 bytes
-/// an entry, one cache line a lookup in most cases, and a prefetch, so that a batch of keys is
-/// looked up at memory bandwidth and not at memory latency. Keys are never removed; every 64-bit
-/// key is valid. Not thread-safe.
+/// Maps a key to a row number, for one table in one partition. It uses open addressing with linear
+/// probing and 16 bytes for each entry. A lookup mostly touches one cache line. With prefetches, a
+/// batch of keys is looked up at memory bandwidth and not at memory latency. Keys are never
+/// removed. Every 64-bit key is valid. Not thread-safe.
 ///
-/// It grows step by step: the larger array starts empty beside the old one, and every Reserve moves
-/// a few entries, so that no insert waits for all of them. Until all have moved, a key is in the
-/// new array, or otherwise in the old one. A moved entry also stays in the old array, but is never
-/// found there, because lookups begin with the new array.
+/// It grows step by step, so that no insert waits until all entries have moved. The larger array
+/// starts empty beside the old one, and every Reserve moves a few entries. Until all have moved, a
+/// key is in the new array, or else in the old one. A moved entry also stays in the old array. It
+/// is never found there, because lookups begin with the new array.
 class RowIndex {
  public:
   static constexpr uint32_t kNoRow = UINT32_MAX;
-  /// Entries that Reserve moves for each key that it makes room for, before and after it grows.
+  /// How many entries Reserve moves for each key that it makes room for. If it grows, it moves as
+  /// many before and after that.
   static constexpr size_t kMovesPerKey = 4;
 
   class Entry {
@@ -33,22 +34,22 @@ class RowIndex {
     void set_row(uint32_t row) { inverted_row_ = ~row; }
 
    private:
-    uint32_t inverted_row_ = 0;  // so that zeroed memory holds no row
+    uint32_t inverted_row_ = 0;  // inverted, so that zeroed memory means "no row"
 
    public:
-    /// Snapshot generation of the row's last change. It is kept here because this line is in the
-    /// cache when a push needs it.
+    /// The snapshot generation of the row's last change. It is kept here because this cache line is
+    /// already loaded when a push needs it.
     uint32_t generation = 0;
   };
 
-  /// nullptr if absent. Valid until the next Reserve.
+  /// Returns nullptr if the key is absent. Valid until the next Reserve.
   const Entry* Find(uint64_t key) const {
     const Entry* entry = now_.Find(key);
     return entry == nullptr && old_.capacity != 0 ? old_.Find(key) : entry;
   }
 
-  /// The key's entry; a new one has row kNoRow, and the caller must set it. Requires room: Reserve
-  /// was called for it. Pointers stay valid until the next Reserve.
+  /// Returns the key's entry. A new entry has row kNoRow, and the caller must set it. Requires that
+  /// Reserve has made room for it. Pointers stay valid until the next Reserve.
   Entry* FindOrInsert(uint64_t key);
 
   /// Makes room for `more` new keys. Returns how many entries of the old array it looked at: at
@@ -61,7 +62,7 @@ class RowIndex {
     if (old_.capacity != 0) ps::Prefetch(&old_.entries[old_.Home(key)]);
   }
 
-  /// Hands out the arrays that it has outgrown.
+  /// Moves the arrays that are no longer needed to `garbage`.
   void TakeGarbage(Garbage* garbage);
 
   size_t size() const { return size_; }
@@ -74,7 +75,7 @@ class RowIndex {
 
     size_t Home(uint64_t key) const { return Mix64(key) & (capacity - 1); }
     const Entry* Find(uint64_t key) const;
-    /// The key's entry, or the free one where it belongs.
+    /// Returns the key's entry, or the free entry where the key belongs.
     Entry* Place(uint64_t key);
   };
 
@@ -82,8 +83,8 @@ class RowIndex {
   size_t Move(size_t count);
 
   Slots now_;
-  Slots old_;         // while it grows
-  size_t moved_ = 0;  // entries of old_ that were looked at
+  Slots old_;         // used while the index grows
+  size_t moved_ = 0;  // how many entries of old_ were looked at
   size_t size_ = 0;
   Garbage garbage_;
 };

@@ -11,10 +11,11 @@
 
 namespace muster::ps {
 
-/// The rows of one table in one partition, by number: each is one block of floats (values, then
-/// optimizer slots). Blocks lie in slabs of slab_memory.h. Every eight slabs their size doubles: so
-/// rows never move, nothing is copied when the table grows, and at most an eighth of the slabs'
-/// memory (in a table above 128 rows) has no rows yet. Not thread-safe.
+/// The rows of one table in one partition, by number. Each row is one block of floats: values, then
+/// optimizer slots. The rows lie in slabs of slab_memory.h. The size of the slabs doubles after
+/// every eight slabs. So rows never move, nothing is copied when the table grows, and at most an
+/// eighth of the slabs' memory (in a table with more than 128 rows) has no rows yet. Not
+/// thread-safe.
 class RowStore {
  public:
   explicit RowStore(uint32_t floats_per_row) : floats_per_row_(floats_per_row) {}
@@ -34,7 +35,7 @@ class RowStore {
 
   uint32_t size() const { return size_; }
   uint32_t floats_per_row() const { return floats_per_row_; }
-  /// Memory of the slabs.
+  /// The memory of all slabs.
   uint64_t bytes() const { return room_ * floats_per_row_ * sizeof(float); }
 
  private:

@@ -8,7 +8,7 @@ namespace muster::ps {
 
 float ScheduleFactor(const ScheduleSpec& schedule, uint64_t step) {
   if (step < schedule.warmup_steps) {
-    // step + 1, so that the very first minibatch also trains.
+    // step + 1, because the first minibatch should train, too.
     return static_cast<float>(static_cast<double>(step + 1) /
                               static_cast<double>(schedule.warmup_steps));
   }

@@ -10,9 +10,10 @@
 
 namespace muster::ps {
 
-/// A list of plain values that grows at its end, in slabs that double in size: nothing is ever
-/// copied, so no push_back has to wait for all the values before it, however many there are. New
-/// slabs are not initialised, so memory that is not yet used is not yet touched. Not thread-safe.
+/// A list of plain values that grows at its end, in slabs that double in size. Nothing is ever
+/// copied. So no push_back has to wait until the values before it are copied, however many there
+/// are. New slabs are not initialised, so memory that is not used yet is not touched yet. Not
+/// thread-safe.
 template <typename T>
 class SlabList {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
@@ -38,7 +39,7 @@ class SlabList {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Memory that is reserved.
+  /// The memory that is reserved.
   size_t bytes() const { return room_ * sizeof(T); }
 
  private:

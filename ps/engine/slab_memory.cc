@@ -28,14 +28,14 @@ namespace muster::ps::slab_memory {
 namespace {
 
 constexpr size_t kLineBytes = 64;
-/// The address sanitizer finds an access beyond a block only for blocks of its own allocator.
+/// The address sanitizer notices an access beyond a block only if its own allocator made the block.
 constexpr bool kPlain = MUSTER_PLAIN_SLABS != 0;
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Blocks side by side in chunks: the smallest gap that is large enough.
+/// Places blocks side by side in chunks. A block gets the smallest gap that is large enough.
 class Chunks {
  public:
   uintptr_t Take(size_t bytes) {
@@ -54,8 +54,8 @@ class Chunks {
 
   void Give(uintptr_t begin, size_t bytes) {
     uintptr_t end = begin + bytes;
-    // Merges a gap with its neighbours, but not across chunks, because each chunk may be freed
-    // alone.
+    // Merges a gap with its neighbours. Gaps of different chunks are not merged, because each chunk
+    // may be freed alone.
     if (const auto after = gaps_.find(end); after != gaps_.end() && !chunks_.contains(end)) {
       end += after->second;
       RemoveGap(after->first, after->second);
@@ -95,7 +95,7 @@ struct Shared {
   Chunks chunks MUSTER_GUARDED_BY(mutex);
   size_t large_bytes MUSTER_GUARDED_BY(mutex) = 0;
 };
-/// Never destroyed, because blocks may be given back while the process ends.
+/// It is never destroyed, because blocks may be given back while the process ends.
 Shared& SharedMemory() {
   static Shared* const shared = new Shared;
   return *shared;
