@@ -75,7 +75,7 @@ absl::Status Table::CheckPush(std::span<const uint64_t> keys,
 }
 
 uint64_t Table::WorkPerRow() const {
-  // The gradient is read; the row is read and written, and copied if an image still needs it.
+  // The gradient is read. The row is read and written, and it is copied if an image still needs it.
   const uint64_t passes = copying_ == nullptr ? 2 : 4;
   return kFindWork + (dim() + passes * floats_per_row()) * sizeof(float);
 }
@@ -94,7 +94,7 @@ float* Table::Touch(uint64_t key) {
   RowIndex::Entry* entry = index_.FindOrInsert(key);
   if (entry->row() == RowIndex::kNoRow) entry->set_row(Create(key));
   if (entry->generation != generation_) {
-    // An image holds the rows as they were at its cut.
+    // The image must have the row as it was at the cut.
     if (copying_ != nullptr) KeepForImage(*entry);
     if (entry->generation > accepted_) {
       MUSTER_CHECK(imaged_only_ > 0);
@@ -180,7 +180,7 @@ void Table::SetRow(uint64_t key, std::span<const float> row) {
 
 void Table::BeginImage(Rows which) {
   MUSTER_CHECK(copying_ == nullptr);
-  imaged_only_ += changed_.size();  // all dirty rows
+  imaged_only_ += changed_.size();  // now all dirty rows
   imaged_.push_back(std::exchange(changed_, {}));
   ++generation_;
   const auto bound = static_cast<uint32_t>(rows());
@@ -211,7 +211,7 @@ bool Table::CopyImage(WorkLimit* work) {
     if (work->spent()) return false;
     CopyRow(copying_->row++, work);
   }
-  // A base does not need the lists, but they must become one.
+  // An image of all rows does not need the lists, but several lists must be merged into one.
   const bool lists = copying_->which == Rows::kDirty || copying_->listed.has_value();
   return !lists || CopyLists(work);
 }

@@ -14,7 +14,7 @@ RowSet::RowSet(uint32_t bound)
 
 TableImage::TableImage(TableId table, uint32_t floats_per_row, uint32_t bound, uint64_t count)
     : bound_(bound), count_(count), added_(bound), image_{table, floats_per_row, {}, {}} {
-  // Reserves everything at once, so that no vector has to grow. Memory that is not yet used costs
+  // Reserves everything at once, so that no vector has to grow. Memory that is not used yet costs
   // nothing.
   image_.keys.reserve(count);
   image_.rows.reserve(count * floats_per_row);

@@ -9,7 +9,7 @@
 
 namespace muster::ps {
 
-/// Rows of one table as a snapshot holds them.
+/// The rows of one table, as a snapshot holds them.
 struct RowImage {
   TableId table;
   uint32_t floats_per_row = 0;  // values and slots
@@ -17,11 +17,11 @@ struct RowImage {
   std::vector<float> rows;  // [keys.size(), floats_per_row] row-major
 };
 
-/// A set of row numbers below a bound. Memory for it is zeroed by the system, page by page.
+/// A set of row numbers below a bound. The system zeroes its memory, page by page.
 class RowSet {
  public:
   explicit RowSet(uint32_t bound);
-  /// True if the row was not in it.
+  /// Returns true if the row was not in the set.
   bool Add(uint32_t row) {
     uint64_t& word = words_.get()[row / 64];
     const uint64_t bit = uint64_t{1} << (row % 64);
@@ -37,18 +37,18 @@ class RowSet {
   std::unique_ptr<uint64_t, Free> words_;
 };
 
-/// The rows of a table at one instant, the cut, while they are copied and the table changes. Each
-/// row is added once, as it was at the cut: by the copying, or before its first change.
+/// The rows of a table at one instant, the cut. They are copied while the table changes. Each row
+/// is added once, as it was at the cut: when its turn comes, or before its first change.
 class TableImage {
  public:
-  /// The table has `bound` rows at the cut, of which the image will hold `count`.
+  /// The table has `bound` rows at the cut. The image will hold `count` of them.
   TableImage(TableId table, uint32_t floats_per_row, uint32_t bound, uint64_t count);
 
-  /// Rows from this number on are younger than the cut.
+  /// Rows from this number on were created after the cut.
   uint32_t bound() const { return bound_; }
   /// Adds a row, unless it is there already. Its floats must be those of the cut.
   void Add(uint32_t row, uint64_t key, const float* floats);
-  /// Hands out the image. Requires: all of its rows were added.
+  /// Returns the image. Requires that all of its rows were added.
   RowImage Take();
 
  private:

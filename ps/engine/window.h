@@ -17,11 +17,11 @@ struct WindowEntry {
   friend bool operator==(const WindowEntry&, const WindowEntry&) = default;
 };
 
-/// Which minibatches of which shards are in a partition's rows, until the shard is forgotten
+/// Knows which minibatches of which shards are in a partition's rows, until a shard is forgotten
 /// (docs/protocol.md sections 1 and 3). Not thread-safe; a value.
 class Window {
  public:
-  /// A minibatch index beyond this is refused: an index costs memory up to its size.
+  /// A minibatch index from here on is refused, because an index costs memory up to its size.
   static constexpr uint32_t kMinibatchesMax = 1u << 20;
 
   bool Contains(const ShardId& shard, MinibatchIndex minibatch) const;

@@ -50,11 +50,11 @@ class Exporter {
  private:
   struct Output {
     const TableSpec* spec = nullptr;
-    std::vector<uint64_t> keys;  // of a sparse table; sorted by Begin
+    std::vector<uint64_t> keys;  // of a sparse table; Begin sorts them
     uint64_t rows = 0;
-    uint64_t data_offset = 0;       // of the values in their file
-    uint64_t not_finite = 0;        // rows with a value that is NaN or infinite
-    uint64_t first_not_finite = 0;  // the smallest key of one
+    uint64_t data_offset = 0;       // where the values begin in their file
+    uint64_t not_finite = 0;        // how many rows have a value that is NaN or infinite
+    uint64_t first_not_finite = 0;  // the smallest key of such a row
     std::vector<std::string> files;
     bool sparse() const { return spec->shape.empty(); }
     std::string values_file() const { return spec->name + (sparse() ? ".values.npy" : ".npy"); }
@@ -79,7 +79,7 @@ class Exporter {
       const Manifest& manifest = options_.manifests[p];
       MUSTER_ASSIGN_OR_RETURN(std::vector<PartitionImage> images,
                               ReadChain(snapshots_, PartitionId(p), manifest));
-      // The partition itself merges base and deltas.
+      // Partition merges the base and the deltas.
       Partition partition(PartitionId(p), options_.seed);
       MUSTER_RETURN_IF_ERROR(partition.Restore(manifest.number, images));
       images.clear();
@@ -105,8 +105,8 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  /// Writes everything that does not depend on rows: keys, headers, and a dense tensor's initial
-  /// values.
+  /// Writes everything that does not depend on the rows: keys, headers, and a dense tensor's
+  /// initial values.
   absl::Status Begin(Output* output) {
     const TableSpec& spec = *output->spec;
     std::ranges::sort(output->keys);
@@ -226,7 +226,7 @@ class Exporter {
 
 absl::Status CheckTables(const ExportOptions& options) {
   for (const TableSpec& table : options.tables) {
-    // The name becomes a file's name.
+    // The table's name becomes the name of a file.
     if (table.name.empty() || table.name[0] == '.' || table.name.find('/') != std::string::npos ||
         table.dim == 0) {
       return absl::InvalidArgumentError(

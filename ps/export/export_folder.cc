@@ -51,7 +51,8 @@ absl::StatusOr<ExportSummary> WriteToFolder(const std::string& output_directory,
   return summary;
 }
 
-/// Writes to a local folder first, because files are written at many places.
+/// Writes to a local folder first, because the writer writes to a file at many places, and an
+/// object can only be written as a whole.
 absl::StatusOr<ExportSummary> WriteToStore(const std::string& place, Writer write) {
   MUSTER_ASSIGN_OR_RETURN(const std::unique_ptr<ObjectStore> store, OpenStore(place));
   MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> there, store->List(""));
@@ -73,7 +74,7 @@ absl::StatusOr<ExportSummary> WriteToStore(const std::string& place, Writer writ
   for (const auto& file : fs::directory_iterator(local, error)) {
     names.push_back(file.path().filename().string());
   }
-  // Who sees the sums can read all files.
+  // The sums come last, so whoever sees them can read all files.
   std::ranges::sort(names, {}, [](const std::string& name) { return name == kSumsFile; });
   for (const std::string& name : names) {
     const absl::Status status = store->Publish(LocalFile::Kept(local + "/" + name), name);

@@ -20,7 +20,7 @@ namespace muster::ps {
 namespace {
 
 struct Dtype {
-  const char* name;  // in export.json
+  const char* name;  // the name in export.json
   const char* npy;
   uint64_t bytes;
 };
@@ -41,7 +41,7 @@ absl::StatusOr<Dtype> DtypeOf(const GroupTensor& tensor) {
   }
 }
 
-/// A file's name: trainers may give tensors any name.
+/// The name of the tensor's file. It is encoded, because trainers may give tensors any name.
 std::string FileOf(std::string_view tensor) {
   std::string name;
   for (const char c : tensor) {
@@ -78,9 +78,9 @@ class GroupExporter {
   struct Output {
     const GroupTensor* tensor;
     Dtype dtype;
-    uint64_t begin;  // of its bytes in the state
+    uint64_t begin;  // where its bytes begin in the state
     uint64_t bytes;
-    uint64_t data_offset;  // in its file
+    uint64_t data_offset;  // where its bytes begin in its file
     OutputFile file;
   };
 
@@ -95,7 +95,7 @@ class GroupExporter {
     return absl::OkStatus();
   }
 
-  /// `begin`: of the stripe in the state.
+  /// `begin` is where the stripe begins in the state.
   absl::Status WriteStripe(const StateStripe& stripe, uint64_t begin) {
     MUSTER_ASSIGN_OR_RETURN(const std::string bytes, Read(stripe));
     for (Output& output : outputs_) {

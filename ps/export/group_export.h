@@ -16,16 +16,18 @@ struct GroupExportOptions {
   uint64_t seed = 0;
   std::string snapshot_directory;  // as in ExportOptions
   std::string output_directory;    // as in ExportOptions
-  /// The state of the model, in the order in which members register it; no buckets.
+  /// The tensors of the model's state, in the order in which members register them. Buckets are not
+  /// among them.
   std::vector<GroupTensor> tensors;
   StateLabel label;
-  /// Every stripe, in order, with its object.
+  /// All stripes, in order, each with its object.
   std::vector<StateStripe> stripes;
 };
 
 /// Writes every tensor of a checkpoint as a NumPy file, as WriteExport writes dense tables.
-/// kDataLoss: a stripe is damaged or has another length, or the checkpoint is not of this model.
-/// Needs memory for one stripe. Blocks. Errors name the object and leave nothing behind.
+/// kDataLoss: a stripe is damaged or has the wrong length, or the checkpoint belongs to another
+/// model. It needs memory for one stripe. It blocks. Errors name the object and leave nothing
+/// behind.
 absl::StatusOr<ExportSummary> WriteGroupExport(const GroupExportOptions& options);
 
 }  // namespace muster::ps

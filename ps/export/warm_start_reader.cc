@@ -9,13 +9,13 @@
 namespace muster::ps {
 namespace {
 
-/// Rows in mapped files, listed by partition.
+/// The rows of mapped files, listed by partition.
 class ExportRows final : public WarmStartSource {
  public:
   ExportRows(const TableSpec& table, uint32_t partition_count, ExportedTable exported)
       : dim_(table.dim), sparse_(table.shape.empty()), exported_(std::move(exported)) {
     const uint64_t rows = sparse_ ? exported_.keys().size() : DenseBlockCount(table);
-    // A counting sort by partition.
+    // This is a counting sort by partition.
     begin_.assign(partition_count + 1, 0);
     std::vector<uint32_t> partitions(rows);
     for (uint64_t row = 0; row < rows; ++row) {
@@ -52,7 +52,7 @@ class ExportRows final : public WarmStartSource {
   const uint32_t dim_;
   const bool sparse_;
   const ExportedTable exported_;
-  std::vector<uint64_t> begin_;  // by partition, into rows_
+  std::vector<uint64_t> begin_;  // by partition: where its rows begin in rows_
   std::vector<uint64_t> rows_;
 };
 

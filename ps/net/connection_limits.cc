@@ -7,7 +7,7 @@
 namespace muster::ps {
 namespace {
 
-/// Fewer connections of a kind would be useless.
+/// A server with fewer connections of a kind would be useless.
 constexpr uint64_t kConnectionsMin = 4;
 
 uint64_t Reserved(uint32_t lanes) {

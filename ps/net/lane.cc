@@ -31,7 +31,7 @@ using asio::ip::tcp;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
-/// The pause after accept() failed (no descriptors left).
+/// The pause after accept() has failed, for example because no file descriptors are left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 std::string OriginOf(const stream_protocol::socket& /*socket*/) {
@@ -71,11 +71,11 @@ struct Lane::State {
   void Accept(Acceptor* acceptor, Quota* quota);
   void Admit(net::Socket socket, std::string origin, Quota* quota);
   void Refuse(net::Socket socket, const Quota& quota);
-  /// Ends the oldest handshake if there are too many, or if a connection more than the quota needs
-  /// its place.
+  /// Ends the oldest handshake if there are too many handshakes, or if the quota is full and a new
+  /// connection needs a place.
   void MakePlace(const Quota& quota);
   void EndOverdue();
-  /// Regularly ends overdue connections.
+  /// Ends overdue connections regularly.
   void Watch();
   void RunAfter(std::chrono::nanoseconds delay, std::function<void()> task);
   void Discard(AlignedBuffer buffer);
@@ -84,7 +84,8 @@ struct Lane::State {
 
   const LaneOptions options;
   const ConnectionContext context;
-  // Closing connections use it, so it outlives them. If it is not empty, ReleaseSome is posted.
+  // Connections use it while they close, so it must outlive them. While it is not empty,
+  // ReleaseSome is posted.
   std::deque<AlignedBuffer> discarded;
   SpareBuffers spares{options.limits.spare_bytes_max};
   net::RingBudget rings{options.limits.ring_bytes_max};
@@ -96,11 +97,12 @@ struct Lane::State {
   tcp::acceptor tcp_acceptor{io};
   asio::steady_timer watch{io};
   bool unix_bound = false;
-  // Used by the lane's thread only.
+  // Only the lane's thread uses these.
   std::set<std::shared_ptr<asio::steady_timer>> timers;
   Quota unix_quota, tcp_quota;
   std::unordered_map<PeerConnection*, std::shared_ptr<PeerConnection>> connections;
-  std::deque<std::weak_ptr<PeerConnection>> handshakes;  // in progress, and some that have ended
+  std::deque<std::weak_ptr<PeerConnection>>
+      handshakes;  // those in progress, and some that have ended
   std::thread thread;
 };
 
@@ -167,7 +169,7 @@ void Lane::State::Admit(net::Socket socket, std::string origin, Quota* quota) {
   const bool encrypted = quota == &tcp_quota && options.tls;
   if (encrypted) MakePlace(*quota);
   if (quota->open >= quota->max) {
-    // Before the handshake, a peer would not understand why.
+    // A peer that has not finished its TLS handshake could not read the error.
     return encrypted ? void() : Refuse(std::move(socket), *quota);
   }
   // A reply that fits into a UNIX socket's buffer is written in one call.
@@ -206,7 +208,7 @@ void Lane::State::Refuse(net::Socket socket, const Quota& quota) {
   header.directory_bytes = static_cast<uint32_t>(directory.size());
   std::array<std::byte, wire::kHeaderBytes> bytes;
   wire::EncodeHeader(header, bytes);
-  // The buffer of a new socket always has room for this.
+  // The send buffer of a new socket always has room for this.
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(std::array{asio::buffer(std::as_const(bytes)), asio::buffer(directory)},

@@ -8,14 +8,14 @@
 
 namespace muster::ps {
 
-/// Allows one log line of a kind per interval and counts the others, so that strangers cannot fill
-/// the disk with logs. A value with one owner. Pure.
+/// Allows one log line of a kind in each interval and counts the others, so that strangers cannot
+/// fill the disk with logs. A value with one owner. Pure.
 class LogThrottle {
  public:
   explicit LogThrottle(std::chrono::nanoseconds interval) : interval_(interval) {}
 
-  /// If the line may be written now: the number of lines that were left out since the last one.
-  /// Otherwise none.
+  /// If the line may be written now, returns how many lines were left out since the last one.
+  /// Otherwise returns nothing.
   std::optional<uint64_t> Admit(TimePoint now) {
     if (now < next_) {
       ++left_out_;

@@ -24,7 +24,7 @@
 
 namespace muster::ps {
 
-/// State that a lane's connections share; outlives them and their operations.
+/// The state that a lane's connections share. It outlives them and their operations.
 struct ConnectionContext {
   FrameHandler* handler = nullptr;
   const LaneLimits* limits = nullptr;
@@ -36,34 +36,35 @@ struct ConnectionContext {
   net::RingBudget* rings = nullptr;
 };
 
-/// One peer of a lane: reads frames, lets the handler serve them in slices, and writes the replies.
-/// A slice ends after the work that LaneLimits::slice_bytes allows. The next slice is posted, so
-/// that the lane's other connections and tasks run in between. Meanwhile nothing is read. Lives as
-/// long as an operation of its socket or a slice is in progress. Every member runs on the lane's
-/// thread.
+/// One peer of a lane. It reads frames, lets the handler serve them in slices, and writes the
+/// replies. A slice ends after the work that LaneLimits::slice_bytes allows. The next slice is
+/// posted, so that the lane's other connections and tasks run in between. Meanwhile nothing is
+/// read. The object lives as long as an operation of its socket or a slice is in progress. Every
+/// member runs on the lane's thread.
 class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  public:
-  /// `context` and everything that `on_closed` uses must outlive the connection's operations.
-  /// `origin`: the peer's address, for messages. `tls`: null if the peer speaks plain text.
+  /// `context`, and everything that `on_closed` uses, must outlive the connection's operations.
+  /// `origin` is the peer's address, for messages. `tls` is null if the peer speaks plain text.
   PeerConnection(net::Socket socket, std::string origin, std::shared_ptr<ssl_ctx_st> tls,
                  const ConnectionContext* context, std::function<void(PeerConnection*)> on_closed);
   ~PeerConnection();
   PeerConnection(const PeerConnection&) = delete;
   PeerConnection& operator=(const PeerConnection&) = delete;
 
-  /// Begins the handshake, or to read. Call it once.
+  /// Begins the handshake, or begins to read if there is no TLS. Call it once.
   void Start();
-  /// False: it is not known yet who the peer is.
+  /// False while it is not known who the peer is.
   bool handshake_done() const { return phase_ != Phase::kHandshake; }
-  /// Ends the connection because its handshake is not done.
+  /// Ends the connection, because it took too long to finish its handshake or another one needs its
+  /// place.
   void GiveUpHandshake(std::string reason);
   /// Ends the connection if its hello, or its end, is overdue at `now`.
   void EndIfOverdue(TimePoint now);
-  /// Closes the socket; outstanding operations end. Idempotent.
+  /// Closes the socket. Outstanding operations then end. Idempotent.
   void Close();
 
  private:
-  /// A frame on its way out.
+  /// A frame that is to be sent.
   struct Outgoing {
     std::array<std::byte, wire::kHeaderBytes> header;
     std::string directory;
@@ -72,60 +73,63 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
     size_t bytes() const { return header.size() + directory.size() + value_bytes; }
   };
   enum class Phase {
-    kHandshake,  // of TLS
+    kHandshake,  // the TLS handshake is in progress
     kHello,      // only a Hello is accepted
-    kServing,    // pulls and pushes
+    kServing,    // pulls and pushes are accepted
     kClosing,    // an error is queued; nothing is read any more
   };
 
-  /// Begins a slice: continues the request in progress, and takes frames from the staging buffer,
-  /// until it needs more bytes, must wait for the peer, or the slice ends.
+  /// Runs a slice: it continues the request in progress, and takes frames from the staging buffer.
+  /// The slice ends when more bytes are needed, when the peer must read first, or when its work is
+  /// done.
   void Parse();
-  /// The next slice, after all other work of the lane.
+  /// Posts the next slice. It runs after all other work of the lane.
   void PostSlice();
   /// Waits until the peer has shown its certificate.
   void ShakeHands();
   void ReadStage();
-  /// True if the staging buffer has a whole header, together with the bytes that the stream has
+  /// True if the staging buffer has a whole header. It may first take bytes that the stream has
   /// now.
   bool HasHeader();
-  /// Moves the bytes of the staging buffer that were not taken yet to its begin.
+  /// Moves the bytes of the staging buffer that were not taken yet to its beginning.
   void CompactStage();
   /// Takes the next header from the staging buffer.
   absl::Status TakeHeader();
-  /// Sizes the blocks for the header, and moves their bytes from the staging buffer.
+  /// Sizes the blocks as the header says, and moves their bytes from the staging buffer to them.
   absl::Status BeginBody();
-  /// Takes the bytes of the blocks that have arrived. True: the blocks are complete.
+  /// Takes the bytes of the blocks that have arrived. Returns true when the blocks are complete.
   absl::StatusOr<bool> HasBody(WorkLimit* work);
-  /// The same for values that stay in place.
+  /// The same for values that stay in the stream's memory.
   absl::StatusOr<bool> HasBorrowed();
-  /// The missing bytes of the blocks that are copied.
+  /// Where the missing bytes of the copied blocks must go.
   std::vector<boost::asio::mutable_buffer> RestOfBody();
-  /// Waits for the rest of the blocks: reads it into place, or waits until it has arrived.
+  /// Waits for the rest of the blocks: it reads the rest into place, or waits until it has arrived.
   void ReadBody();
-  /// Bytes of a push's values that can stay in place; 0: they are copied, or there are none.
+  /// How many bytes of a push's values can stay in the stream's memory. 0: they are copied, or
+  /// there are none.
   size_t BytesToBorrow() const;
-  /// Serves the complete frame, or begins to.
+  /// Serves the complete frame, or begins to serve it.
   absl::Status Serve();
   absl::Status ServeHello();
-  /// The size of one ring to share with a peer that accepts rings of `wanted` bytes, or 0.
+  /// The size of one ring to share with a peer that accepts rings of `wanted` bytes. 0: none is
+  /// shared.
   uint32_t OfferRings(size_t wanted);
-  /// Hands over the memory, and continues in it.
+  /// Gives the shared memory to the peer, and continues in it.
   absl::Status EnterRings();
-  /// The stream is at its end, or broken.
+  /// The stream has ended, or is broken.
   void OnStreamError();
-  /// One slice of the present request.
+  /// Serves one slice of the present request.
   absl::StatusOr<Progress> ServeRequest(WorkLimit* work);
-  /// Memory for the rows of an answer: if possible, where the peer will read them.
+  /// Returns memory for the rows of an answer. If possible, the peer will read them there.
   AlignedBuffer RowMemory();
   absl::Status Answer();
-  /// False: the stream has no room for the answer, or the rows lie elsewhere.
+  /// Returns false if the stream has no room for the answer, or if the rows lie elsewhere.
   bool AnswerInPlace(const Request::Answer& answer);
-  /// The stream may use again what it has lent.
+  /// Allows the stream to use the memory again that it has lent.
   void GiveBackValues();
-  /// Gives back buffers that are too large to keep for the next frame.
+  /// Frees a buffer that is too large to keep for the next frame.
   void Trim(AlignedBuffer* buffer);
-  /// The memory of rows that were sent, for the next ones.
+  /// Keeps the memory of rows that were sent for the next rows.
   void Keep(AlignedBuffer rows);
 
   /// Queues a frame; Flush sends it.
@@ -139,8 +143,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   void Flush();
   void Write();
   void OnWritten(size_t frames);
-  /// After an error: ends the output, and reads what the peer still sends, so that the error is not
-  /// lost in a reset.
+  /// After an error: ends the output, and reads what the peer still sends. Otherwise a reset might
+  /// drop the error before the peer has read it.
   void Linger();
   bool MustWait() const { return outstanding_bytes_ > context_->limits->outstanding_bytes_max; }
 
@@ -148,9 +152,9 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   static constexpr size_t kLingerBytesMax = 64u << 20;
 
   const boost::asio::any_io_executor executor_;
-  net::OfferedRings rings_;              // while they wait, nothing is read
-  net::SocketStream* socket_ = nullptr;  // stream_, as long as it is a plain socket
-  net::TlsStream* tls_ = nullptr;        // stream_, if it is one
+  net::OfferedRings rings_;              // nothing is read while they wait for the peer
+  net::SocketStream* socket_ = nullptr;  // stream_, while it is a plain socket
+  net::TlsStream* tls_ = nullptr;        // stream_, if it is a TLS stream
   std::unique_ptr<net::ByteStream> stream_;
   const std::string origin_;
   const ConnectionContext* const context_;
@@ -158,22 +162,22 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   Phase phase_ = Phase::kHello;
   std::string peer_;                   // from its hello
   std::optional<TimePoint> deadline_;  // of the hello, or of the end
-  bool waiting_ = false;               // reads nothing until the peer has read replies
+  bool waiting_ = false;               // it reads nothing until the peer has read replies
 
-  // Incoming: stage_[begin_, end_) is received and not yet taken.
+  // Incoming: stage_[begin_, end_) was received, and is not taken yet.
   std::array<std::byte, kStageBytes> stage_;
   size_t begin_ = 0;
   size_t end_ = 0;
   wire::Header header_;
   FrameBlocks in_;
   bool in_body_ = false;      // the header is taken, the frame is not served
-  size_t to_borrow_ = 0;      // bytes of values that the stream will lend
-  size_t body_received_ = 0;  // of the blocks that are copied
+  size_t to_borrow_ = 0;      // how many bytes of values the stream will lend
+  size_t body_received_ = 0;  // how many bytes of the copied blocks arrived
   Request request_;
-  std::chrono::nanoseconds request_time_{0};  // of its slices
+  std::chrono::nanoseconds request_time_{0};  // the time of its slices
   size_t answer_bytes_ = 0;                   // the approximate size of recent answers
 
-  // Outgoing: the first writing_ frames of out_ are in a write.
+  // Outgoing: the first writing_ frames of out_ are being written.
   std::deque<Outgoing> out_;
   size_t writing_ = 0;
   uint64_t outstanding_bytes_ = 0;

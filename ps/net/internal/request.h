@@ -33,9 +33,10 @@ struct FrameBlocks {
 /// kDataLoss if the frame's checksum differs from its header.
 absl::Status CheckChecksum(const wire::Header& header, uint64_t checksum);
 
-/// Processes one request from a complete frame to an encoded answer, in slices. Every stage whose
-/// cost grows with the frame (its checksum, widening, serving, narrowing, the answer's checksum)
-/// can be interrupted and continued. A connection has one object and reuses it. Not thread-safe.
+/// Processes one request, from a complete frame to an encoded answer, in slices. Some stages cost
+/// more for a larger frame: its checksum, widening, serving, narrowing, the answer's checksum. All
+/// of these can be interrupted and continued. A connection has one object and uses it again. Not
+/// thread-safe.
 class Request {
  public:
   /// The answer. `values` has the first `value_bytes` of the value block.
@@ -44,27 +45,28 @@ class Request {
     std::string directory;
     AlignedBuffer values;
     size_t value_bytes = 0;
-    /// Why parts of the request were refused; empty if none was.
+    /// Why parts of the request were refused. Empty if none was.
     std::string refused;
   };
 
-  /// `handler` and `blocks` must outlive it.
+  /// `handler` and `blocks` must outlive this object.
   Request(FrameHandler* handler, FrameBlocks* blocks) : handler_(handler), blocks_(blocks) {}
 
-  /// Begins the request of `header`, whose blocks are complete. They must not change until it ends.
-  /// `spare` is memory for the values of the answer.
+  /// Begins the request of `header`. Its blocks are complete, and must not change until the request
+  /// ends. `spare` is memory for the values of the answer.
   void Begin(const wire::Header& header, AlignedBuffer spare);
-  /// True from Begin to the slice that ends it.
+  /// True from Begin until the slice that ends the request.
   bool under_work() const { return stage_ != Stage::kNone; }
-  /// Continues. An error ends it, and the caller must end the connection. kDone also ends it.
+  /// Continues the request. An error ends it, and the caller must end the connection. kDone also
+  /// ends it.
   absl::StatusOr<Progress> Go(WorkLimit* work);
-  /// The same for a connection that is gone: only completes what must not stay half done.
+  /// As Go, for a connection that is gone. It completes only what must not stay half done.
   Progress GoAbandoned(WorkLimit* work);
-  /// After kDone, once.
+  /// Returns the answer. Call it once after kDone.
   Answer TakeAnswer() { return std::move(answer_); }
   /// The notes of the last request; null if the handler needs none.
   RequestNotes* notes() const { return notes_.get(); }
-  /// Memory that it keeps for the next one.
+  /// The memory that it keeps for the next request.
   AlignedBuffer* widened() { return &widened_; }
 
  private:
@@ -76,7 +78,7 @@ class Request {
   Progress Serve(WorkLimit* work, bool abandoned);
   void EncodeAnswer();
   bool Narrow(WorkLimit* work);
-  /// Adds the rest of `bytes` to the checksum; false: the limit was spent before the end.
+  /// Adds the rest of `bytes` to the checksum. Returns false if the limit was spent before the end.
   bool Sum(std::span<const std::byte> bytes, WorkLimit* work);
   void Enter(Stage stage) {
     stage_ = stage;
@@ -88,14 +90,14 @@ class Request {
   FrameBlocks* const blocks_;
   std::unique_ptr<RequestNotes> notes_;
   Stage stage_ = Stage::kNone;
-  size_t done_ = 0;   // bytes or values of this stage
-  size_t block_ = 0;  // of kVerify: blocks before this one are in the checksum
+  size_t done_ = 0;   // finished bytes or values of this stage
+  size_t block_ = 0;  // in kVerify: the checksum has the blocks before this one
   bool first_ = true;
   wire::Header header_;
   wire::ChecksumStream sum_;
   wire::PushIdentity push_;
   wire::Parts parts_;
-  AlignedBuffer widened_;  // values of a narrow push as float32
+  AlignedBuffer widened_;  // the values of a narrow push, as float32
   PullReply pull_reply_;
   PushReply push_reply_;
   Answer answer_;

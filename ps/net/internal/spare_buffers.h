@@ -8,15 +8,15 @@
 
 namespace muster::ps {
 
-/// Keeps the buffers of written replies for the next replies. A new buffer costs a page fault every
-/// 4 KiB, which takes longer than copying the rows into it. All connections of a lane share them,
-/// so that a worker with several replies in flight finds one for each. Belongs to the lane's
-/// thread.
+/// Keeps the buffers of written replies for the next replies. A new buffer costs a page fault for
+/// every 4 KiB, which takes longer than copying the rows into it. All connections of a lane share
+/// the buffers, so that a worker with several replies in flight finds one for each. Only the lane's
+/// thread uses it.
 class SpareBuffers {
  public:
   explicit SpareBuffers(size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  /// A kept buffer, or an empty one.
+  /// Returns a kept buffer, or an empty one.
   AlignedBuffer Take() {
     if (kept_.empty()) return {};
     AlignedBuffer buffer = std::move(kept_.back());
@@ -25,7 +25,7 @@ class SpareBuffers {
     return buffer;
   }
 
-  /// Keeps the buffer, or returns it if there are enough.
+  /// Keeps the buffer, or returns it if enough are kept.
   AlignedBuffer Keep(AlignedBuffer buffer) {
     if (buffer.capacity() == 0 || bytes_ + buffer.capacity() > bytes_max_) return buffer;
     bytes_ += buffer.capacity();
