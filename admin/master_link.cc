@@ -171,9 +171,8 @@ void MasterLink::Loop() {
     const TimePoint now = clock_->Now();
     if (now >= next_poll) {
       Poll();
-      next_poll =
-          now +
-          interval_;  // the interval is from question to question, however long the answer took
+      // The interval runs from question to question, however long the answer took.
+      next_poll = now + interval_;
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());

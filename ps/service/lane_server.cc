@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds kTrafficSpacing{500};
 /// Work of one slice of an image.
 constexpr uint64_t kImageSliceBytes = 4u << 20;
 
-/// The throttles for log lines about mistakes of peers: for peers after their hello, and for all
-/// others.
+/// The least time between two log lines about mistakes of peers. Peers after their hello, and all
+/// others, have a throttle each.
 constexpr std::chrono::seconds kRefusalSpacing{5};
 
 /// Reads and rebuilds a partition; on a thread of the restorer.

@@ -18,7 +18,7 @@
 
 namespace muster::ps {
 
-/// Bounds the images in memory over all lanes. Thread-safe.
+/// Limits how many images are in memory over all lanes. Thread-safe.
 class ImageSlots {
  public:
   explicit ImageSlots(int count) : free_(count) {}
@@ -33,7 +33,7 @@ class ImageSlots {
   std::atomic<int> free_;
 };
 
-/// What the lanes of a server share; everything is thread-safe and outlives them.
+/// The things that the lanes of a server share. All of them are thread-safe and outlive the lanes.
 struct LaneContext {
   const Clock* clock = nullptr;
   Storage* storage = nullptr;
@@ -43,9 +43,9 @@ struct LaneContext {
   ImageSlots* images = nullptr;
   /// The pause before a failed load or snapshot is retried.
   std::chrono::milliseconds retry_pause{1000};
-  /// There is news for the master.
+  /// Call this when there is news for the master.
   std::function<void()> wake;
-  /// An image slot is free again, so every lane checks for work.
+  /// Call this when an image slot is free again. Every lane then checks for work.
   std::function<void()> pump_all;
 };
 
@@ -59,7 +59,7 @@ class LaneServer final : public FrameHandler {
 
   /// See Lane::Listen.
   absl::StatusOr<std::vector<std::string>> Listen();
-  /// Begins to serve as the server that the master has `registered`. Once.
+  /// Begins to serve as the server that the master has `registered`. Call it once.
   void Start(const RegisterServerReply& registered);
   /// Ends the thread; no task runs afterwards. Idempotent.
   void Stop();
@@ -92,7 +92,7 @@ class LaneServer final : public FrameHandler {
   /// One slice of the image that is being copied.
   void CopyImage();
   void BeginWrite(SnapshotJob job);
-  /// Hands memory that takes long to free to another thread.
+  /// Gives memory that takes long to free to another thread.
   void DropGarbage();
   void WakeIfNews();
   LaneReport Report(uint64_t sequence);
@@ -100,11 +100,11 @@ class LaneServer final : public FrameHandler {
   const uint32_t lane_;
   const uint32_t lane_count_;
   const LaneContext* const context_;
-  // Used by the lane's thread only, from Start() on.
+  // Only the lane's thread uses these, from Start() on.
   RegisterServerReply registered_;
   std::optional<OwnedPartitions> owned_;
-  bool copying_ = false;     // an image; the next slice is posted
-  TimePoint traffic_due_{};  // of the next report of it
+  bool copying_ = false;     // an image is being copied; the next slice is posted
+  TimePoint traffic_due_{};  // when the next report of traffic is due
   LogThrottle refused_peers_, refused_strangers_;
   Lane net_;
 };

@@ -7,7 +7,7 @@
 
 namespace muster::ps {
 
-/// Where a server is to listen, as its operator says.
+/// Where the operator wants a server to listen.
 struct ListenWish {
   std::string address;    // a host; empty: the address by which this machine reaches the master
   std::string advertise;  // a host; empty: `address`, or that of the master's side if it is none
@@ -24,8 +24,8 @@ struct ListenPlace {
   PortRange ports;
 };
 
-/// Asks the name service and the routing table. kUnavailable: names or routes are not there yet;
-/// kInvalidArgument or kFailedPrecondition: they would be wrong later, too.
+/// Asks the name service and the routing table. kUnavailable: names or routes are not there yet.
+/// kInvalidArgument or kFailedPrecondition: a later call would fail, too.
 absl::StatusOr<ListenPlace> FindListenPlace(const ListenWish& wish,
                                             const std::string& master_address);
 

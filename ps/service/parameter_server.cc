@@ -99,7 +99,7 @@ void ParameterServer::RequestLeave() {
       return;
     }
   }
-  RequestStop();  // it has nothing to snapshot
+  RequestStop();  // without a registration, there is nothing to snapshot
 }
 
 bool ParameterServer::Leaving(ControlState* state) {

@@ -61,19 +61,17 @@ class ParameterServer {
   ParameterServer(const ParameterServer&) = delete;
   ParameterServer& operator=(const ParameterServer&) = delete;
 
-  /// Listens, registers and serves. Returns OK after RequestStop(), otherwise why it cannot
-  /// continue:
-  /// no socket, refused by the master, declared dead. Call it once. While the master is away, it
-  /// continues to serve workers, for as long as Options::absence says: then OK if the master had
-  /// said that the job is over, else kUnavailable.
+  /// Listens, registers and serves. Returns OK after RequestStop(). Otherwise it returns why the
+  /// server cannot continue: no socket, refused by the master, declared dead. Call it once. While
+  /// the master is away, it continues to serve workers, for as long as Options::absence says. After
+  /// that, it returns OK if the master had said that the job is over, and else kUnavailable.
   absl::Status Run();
   /// Makes Run() return soon. Thread-safe, idempotent.
   void RequestStop();
-  /// Makes Run() return when every partition has a snapshot, so that little work runs again.
-  /// Workers
-  /// are served until then. It returns soon if the master does not answer or the job is over, and
-  /// after leave_timeout at the latest. Thread-safe, idempotent. A lane that hangs does not delay
-  /// this or RequestStop until threads are joined.
+  /// Makes Run() return when every partition has a snapshot, so that little work must be repeated.
+  /// Workers are served until then. It returns soon if the master does not answer or if the job is
+  /// over, and after leave_timeout at the latest. Thread-safe, idempotent. A lane that hangs does
+  /// not delay this function or RequestStop until threads are joined.
   void RequestLeave();
 
  private:
@@ -94,9 +92,9 @@ class ParameterServer {
       const std::vector<std::vector<std::string>>& addresses);
   absl::Status StartLanes(const RegisterServerReply& registered);
   absl::Status Serve(const RegisterServerReply& registered);
-  /// True if the server was told to leave; `state` is then told, too.
+  /// True if the server was told to leave. `state` is then told, too.
   bool Leaving(ControlState* state);
-  /// The lanes' newest reports: of this exchange, or of an earlier one if the lane is busy.
+  /// Returns the lanes' newest reports. The report of a busy lane may be of an earlier exchange.
   std::vector<LaneReport> CollectReports(uint64_t sequence);
   bool ToldToEnd();
   void AddTable(const TableSpec& table);
@@ -108,12 +106,12 @@ class ParameterServer {
   struct Collector;
   void StopThreads();
 
-  /// Waits until `timeout` has passed, or, with `kNews`, there is something to report, or the
-  /// server is told to leave. False: stop.
+  /// Waits until `timeout` has passed. With `kNews`, it also ends when there is something to
+  /// report, or when the server is told to leave. Returns false if the server must stop.
   enum class Until { kTimeout, kNews };
   bool Wait(std::chrono::nanoseconds timeout, Until until);
   void Wake();
-  /// The end of Run if the master, who has just not answered, is away for too long.
+  /// Returns the result of Run if the master, which has just not answered, is away for too long.
   std::optional<absl::Status> EndIfAway(const MasterAbsence& absence, const absl::Status& status);
 
   const Options options_;
@@ -121,7 +119,7 @@ class ParameterServer {
   const StorageFactory make_storage_;
   const Clock* const clock_;
 
-  // Of the thread in Run().
+  // Only the thread in Run() uses these.
   Rng rng_;
   uint32_t partition_count_ = 0;
   std::shared_ptr<Collector> collector_;  // shared with the lanes

@@ -8,8 +8,9 @@
 
 namespace muster::ps {
 
-/// Snapshots in a place that every server of the job sees (store/names/place.h), warm starts in the
-/// folders that their tables name (ps/export). An error: there cannot be such a place.
+/// Opens the snapshots in a place that every server of the job sees (store/names/place.h), and the
+/// warm starts in the folders that their tables name (ps/export). An error means that such a place
+/// cannot exist.
 absl::StatusOr<std::unique_ptr<Storage>> OpenStorage(const std::string& snapshot_place);
 
 }  // namespace muster::ps

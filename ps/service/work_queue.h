@@ -17,9 +17,8 @@ class WorkQueue {
  public:
   enum class Priority : uint8_t {
     kNormal,
-    /// If lanes and workers want all cores, they have priority. This thread still gets about a
-    /// third of
-    /// the time of one of their threads, so its tasks always end.
+    /// Lanes and workers have priority if they want all cores. This thread still gets about a third
+    /// of the time of one of their threads, so its tasks always end.
     kLow,
   };
   explicit WorkQueue(const std::string& name, Priority priority = Priority::kNormal,
@@ -29,7 +28,7 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// Begins `task` after those posted before; dropped after Stop().
+  /// Begins `task` after all tasks posted before. After Stop(), it is dropped.
   void Post(std::function<void()> task);
   /// Lets the running tasks end, drops the rest, and joins. Idempotent.
   void Stop();

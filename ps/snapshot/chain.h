@@ -5,8 +5,8 @@
 
 namespace muster::ps {
 
-/// Files of a chain beyond which the next snapshot is a base: a bound on files to read at a
-/// restore.
+/// If a chain has this many files, the next snapshot is a base. So a restore reads a limited number
+/// of files.
 inline constexpr size_t kChainFilesMax = 8;
 
 /// What to write after the accepted snapshot `accepted`: a base if there is none, if its chain has

@@ -18,12 +18,12 @@
 namespace muster::ps {
 namespace {
 
-/// RocksDB's default buffer is 1 MiB for each file, which the system maps and clears each time. A
-/// smaller one is not mapped.
+/// RocksDB's default buffer has 1 MiB for each file. The system maps and clears it each time. A
+/// smaller buffer is not mapped.
 constexpr size_t kBufferBytes = 128 << 10;
 
-/// The XXH3 of all bytes is computed as they are written. To read them back would map them page by
-/// page.
+/// Computes the XXH3 of all bytes while they are written. If the file were read back for it, the
+/// system would map it page by page.
 class Xxh3 final : public rocksdb::FileChecksumGenerator {
  public:
   Xxh3() : state_(XXH3_createState()) {

@@ -35,8 +35,8 @@ absl::StatusOr<SstFile> WriteSst(const std::string& path,
                                  absl::FunctionRef<absl::Status(PutEntry put)> produce,
                                  Blocks blocks, rocksdb::Env* env = nullptr);
 
-/// Calls `entry` with every entry in order, however its blocks were compressed, all checksums
-/// verified, until it fails. A damaged or truncated file is kDataLoss.
+/// Calls `entry` with every entry in order, until a call fails. It accepts any compression of the
+/// blocks, and verifies all checksums. A damaged or truncated file is kDataLoss.
 absl::Status ReadSst(const std::string& path, PutEntry entry);
 
 }  // namespace muster::ps
