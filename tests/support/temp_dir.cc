@@ -1,13 +1,18 @@
 #include "tests/support/temp_dir.h"
 
+#include <cstdlib>
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/check.h"
 
 namespace muster::testing {
 
+// Not by MakePrivateFolder, which tells the observer of files: in tests of power losses, the
+// observer itself makes such folders.
 TempDir::TempDir() {
-  path_ = MakePrivateFolder(TemporaryFolder(), "muster").value();
+  std::string pattern = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
+  MUSTER_CHECK_MSG(::mkdtemp(pattern.data()) != nullptr, pattern);
+  path_ = pattern;
 }
 
 TempDir::~TempDir() {
