@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "benchmarks/raw_sockets.h"
+#include "benchmarks/lane/raw_sockets.h"
 #include "benchmarks/whole_number.h"
 #include "collectives/reducer.h"
 

@@ -20,8 +20,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "benchmarks/bench_lane.h"
-#include "benchmarks/raw_sockets.h"
+#include "benchmarks/lane/bench_lane.h"
+#include "benchmarks/lane/raw_sockets.h"
 #include "benchmarks/thread_cpu.h"
 #include "sharding/partition_of.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "benchmarks/bench_lane.h"
+#include "benchmarks/lane/bench_lane.h"
 #include "benchmarks/thread_cpu.h"
 
 namespace muster::ps {

@@ -21,7 +21,7 @@
 
 #include "base/check.h"
 #include "benchmarks/key_file.h"
-#include "benchmarks/raw_sockets.h"
+#include "benchmarks/lane/raw_sockets.h"
 #include "benchmarks/thread_cpu.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "benchmarks/bench_lane.h"
+#include "benchmarks/lane/bench_lane.h"
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/check.h"
-#include "benchmarks/raw_sockets.h"
+#include "benchmarks/lane/raw_sockets.h"
 
 namespace muster::ps {
 

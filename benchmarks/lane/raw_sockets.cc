@@ -1,4 +1,4 @@
-#include "benchmarks/raw_sockets.h"
+#include "benchmarks/lane/raw_sockets.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
