@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <set>
+
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "base/token_file.h"
 #include "proto/admin.grpc.pb.h"
@@ -48,6 +51,12 @@ class GrpcAdminClient final : public AdminClient {
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(target_);
     usable_ = channel.status();
     if (channel.ok()) stub_ = v1::AdminService::NewStub(*channel);
+  }
+
+  void End() override {
+    MutexLock lock(&mutex_);
+    ended_ = true;
+    for (grpc::ClientContext* const call : in_flight_) call->TryCancel();
   }
 
   absl::StatusOr<JobStatus> GetStatus() override {
@@ -127,13 +136,26 @@ class GrpcAdminClient final : public AdminClient {
     // channel's next attempt to connect, seconds later.
     context.set_wait_for_ready(when_away_ == WhenAway::kWait);
     Response response;
+    MUSTER_RETURN_IF_ERROR(Begin(&context));
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
+    Over(&context);
     if (status.ok()) return response;
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
       return Refused(FromGrpcStatus(status), token.status());
     }
     return FromGrpcStatus(
         status, {.name = fmt::format("the master at {}", target_.address), .deadline = deadline});
+  }
+
+  absl::Status Begin(grpc::ClientContext* call) {
+    MutexLock lock(&mutex_);
+    if (ended_) return absl::CancelledError("the caller has ended");
+    in_flight_.insert(call);
+    return absl::OkStatus();
+  }
+  void Over(grpc::ClientContext* call) {
+    MutexLock lock(&mutex_);
+    in_flight_.erase(call);
   }
 
   /// The error of a call that the master refused, with or without a token.
@@ -155,6 +177,9 @@ class GrpcAdminClient final : public AdminClient {
   /// Why there is no stub; OK if there is one.
   absl::Status usable_;
   std::unique_ptr<Stub> stub_;
+  Mutex mutex_;
+  bool ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::set<grpc::ClientContext*> in_flight_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -23,6 +23,9 @@ namespace muster {
 class AdminClient {
  public:
   virtual ~AdminClient() = default;
+  /// Cancels the calls in flight. They and all later calls fail with kCancelled: whoever ends need
+  /// not wait for a master that is gone.
+  virtual void End() = 0;
   virtual absl::StatusOr<JobStatus> GetStatus() = 0;
   virtual absl::StatusOr<ShardPage> ListShards(const v1::ListShardsRequest& request) = 0;
   virtual absl::StatusOr<ShardMap> GetShardMap(const v1::GetShardMapRequest& request) = 0;

@@ -93,7 +93,9 @@ MasterLink::~MasterLink() {
     MutexLock lock(&mutex_);
     stop_ = true;
     changed_.SignalAll();
+    stopped_.SignalAll();
   }
+  client_->End();
   thread_.join();
 }
 
@@ -164,6 +166,11 @@ void MasterLink::WaitForWork(std::chrono::milliseconds at_most) {
   if (!stop_ && orders_.empty()) changed_.WaitFor(&mutex_, at_most);
 }
 
+void MasterLink::WaitForEnd(std::chrono::milliseconds at_most) {
+  MutexLock lock(&mutex_);
+  if (!stop_) stopped_.WaitFor(&mutex_, at_most);
+}
+
 void MasterLink::Loop() {
   TimePoint next_poll = clock_->Now();
   while (!stopping()) {
@@ -176,15 +183,11 @@ void MasterLink::Loop() {
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next_poll - clock_->Now());
-    // After a failed delivery, there is always a pause, so that a new order does not make this loop
-    // spin.
     const std::chrono::milliseconds pause =
         std::clamp(left, std::chrono::milliseconds{0}, interval_);
-    if (delivered) {
-      WaitForWork(pause + std::chrono::milliseconds{1});
-    } else {
-      SleepFor(std::min(interval_, std::chrono::milliseconds{100}));
-    }
+    // A new order does not shorten the pause after a failed delivery.
+    if (delivered) WaitForWork(pause + std::chrono::milliseconds{1});
+    if (!delivered) WaitForEnd(std::min(interval_, std::chrono::milliseconds{100}));
   }
 }
 

@@ -41,6 +41,7 @@ class MasterLink {
   MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
              std::chrono::milliseconds interval, const Clock* clock,
              std::chrono::milliseconds partitions_interval = std::chrono::milliseconds(0));
+  /// Cancels the call in flight.
   ~MasterLink();
 
   /// Queues a report and returns its number, from 1. At most kReportsMax reports wait. If there are
@@ -86,6 +87,7 @@ class MasterLink {
   absl::Status Send(const Order& order);
   bool stopping();
   void WaitForWork(std::chrono::milliseconds at_most);
+  void WaitForEnd(std::chrono::milliseconds at_most);
 
   const std::unique_ptr<AdminClient> client_;
   const std::string run_id_;
@@ -95,7 +97,7 @@ class MasterLink {
   const WakeFd wake_;
 
   Mutex mutex_;
-  CondVar changed_;
+  CondVar changed_, stopped_;
   std::deque<Order> orders_ MUSTER_GUARDED_BY(mutex_);
   uint64_t orders_dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
   uint64_t reports_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -13,21 +13,27 @@ namespace {
 
 class BenchSource final : public DatasetSource {
  public:
-  explicit BenchSource(uint64_t shards) : layout_({shards * kMasterJobRecords}, 256, 16) {}
+  explicit BenchSource(uint64_t shards)
+      : layout_(std::make_shared<const ShardLayout>(
+            std::vector<ShardLayout::Source>{{.records = shards * kMasterJobRecords}},
+            ShardLayout::Options{.minibatch_size = 256, .minibatches_per_shard = 16})) {}
 
   absl::Status CheckSettings() const override { return absl::OkStatus(); }
   absl::StatusOr<SourcePreview> Preview() const override { return SourcePreview(); }
   absl::Status Look(const LookOptions&) override { return absl::OkStatus(); }
   absl::Status Keep() override { return absl::OkStatus(); }
   absl::Status OpenKept() override { return absl::OkStatus(); }
-  const ShardLayout& layout() const override { return layout_; }
+  std::shared_ptr<const ShardLayout> layout() const override { return layout_; }
   std::string Fingerprint() const override { return "bench"; }
-  void Locate(uint32_t, uint64_t, ShardWork* work) const override {
-    work->path = "/data/train-00000.csv";
+  void Locate(std::span<const RecordRun> runs, ShardWork* work) const override {
+    work->files = {{.path = "/data/train-00000.csv"}};
+    for (const RecordRun& run : runs) {
+      work->runs.push_back({.first_record = run.first_record, .record_count = run.record_count});
+    }
   }
 
  private:
-  const ShardLayout layout_;
+  const std::shared_ptr<const ShardLayout> layout_;
 };
 
 }  // namespace
@@ -36,7 +42,9 @@ CoreOptions MasterJobOptions(uint64_t shards) {
   CoreOptions options;
   DatasetPlan plan{"train", DatasetMode::kTrain, 1, shards, shards * kMasterJobRecords, 256,
                    nullptr};
-  plan.records_of = [](EpochIndex, ShardIndex) { return kMasterJobRecords; };
+  plan.size_of = [](EpochIndex, ShardIndex) {
+    return ShardSize{kMasterJobRecords, kMasterJobRecords / 256};
+  };
   options.datasets = {plan};
   options.partitions = 256;
   options.run_id = "bench";

@@ -36,7 +36,10 @@ std::vector<std::pair<std::string, std::string>> FixedFields(const JobSpec& spec
     fields.emplace_back(prefix + "minibatchSize", fmt::format("{}", dataset.minibatch_size));
     fields.emplace_back(prefix + "minibatchesPerShard",
                         fmt::format("{}", dataset.minibatches_per_shard));
-    fields.emplace_back(prefix + "shuffle", fmt::format("{}", dataset.shuffle));
+    fields.emplace_back(prefix + "shuffle", ToString(dataset.shuffle));
+    if (dataset.weight != 0) {
+      fields.emplace_back(prefix + "weight", fmt::format("{:g}", dataset.weight));
+    }
     for (auto& [name, value] : FixedFields(dataset.source)) {
       fields.emplace_back(prefix + name, std::move(value));
     }

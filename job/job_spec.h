@@ -22,7 +22,10 @@ struct DatasetSpec {
   uint32_t epochs = 1;  // train only
   uint32_t minibatch_size = 256;
   uint32_t minibatches_per_shard = 16;
-  bool shuffle = false;
+  Shuffle shuffle = Shuffle::kNone;
+  /// Train only: its share of the minibatches, beside those of the other train datasets, as long as
+  /// all of them last. 0: as its share of the data.
+  double weight = 0;
 };
 
 struct ResourceSpec {
@@ -167,6 +170,7 @@ struct JobSpec {
     std::string wire_encoding = "float32";  // or float16, bfloat16
     uint64_t rejected_records_max = 0;      // with more, the job fails
     uint64_t failed_shards_max = 100;       // with more, the job ends as failed
+    Evaluation evaluation = Evaluation::kAtTheEnd;
     /// Metrics as in the job file (metric_choice.h); empty: none.
     std::string keep_best;
     uint32_t keep_every = 0;  // 0: no epoch is kept because of its number

@@ -4,40 +4,194 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/random.h"
+#include "base/words/parts.h"
+#include "sharding/block_order.h"
 
 namespace muster {
+namespace {
 
-ShardLayout::ShardLayout(std::vector<uint64_t> records_per_source, uint32_t minibatch_size,
-                         uint32_t minibatches_per_shard)
-    : records_per_source_(std::move(records_per_source)),
-      minibatch_size_(minibatch_size),
-      minibatches_per_shard_(minibatches_per_shard) {
-  MUSTER_CHECK(minibatch_size > 0 && minibatches_per_shard > 0);
-  MUSTER_CHECK(uint64_t{minibatch_size} * minibatches_per_shard < (uint64_t{1} << 32));
-  first_shard_.reserve(records_per_source_.size() + 1);
-  for (const uint64_t records : records_per_source_) {
-    record_count_ += records;
-    const uint64_t shards = records / records_per_shard() + (records % records_per_shard() != 0);
-    first_shard_.push_back(first_shard_.back() + shards);
+// The purpose of the hash, so that no two uses of the job's seed share numbers.
+constexpr uint64_t kBlockPurpose = 0x626c6f636b6f7264ULL;
+
+}  // namespace
+
+/// The blocks of a stretch in the order of one epoch, and where each begins in the epoch's records.
+class ShardLayout::EpochBlocks {
+ public:
+  EpochBlocks(const Stretch& stretch, uint32_t block_records, uint32_t strata, uint64_t key)
+      : stretch_(stretch),
+        block_records_(block_records),
+        order_(key, stretch.first_block.back(), strata) {
+    for (size_t i = 0; i < stretch.sources.size(); ++i) {
+      const uint64_t records = stretch.first_record[i + 1] - stretch.first_record[i];
+      if (records % block_records == 0) continue;
+      short_.push_back({.position = order_.PositionOf(stretch.first_block[i + 1] - 1),
+                        .lacking = block_records - records % block_records});
+    }
+    std::ranges::sort(short_, {}, &ShortBlock::position);
+    uint64_t lacking = 0;
+    for (ShortBlock& block : short_) {
+      block.begin = block.position * block_records - lacking;
+      lacking += block.lacking;
+    }
+  }
+
+  /// Records [begin, end) of the epoch.
+  std::vector<RecordRun> Runs(uint64_t begin, uint64_t end) const {
+    std::vector<RecordRun> runs;
+    uint64_t position = PositionAt(begin);
+    uint64_t at = begin;
+    for (uint64_t block_begin = BeginOf(position); at < end; ++position) {
+      const RecordRun block = RecordsOf(order_.BlockAt(position));
+      const uint64_t skipped = at - block_begin;
+      const uint64_t count = std::min<uint64_t>(block.record_count - skipped, end - at);
+      runs.push_back({block.source, block.first_record + skipped, static_cast<uint32_t>(count)});
+      at += count;
+      block_begin += block.record_count;
+    }
+    return runs;
+  }
+
+ private:
+  struct ShortBlock {
+    uint64_t position = 0;
+    uint64_t lacking = 0;
+    uint64_t begin = 0;  // in the epoch's records
+  };
+
+  /// The position of the block with this record of the epoch.
+  uint64_t PositionAt(uint64_t record) const {
+    const auto next = std::ranges::upper_bound(short_, record, {}, &ShortBlock::begin);
+    if (next == short_.begin()) return record / block_records_;
+    const ShortBlock& before = *std::prev(next);
+    const uint64_t end = before.begin + block_records_ - before.lacking;
+    return record < end ? before.position : before.position + 1 + (record - end) / block_records_;
+  }
+  uint64_t BeginOf(uint64_t position) const {
+    const auto next = std::ranges::lower_bound(short_, position, {}, &ShortBlock::position);
+    if (next == short_.begin()) return position * block_records_;
+    const ShortBlock& before = *std::prev(next);
+    return before.begin + (position - before.position) * block_records_ - before.lacking;
+  }
+  RecordRun RecordsOf(uint64_t block) const {
+    const auto next = std::ranges::upper_bound(stretch_.first_block, block);
+    const auto i = static_cast<size_t>(next - stretch_.first_block.begin() - 1);
+    const uint64_t first = (block - stretch_.first_block[i]) * block_records_;
+    const uint64_t records = stretch_.first_record[i + 1] - stretch_.first_record[i];
+    return {stretch_.sources[i], first,
+            static_cast<uint32_t>(std::min<uint64_t>(block_records_, records - first))};
+  }
+
+  const Stretch& stretch_;
+  const uint64_t block_records_;
+  const BlockOrder order_;
+  std::vector<ShortBlock> short_;  // by position
+};
+
+uint32_t ShardLayout::BlockRecords(uint32_t minibatch_size, uint32_t minibatches_per_shard) {
+  return std::max(minibatch_size * minibatches_per_shard / kBlocksPerShard, 1u);
+}
+
+ShardLayout::ShardLayout(std::vector<Source> sources, Options options)
+    : options_(options),
+      block_records_(BlockRecords(options.minibatch_size, options.minibatches_per_shard)) {
+  MUSTER_CHECK(options.minibatch_size > 0 && options.minibatches_per_shard > 0);
+  MUSTER_CHECK(uint64_t{options.minibatch_size} * options.minibatches_per_shard <
+               (uint64_t{1} << 32));
+  // Without a shuffle, the order of the sources stays, so only neighbours are cut together.
+  std::map<uint64_t, size_t> by_header;
+  for (uint32_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].records == 0) continue;
+    if (options_.shuffle == Shuffle::kNone && !by_header.contains(sources[i].header)) {
+      by_header.clear();
+    }
+    const auto [at, is_new] = by_header.try_emplace(sources[i].header, stretches_.size());
+    if (is_new) stretches_.emplace_back();
+    Stretch& stretch = stretches_[at->second];
+    stretch.sources.push_back(i);
+    stretch.first_record.push_back(stretch.records() + sources[i].records);
+    stretch.first_block.push_back(stretch.first_block.back() +
+                                  DivideUp(sources[i].records, block_records_));
+  }
+  for (Stretch& stretch : stretches_) {
+    stretch.first_shard = shard_count_;
+    stretch.first_minibatch = minibatch_count_;
+    stretch.minibatches = DivideUp(stretch.records(), options_.minibatch_size);
+    stretch.shards = DivideUp(stretch.minibatches, options_.minibatches_per_shard);
+    record_count_ += stretch.records();
+    minibatch_count_ += stretch.minibatches;
+    shard_count_ += stretch.shards;
   }
 }
 
-ShardLayout::Range ShardLayout::RangeOf(uint64_t number) const {
-  MUSTER_CHECK(number < shard_count());
-  // The last source whose first shard is <= number: empty sources before it share that number.
-  const auto next = std::upper_bound(first_shard_.begin(), first_shard_.end(), number);
-  const auto source = static_cast<uint32_t>(next - first_shard_.begin() - 1);
-  Range range;
-  range.source = source;
-  MUSTER_CHECK(source < records_per_source_.size() && first_shard_[source] <= number);
-  range.first_record = (number - first_shard_[source]) * records_per_shard();
-  // A source without records has no shard.
-  MUSTER_CHECK(range.first_record < records_per_source_[source]);
-  range.record_count = static_cast<uint32_t>(
-      std::min<uint64_t>(records_per_shard(), records_per_source_[source] - range.first_record));
-  range.minibatch_count =
-      static_cast<uint32_t>((uint64_t{range.record_count} + minibatch_size_ - 1) / minibatch_size_);
-  return range;
+ShardLayout::Place ShardLayout::PlaceOf(EpochIndex epoch, ShardIndex index) const {
+  MUSTER_CHECK(index.value() < shard_count_);
+  // With kAll, the shards of one stretch are samples already.
+  const bool permuted = options_.shuffle == Shuffle::kShards ||
+                        (options_.shuffle == Shuffle::kAll && stretches_.size() > 1);
+  const ShardOrder order(options_.seed, options_.dataset, epoch, shard_count_, permuted);
+  const uint64_t number = order.NumberAt(index);
+  const auto next = std::ranges::upper_bound(stretches_, number, {}, &Stretch::first_shard);
+  const Stretch& stretch = *std::prev(next);
+  const uint64_t shard = number - stretch.first_shard;
+  const auto minibatch = [&](uint64_t of) {
+    return BeginOfPart(of, stretch.shards, stretch.minibatches);
+  };
+  const auto record = [&](uint64_t of) {
+    return BeginOfPart(minibatch(of), stretch.minibatches, stretch.records());
+  };
+  return {.stretch = &stretch,
+          .begin = record(shard),
+          .end = record(shard + 1),
+          .first_minibatch = permuted ? BeginOfPart(index.value(), shard_count_, minibatch_count_)
+                                      : stretch.first_minibatch + minibatch(shard),
+          .minibatches = static_cast<uint32_t>(minibatch(shard + 1) - minibatch(shard))};
+}
+
+ShardLayout::Shard ShardLayout::At(EpochIndex epoch, ShardIndex index) const {
+  const Place place = PlaceOf(epoch, index);
+  return {.record_count = static_cast<uint32_t>(place.end - place.begin),
+          .minibatch_count = place.minibatches,
+          .first_minibatch = place.first_minibatch};
+}
+
+RecordRun ShardLayout::RunAt(const Stretch& stretch, uint64_t record, uint64_t end) {
+  const auto next = std::ranges::upper_bound(stretch.first_record, record);
+  const auto i = static_cast<size_t>(next - stretch.first_record.begin() - 1);
+  const uint64_t count = std::min(end, stretch.first_record[i + 1]) - record;
+  return {stretch.sources[i], record - stretch.first_record[i], static_cast<uint32_t>(count)};
+}
+
+std::vector<RecordRun> ShardLayout::RunsOf(EpochIndex epoch, ShardIndex index) const {
+  const Place place = PlaceOf(epoch, index);
+  if (options_.shuffle == Shuffle::kAll) {
+    return BlocksOf(*place.stretch, epoch)->Runs(place.begin, place.end);
+  }
+  std::vector<RecordRun> runs;
+  for (uint64_t at = place.begin; at < place.end; at += runs.back().record_count) {
+    runs.push_back(RunAt(*place.stretch, at, place.end));
+  }
+  return runs;
+}
+
+std::shared_ptr<const ShardLayout::EpochBlocks> ShardLayout::BlocksOf(const Stretch& stretch,
+                                                                      EpochIndex epoch) const {
+  const std::pair key(epoch, stretch.first_shard);
+  {
+    MutexLock lock(&kept_->mutex);
+    const auto known = kept_->blocks.find(key);
+    if (known != kept_->blocks.end()) return known->second;
+  }
+  const uint64_t seed = HashWords(HashWords(options_.seed, kBlockPurpose), options_.dataset.value(),
+                                  epoch.value(), stretch.first_shard);
+  auto blocks = std::make_shared<const EpochBlocks>(stretch, block_records_, kBlocksPerShard, seed);
+  MutexLock lock(&kept_->mutex);
+  kept_->blocks[key] = blocks;
+  std::erase_if(kept_->blocks, [&](const auto& one) {
+    return one.first.first.value() + kEpochsKept <= epoch.value();
+  });
+  return blocks;
 }
 
 }  // namespace muster

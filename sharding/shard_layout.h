@@ -1,48 +1,117 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
+
+#include "base/mutex.h"
+#include "base/words/types.h"
+#include "sharding/shard_order.h"
 
 namespace muster {
 
-/// How one dataset is cut into shards: source after source in order, every shard a whole number of
-/// minibatches of one source (the last shard and the last minibatch of a source may be short). A
-/// shard's *number* counts in this order; ShardOrder says which number runs when. O(sources) memory
-/// whatever the number of shards. Immutable, so thread-safe.
+/// Neighbouring records of one source.
+struct RecordRun {
+  uint32_t source = 0;        // index into the sources
+  uint64_t first_record = 0;  // within the source, header not counted
+  uint32_t record_count = 0;  // > 0
+  friend bool operator==(const RecordRun&, const RecordRun&) = default;
+};
+
+/// How one dataset is cut into minibatches, and those into shards.
+///
+/// Sources whose header is the same are cut together: n records are ceil(n / minibatch_size)
+/// minibatches that differ by one record at most, and m minibatches are ceil(m /
+/// minibatches_per_shard) shards that differ by one minibatch at most. So a shard may span many
+/// small sources, and no minibatch is a small rest. With Shuffle::kAll, a shard is a sample of all
+/// blocks of neighbouring records (BlockOrder). O(sources) memory, whatever the number of
+/// records. Thread-safe.
 class ShardLayout {
  public:
-  /// What one shard covers.
-  struct Range {
-    uint32_t source = 0;           // index into the sources
-    uint64_t first_record = 0;     // within the source, header not counted
+  struct Source {
+    uint64_t records = 0;  // may be 0
+    uint64_t header = 0;   // a shard has records of one header only
+  };
+  struct Options {
+    uint64_t seed = 0;
+    DatasetId dataset;
+    /// At least 1 each, and their product is below 2^32; the job file's bounds ensure this.
+    uint32_t minibatch_size = 1;
+    uint32_t minibatches_per_shard = 1;
+    Shuffle shuffle = Shuffle::kNone;
+  };
+  /// What is known of a shard without a look at its records.
+  struct Shard {
     uint32_t record_count = 0;     // > 0
-    uint32_t minibatch_count = 0;  // ceil(record_count / minibatch_size)
-    friend bool operator==(const Range&, const Range&) = default;
+    uint32_t minibatch_count = 0;  // > 0
+    /// Minibatches of the epoch that run before it. If shards are permuted, it is what their number
+    /// would be on average.
+    uint64_t first_minibatch = 0;
+    friend bool operator==(const Shard&, const Shard&) = default;
   };
 
   /// No sources, no shards.
-  ShardLayout() = default;
-  /// Sources may be empty (they have no shard). `minibatch_size` and `minibatches_per_shard` are at
-  /// least 1 and their product is below 2^32; the job file's bounds ensure this.
-  ShardLayout(std::vector<uint64_t> records_per_source, uint32_t minibatch_size,
-              uint32_t minibatches_per_shard);
+  ShardLayout() : ShardLayout({}, {}) {}
+  ShardLayout(std::vector<Source> sources, Options options);
 
-  uint64_t shard_count() const { return first_shard_.back(); }
+  uint64_t shard_count() const { return shard_count_; }
   uint64_t record_count() const { return record_count_; }
-  uint32_t minibatch_size() const { return minibatch_size_; }
-  uint32_t minibatches_per_shard() const { return minibatches_per_shard_; }
-  /// minibatch_size * minibatches_per_shard.
-  uint32_t records_per_shard() const { return minibatch_size_ * minibatches_per_shard_; }
+  uint64_t minibatch_count() const { return minibatch_count_; }
+  const Options& options() const { return options_; }
+  /// Where runs of records should begin and end: at multiples of it, and at the end of a source.
+  uint32_t block_records() const { return block_records_; }
+  /// A shard has at most about so many runs of records, if the sources are not smaller than a
+  /// block.
+  static constexpr uint32_t kBlocksPerShard = 64;
+  static uint32_t BlockRecords(uint32_t minibatch_size, uint32_t minibatches_per_shard);
 
-  /// Requires number < shard_count(). O(log sources).
-  Range RangeOf(uint64_t number) const;
+  /// Requires index < shard_count().
+  Shard At(EpochIndex epoch, ShardIndex index) const;
+  /// The records of a shard, in the order of the epoch; RecordOrder shuffles them further. Requires
+  /// index < shard_count().
+  std::vector<RecordRun> RunsOf(EpochIndex epoch, ShardIndex index) const;
 
  private:
-  std::vector<uint64_t> records_per_source_;
-  std::vector<uint64_t> first_shard_{0};  // [sources + 1], ascending
+  /// Sources that are cut together.
+  struct Stretch {
+    std::vector<uint32_t> sources;
+    std::vector<uint64_t> first_record{0};  // [sources + 1] of each, within the stretch
+    std::vector<uint64_t> first_block{0};   // the same
+    uint64_t first_shard = 0;
+    uint64_t first_minibatch = 0;
+    uint64_t minibatches = 0;
+    uint64_t shards = 0;
+    uint64_t records() const { return first_record.back(); }
+  };
+  /// A shard within its stretch: records [begin, end), and minibatches.
+  struct Place {
+    const Stretch* stretch = nullptr;
+    uint64_t begin = 0, end = 0;
+    uint64_t first_minibatch = 0;
+    uint32_t minibatches = 0;
+  };
+  class EpochBlocks;
+
+  Place PlaceOf(EpochIndex epoch, ShardIndex index) const;
+  static RecordRun RunAt(const Stretch& stretch, uint64_t record, uint64_t end);
+  std::shared_ptr<const EpochBlocks> BlocksOf(const Stretch& stretch, EpochIndex epoch) const;
+
+  const Options options_;
+  const uint32_t block_records_;
+  std::vector<Stretch> stretches_;
+  uint64_t shard_count_ = 0;
   uint64_t record_count_ = 0;
-  uint32_t minibatch_size_ = 1;
-  uint32_t minibatches_per_shard_ = 1;
+  uint64_t minibatch_count_ = 0;
+
+  /// The newest few: leases and replays are of neighbouring epochs.
+  static constexpr size_t kEpochsKept = 4;
+  struct Kept {
+    Mutex mutex;
+    std::map<std::pair<EpochIndex, uint64_t>, std::shared_ptr<const EpochBlocks>> blocks
+        MUSTER_GUARDED_BY(mutex);  // by epoch and first shard of the stretch
+  };
+  std::unique_ptr<Kept> kept_ = std::make_unique<Kept>();
 };
 
 }  // namespace muster

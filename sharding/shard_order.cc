@@ -1,7 +1,6 @@
 #include "sharding/shard_order.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -23,37 +22,14 @@ uint64_t EpochKey(uint64_t seed, uint64_t purpose, DatasetId dataset, EpochIndex
 
 ShardOrder::ShardOrder(uint64_t seed, DatasetId dataset, EpochIndex epoch, uint64_t shard_count,
                        bool shuffle)
-    : shard_count_(shard_count), shuffle_(shuffle) {
-  const int bits = std::bit_width(std::max<uint64_t>(shard_count, 2) - 1);
-  half_bits_ = static_cast<uint32_t>(bits + 1) / 2;
-  // The network must permute a range that holds every number. Otherwise, a walk along its cycle
-  // might never return.
-  MUSTER_CHECK(half_bits_ < 32 ? shard_count <= uint64_t{1} << (2 * half_bits_) : half_bits_ == 32);
-  const uint64_t key = EpochKey(seed, kShardPurpose, dataset, epoch);
-  for (int round = 0; round < kRounds; ++round) keys_[round] = HashWords(key, round);
-}
-
-uint64_t ShardOrder::Permute(uint64_t value) const {
-  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
-  uint64_t left = value >> half_bits_;
-  uint64_t right = value & mask;
-  for (const uint64_t key : keys_) {
-    left ^= HashWords(key, right) & mask;
-    std::swap(left, right);
-  }
-  return (left << half_bits_) | right;
+    : shard_count_(shard_count) {
+  if (!shuffle || shard_count == 0) return;
+  permutation_.emplace(EpochKey(seed, kShardPurpose, dataset, epoch), shard_count);
 }
 
 uint64_t ShardOrder::NumberAt(ShardIndex index) const {
   MUSTER_CHECK(index.value() < shard_count_);
-  if (!shuffle_) return index.value();
-  // The network permutes a power of four below 4 * shard_count; walking its cycle until it is back
-  // inside permutes [0, shard_count), in 4 steps on average at most.
-  uint64_t number = index.value();
-  do {
-    number = Permute(number);
-  } while (number >= shard_count_);
-  return number;
+  return permutation_.has_value() ? permutation_->At(index.value()) : index.value();
 }
 
 uint64_t RecordSeed(uint64_t seed, const ShardId& shard) {

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/words/types.h"
+#include "sharding/permutation.h"
 
 namespace muster {
 
@@ -12,9 +13,6 @@ namespace muster {
 /// of ShardLayout. A bijection of [0, shard_count), computed and never stored; a pure function of
 /// the arguments. It must never change, because stored state depends on it. Immutable, so
 /// thread-safe.
-///
-/// Source: a balanced Feistel network with cycle walking (Black and Rogaway, "Ciphers with
-/// Arbitrary Finite Domains", CT-RSA 2002, sections 4 and 5), with a keyed hash as round function.
 class ShardOrder {
  public:
   ShardOrder(uint64_t seed, DatasetId dataset, EpochIndex epoch, uint64_t shard_count,
@@ -25,13 +23,8 @@ class ShardOrder {
   uint64_t NumberAt(ShardIndex index) const;
 
  private:
-  static constexpr int kRounds = 6;
-  uint64_t Permute(uint64_t value) const;
-
   uint64_t shard_count_;
-  bool shuffle_;
-  uint32_t half_bits_ = 1;
-  std::array<uint64_t, kRounds> keys_{};
+  std::optional<Permutation> permutation_;  // none: not shuffled
 };
 
 /// The seed that orders the records of a shard (ShardWork.shuffle_seed); never 0. It must never

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sharding/dataset_mix.h"
 
 namespace muster {
 
@@ -12,7 +13,8 @@ std::string_view ToString(ShardState state) {
   return kNames[static_cast<size_t>(state)];
 }
 
-ShardQueue::ShardQueue(std::vector<QueueDataset> datasets) : datasets_(std::move(datasets)) {
+ShardQueue::ShardQueue(std::vector<QueueDataset> datasets, Evaluation evaluation)
+    : datasets_(std::move(datasets)), evaluation_(evaluation) {
   uint32_t trained = 0;
   for (const QueueDataset& dataset : datasets_) {
     if (dataset.mode == DatasetMode::kTrain) trained = std::max(trained, dataset.epochs);
@@ -170,21 +172,67 @@ std::optional<ShardId> ShardQueue::PeekMode(DatasetMode mode, uint32_t* frontier
   const uint32_t end =
       mode == DatasetMode::kTrain ? std::min(epochs_max_, epochs_open_) : epochs_max_;
   for (uint32_t epoch = *frontier; epoch < end; ++epoch) {
-    for (uint32_t i = 0; i < datasets_.size(); ++i) {
-      if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
-      std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
-      if (!index.has_value()) continue;
-      if (mode == DatasetMode::kEvaluate && !TrainedFor(epoch)) return std::nullopt;
-      return ShardId{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
+    if (const std::optional<ShardId> shard = PeekEpoch(mode, epoch)) {
+      const bool may_begin =
+          mode == DatasetMode::kEvaluate ? TrainedFor(epoch) : EvaluatedBefore(epoch);
+      return may_begin ? shard : std::nullopt;
     }
     *frontier = epoch + 1;
   }
   return std::nullopt;
 }
 
+bool ShardQueue::EvaluatedBefore(uint32_t epoch) const {
+  if (evaluation_ == Evaluation::kOverlapping || epoch == 0) return true;
+  return evaluating_count_ == 0 && evaluate_frontier_ >= std::min(epoch, epochs_max_);
+}
+
+std::optional<ShardId> ShardQueue::PeekEpoch(DatasetMode mode, uint32_t epoch) const {
+  std::optional<ShardId> next;
+  double next_turn = 0;
+  for (uint32_t i = 0; i < datasets_.size(); ++i) {
+    const QueueDataset& dataset = datasets_[i];
+    if (dataset.mode != mode || epoch >= dataset.epochs) continue;
+    const std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
+    if (!index.has_value()) continue;
+    const ShardId shard{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
+    if (dataset.open || mode == DatasetMode::kEvaluate) return shard;
+    const double turn = DatasetMix{.shards = dataset.shards, .pace = dataset.pace}.TurnOf(*index);
+    if (next.has_value() && turn >= next_turn) continue;
+    next = shard;
+    next_turn = turn;
+  }
+  return next;
+}
+
 std::optional<ShardId> ShardQueue::Peek() const {
   std::optional<ShardId> shard = PeekMode(DatasetMode::kEvaluate, &evaluate_frontier_);
   return shard.has_value() ? shard : PeekMode(DatasetMode::kTrain, &train_frontier_);
+}
+
+bool ShardQueue::AnyEvaluate() const {
+  return std::ranges::any_of(datasets_, [](const QueueDataset& dataset) {
+    return dataset.mode == DatasetMode::kEvaluate && dataset.shards > 0;
+  });
+}
+
+uint64_t ShardQueue::LeftBeforeWait() const {
+  constexpr uint64_t kMany = std::numeric_limits<uint64_t>::max();
+  const std::optional<ShardId> next = Peek();
+  if (!next.has_value()) return 0;
+  const DatasetMode mode = datasets_[next->dataset.value()].mode;
+  const uint32_t epoch = next->epoch.value();
+  const bool waits = mode == DatasetMode::kEvaluate || epoch + 1 >= epochs_max_ ||
+                     epoch + 1 >= epochs_open_ ||
+                     (evaluation_ == Evaluation::kAtTheEnd && AnyEvaluate());
+  if (!waits || open_count_ > 0) return kMany;
+  uint64_t left = 0;
+  for (uint32_t i = 0; i < datasets_.size(); ++i) {
+    if (datasets_[i].mode != mode || epoch >= datasets_[i].epochs) continue;
+    const EpochCounts counts = Counts(DatasetId(i), EpochIndex(epoch));
+    left += counts.shards - counts.leased - counts.done - counts.committed - counts.failed;
+  }
+  return left;
 }
 
 std::optional<ShardId> ShardQueue::TakeNext() {
@@ -198,6 +246,7 @@ void ShardQueue::Take(const ShardId& shard) {
   Epoch& at = At(shard.dataset, shard.epoch);
   const uint64_t index = shard.index.value();
   ++leased_count_;
+  if (IsEvaluate(shard)) ++evaluating_count_;
   if (index < at.cursor) {
     at.todo.Remove(index, index + 1);
     at.deferred.erase(index);
@@ -216,9 +265,12 @@ void ShardQueue::CheckEpoch(DatasetId dataset, EpochIndex epoch) const {
   MUSTER_CHECK(committed_count_ + failed_count_ + done_.size() + leased_count_ <= shard_count_);
 }
 
-void ShardQueue::Release() {
+void ShardQueue::Release(const ShardId& shard) {
   MUSTER_CHECK(leased_count_ > 0);
   --leased_count_;
+  if (!IsEvaluate(shard)) return;
+  MUSTER_CHECK(evaluating_count_ > 0);
+  --evaluating_count_;
 }
 
 void ShardQueue::AddTodo(const Run& run) {
@@ -237,7 +289,7 @@ void ShardQueue::AddTodo(const Run& run) {
 
 void ShardQueue::Return(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
-  Release();
+  Release(shard);
   AddTodo({shard, shard.index.value() + 1});
   CheckEpoch(shard.dataset, shard.epoch);
 }
@@ -252,7 +304,7 @@ void ShardQueue::Defer(const ShardId& shard) {
 
 void ShardQueue::SetDone(const DoneShard& done) {
   MUSTER_CHECK_MSG(StateOf(done.shard) == ShardState::kLeased, ToString(done.shard));
-  Release();
+  Release(done.shard);
   done_.Add(done);
   ++At(done.shard.dataset, done.shard.epoch).done;
   CheckEpoch(done.shard.dataset, done.shard.epoch);
@@ -310,7 +362,7 @@ std::vector<DoneShard> ShardQueue::ReplayAfter(DoneSeq cut) {
 
 void ShardQueue::SetFailed(const ShardId& shard) {
   MUSTER_CHECK_MSG(StateOf(shard) == ShardState::kLeased, ToString(shard));
-  Release();
+  Release(shard);
   MUSTER_CHECK(At(shard.dataset, shard.epoch).failed.insert(shard.index.value()).second);
   ++failed_count_;
   CheckEpoch(shard.dataset, shard.epoch);

@@ -22,6 +22,8 @@ struct QueueDataset {
   uint64_t shards = 0;
   /// It grows: `shards` is the number so far. Such a dataset has one epoch and trains.
   bool open = false;
+  /// How fast a train dataset is read (DatasetMix).
+  double pace = 1;
 };
 
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
@@ -50,17 +52,21 @@ struct ShardSpan {
 /// committed intervals; and the shards that are DONE or FAILED. A leased shard is one below the
 /// cursor that is in no other state (the leases themselves are kept by the master's core).
 ///
-/// Training epochs have no barrier unless OpenEpochs() sets one: epoch e+1 is leased when nothing
-/// of e is TODO. Pass e of an evaluate dataset becomes leasable when no shard of the epochs up to e
-/// of any train dataset (of all, if it has fewer) is TODO or leased, and none is open; it goes
-/// before training shards. FAILED shards count as finished there, else one failure would hide all
-/// metrics.
+/// Within an epoch, train datasets are mixed (DatasetMix); what is TODO of a dataset that grows
+/// goes first, because it was cut when it was due. Training epochs have no barrier unless
+/// OpenEpochs() sets one: epoch e+1 is leased when nothing of e is TODO. Pass e of an evaluate
+/// dataset becomes leasable when no shard of the epochs up to e of any train dataset (of all, if it
+/// has fewer) is TODO or leased, and none is open; it goes before training shards. FAILED shards
+/// count as finished there, else one failure would hide all metrics. Unless evaluations overlap
+/// with training, epoch e+1 is leased only when nothing of pass e is TODO or leased. So the pass
+/// sees all steps of its epoch, and none of the next one.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
 class ShardQueue {
  public:
-  explicit ShardQueue(std::vector<QueueDataset> datasets);
+  explicit ShardQueue(std::vector<QueueDataset> datasets,
+                      Evaluation evaluation = Evaluation::kAtTheEnd);
 
   /// Recovery: name every shard that is COMMITTED, DONE or FAILED, then call FinishRestore();
   /// everything else is TODO. Requires Valid() shards and epochs.
@@ -93,6 +99,9 @@ class ShardQueue {
 
   /// The shard that TakeNext() would take.
   std::optional<ShardId> Peek() const;
+  /// How many shards can be leased until something must wait for the leased ones: the end of the
+  /// job, of a pass, or of an epoch that is waited for. The largest number: no such wait is near.
+  uint64_t LeftBeforeWait() const;
   /// TODO -> leased, in running order; none if no shard is leasable now.
   std::optional<ShardId> TakeNext();
   /// TODO -> leased, even if it is not its turn (a re-asserted lease).
@@ -157,6 +166,8 @@ class ShardQueue {
   /// True if an evaluation need not wait for the training that it judges.
   bool TrainedFor(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier) const;
+  /// Of datasets of this mode, the shard of this epoch whose turn is next.
+  std::optional<ShardId> PeekEpoch(DatasetMode mode, uint32_t epoch) const;
   /// Shards of one epoch, from this one to before `end`.
   struct Run {
     ShardId first;
@@ -165,13 +176,21 @@ class ShardQueue {
   /// The same shards as runs of neighbours: sets of them take many at once much faster.
   static std::vector<Run> RunsOf(const std::vector<DoneShard>& shards);
   void AddTodo(const Run& run);
-  /// One shard is no longer leased.
-  void Release();
+  /// Nothing of the passes before `epoch` is TODO or leased. Requires that the shard to evaluate
+  /// next was looked for.
+  bool EvaluatedBefore(uint32_t epoch) const;
+  bool AnyEvaluate() const;
+  bool IsEvaluate(const ShardId& shard) const {
+    return datasets_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
+  }
+  /// The shard is no longer leased.
+  void Release(const ShardId& shard);
   /// Aborts unless every shard of the epoch is in exactly one state. Shards below the cursor in no
   /// other state are leased; there are at most as many as the whole job has leases.
   void CheckEpoch(DatasetId dataset, EpochIndex epoch) const;
 
   std::vector<QueueDataset> datasets_;
+  Evaluation evaluation_;
   /// [dataset][epoch], for the epochs used so far.
   std::vector<std::vector<Epoch>> epochs_;
   DoneShards done_;
@@ -179,6 +198,7 @@ class ShardQueue {
   uint64_t committed_count_ = 0;
   uint64_t failed_count_ = 0;
   uint64_t leased_count_ = 0;
+  uint64_t evaluating_count_ = 0;  // of those
   uint32_t open_count_ = 0;
   /// No epoch (pass) before these has a TODO shard; Peek() searches from here.
   mutable uint32_t train_frontier_ = 0;

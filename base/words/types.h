@@ -12,6 +12,23 @@ namespace muster {
 
 using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
 enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
+
+/// When the next epoch begins.
+enum class Evaluation : uint8_t {
+  kAtTheEnd,     // after the evaluation of the one before
+  kOverlapping,  // as soon as nothing is left to lease: the evaluation sees steps of the next epoch
+};
+
+/// In which order the records of an epoch run.
+enum class Shuffle : uint8_t {
+  kNone,    // as they lie in the sources
+  kShards,  // shards of neighbours in a random order, each shuffled inside; for slow disks
+  kAll,     // each shard is a sample of the whole dataset, shuffled inside
+};
+/// "false", "shards", "true": as the job file has it.
+constexpr const char* ToString(Shuffle shuffle) {
+  return shuffle == Shuffle::kNone ? "false" : shuffle == Shuffle::kShards ? "shards" : "true";
+}
 /// A partition of a Kafka topic. Do not confuse it with PartitionId, a share of the weights.
 using TopicPartition = StrongId<struct TopicPartitionTag, uint32_t>;
 /// The epoch of a dataset, from 0.

@@ -44,11 +44,25 @@ std::string Bar(double percent) {
   return "[" + std::string(full, '#') + std::string(kBarCells - full, '.') + "]";
 }
 
+/// Nobody knows how much of the dataset is still to come.
+bool IsEndless(const DatasetStatus& dataset) {
+  if (!dataset.stream || !dataset.stream->open) return false;
+  const std::vector<TopicPartitionStatus>& partitions = dataset.stream->partitions;
+  return partitions.empty() || std::ranges::any_of(partitions, [](const auto& partition) {
+           return !partition.end.has_value();
+         });
+}
+
+/// How much of an endless dataset was read: there is no whole to divide by.
+std::string EndlessText(const EpochStatus& epoch) {
+  const uint64_t behind =
+      epoch.records_expected - std::min(epoch.records_expected, epoch.records_done);
+  return fmt::format("{}, {} behind", CountText(epoch.records_done, "record"), CountText(behind));
+}
+
 std::optional<double> RemainingSeconds(const ProgressInput& input) {
   const Totals totals = TotalsOf(*input.status);
-  const bool open = std::ranges::any_of(input.status->datasets, [](const auto& dataset) {
-    return dataset.stream && dataset.stream->open;
-  });
+  const bool open = std::ranges::any_of(input.status->datasets, IsEndless);
   if (open || input.records_per_second <= 0 || totals.done >= totals.expected) return std::nullopt;
   return static_cast<double>(totals.expected - totals.done) / input.records_per_second;
 }
@@ -83,13 +97,18 @@ std::string EpochLine(const DatasetStatus& dataset, size_t columns) {
   const EpochStatus& epoch = dataset.epochs[CurrentEpoch(dataset)];
   const double percent = Percent(epoch.records_done, epoch.records_expected);
   std::vector<LineField> fields = {
-      {fmt::format("  {:<12} epoch {}/{}", dataset.name, epoch.epoch + 1, dataset.epochs_total), 0},
-      {" " + Bar(percent), 5},
-      {fmt::format(" {:5.1f} %", percent), 1},
-      {fmt::format("  {} / {} records", CountText(epoch.records_done),
-                   CountText(epoch.records_expected)),
-       3},
-      {fmt::format(", {} committed", CountText(epoch.records_committed)), 4}};
+      {fmt::format("  {:<12} epoch {}/{}", dataset.name, epoch.epoch + 1, dataset.epochs_total),
+       0}};
+  if (IsEndless(dataset)) {
+    fields.push_back({"  " + EndlessText(epoch), 1});
+  } else {
+    fields.push_back({" " + Bar(percent), 5});
+    fields.push_back({fmt::format(" {:5.1f} %", percent), 1});
+    fields.push_back({fmt::format("  {} / {} records", CountText(epoch.records_done),
+                                  CountText(epoch.records_expected)),
+                      3});
+  }
+  fields.push_back({fmt::format(", {} committed", CountText(epoch.records_committed)), 4});
   if (epoch.shards.failed > 0) {
     fields.push_back({", " + CountText(epoch.shards.failed, "FAILED shard"), 2});
   }
@@ -234,9 +253,12 @@ std::string ProgressLine(const ProgressInput& input) {
     if (dataset.epochs.empty()) continue;
     const size_t current = CurrentEpoch(dataset);
     const EpochStatus& epoch = dataset.epochs[current];
-    line += fmt::format("; {} epoch {}/{} {:.1f} % ({} of {})", dataset.name, epoch.epoch + 1,
-                        dataset.epochs_total, Percent(epoch.records_done, epoch.records_expected),
-                        CountText(epoch.records_done), CountText(epoch.records_expected));
+    line += fmt::format("; {} epoch {}/{} ", dataset.name, epoch.epoch + 1, dataset.epochs_total);
+    line += IsEndless(dataset)
+                ? EndlessText(epoch)
+                : fmt::format("{:.1f} % ({} of {})",
+                              Percent(epoch.records_done, epoch.records_expected),
+                              CountText(epoch.records_done), CountText(epoch.records_expected));
     if (epoch.shards.failed > 0) line += ", " + CountText(epoch.shards.failed, "FAILED shard");
   }
   for (const DatasetStatus& dataset : input.status->datasets) {

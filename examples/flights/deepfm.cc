@@ -98,7 +98,8 @@ void DeepFm<T>::Backward(const DeepFmInputs<T>& inputs, std::span<const T> label
   const auto hidden2 = View(std::span<const T>(hidden2_), records, size2);
 
   auto delta = Column(delta_, records);
-  delta = (Column(std::span<const T>(probabilities_)) - Column(labels)) / T(records);
+  delta = (Column(std::span<const T>(probabilities_)) - Column(labels)) /
+          T(inputs.divisor != 0 ? inputs.divisor : records);
   dense[kBias].assign(1, delta.sum());
   Column(dense[kOutputWeight], size2).noalias() = hidden2.transpose() * delta;
 

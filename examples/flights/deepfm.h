@@ -55,6 +55,8 @@ struct DeepFmInputs {
   std::span<const T> embeddings;   // [records * fields, dim]
   std::span<const T> first_order;  // [records * fields]
   std::array<std::span<const T>, kDenseCount> dense;
+  /// The sum of the gradients of all records is divided by it; 0: by `records`.
+  size_t divisor = 0;
 };
 
 /// Gradients of the MEAN log loss over the batch, as PyTorch's criterion reduces by default, shaped

@@ -99,6 +99,7 @@ class Trainer {
   void RunMinibatch(muster::Minibatch& batch, const PreparedBatch& prepared) {
     DeepFmInputs<float> inputs;
     inputs.records = prepared.labels.size();
+    inputs.divisor = batch.nominal_size();
     inputs.embeddings = batch.Pull(tables_.embedding, prepared.keys).values();
     inputs.first_order = batch.Pull(tables_.first_order, prepared.keys).values();
     for (size_t id = 0; id < kDenseCount; ++id) {

@@ -192,8 +192,9 @@ void RunMinibatch(const Tables& tables, muster::Minibatch& batch) {
   batch.Metric("loss", loss / records, records);
   batch.Auc("auc", scores, labels);
   if (batch.evaluate()) return;
-  for (float& gradient : gradients.hidden) gradient /= static_cast<float>(count);
-  for (float& gradient : gradients.output) gradient /= static_cast<float>(count);
+  const auto nominal = static_cast<float>(batch.nominal_size());
+  for (float& gradient : gradients.hidden) gradient /= nominal;
+  for (float& gradient : gradients.output) gradient /= nominal;
   batch.Push(tables.embedding, prepared.keys, gradients.embeddings);
   batch.Push(tables.hidden, gradients.hidden);
   batch.Push(tables.output, gradients.output);

@@ -67,6 +67,16 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
   if (field.form == Form::kHost) MUSTER_RETURN_IF_ERROR(CheckHost(text));
   if (field.form == Form::kChoice) MUSTER_RETURN_IF_ERROR(CheckChoice(field, node));
   const Target target = field.target(scope);
+  if (auto* const* shuffle = std::get_if<Shuffle*>(&target)) {
+    **shuffle = text == "true"     ? Shuffle::kAll
+                : text == "shards" ? Shuffle::kShards
+                                   : Shuffle::kNone;
+    return absl::OkStatus();
+  }
+  if (auto* const* evaluation = std::get_if<Evaluation*>(&target)) {
+    **evaluation = text == "overlap" ? Evaluation::kOverlapping : Evaluation::kAtTheEnd;
+    return absl::OkStatus();
+  }
   if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
     **mode = text == "evaluate" ? DatasetMode::kEvaluate : DatasetMode::kTrain;
   } else if (auto* const* tls = std::get_if<TlsUse*>(&target)) {

@@ -83,9 +83,21 @@ void AddDatasets(std::vector<Field>* fields) {
                          OnResume::kFixed, Dataset(&DatasetSpec::minibatches_per_shard),
                          "Minibatches per shard, the unit of leasing and of retrying. With "
                          "`spec.group`, a train dataset has `globalBatch` / `minibatchSize`."));
-  fields->push_back(
-      Make(in + "shuffle", Form::kBool, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
-           "In every epoch, shards have a new order, and so have records in a shard."));
+  fields->push_back(Choice(
+      Make(
+          in + "shuffle", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
+          "`true`: in every epoch, each shard is another random sample of the whole dataset. It is "
+          "read in pieces of a 64th of a shard. `shards`: shards of neighbouring records run in a "
+          "random order, and are shuffled inside, for disks that are slow to seek; the model may "
+          "come out worse if the data is sorted."),
+      {"false", "true", "shards"}));
+  fields->push_back(Default(
+      Make(in + "weight", Form::kNumber, {1, 1'000'000'000}, OnResume::kFixed,
+           Dataset(&DatasetSpec::weight),
+           "Train datasets are mixed evenly, in proportion to their records. With weights, each "
+           "gets "
+           "that share of the minibatches until it is used up; then all train datasets need one."),
+      "none"));
   AddKafkaFields(fields);
 }
 
@@ -259,6 +271,12 @@ std::string ValueText(milliseconds value) {
 }
 std::string ValueText(DatasetMode value) {
   return value == DatasetMode::kTrain ? "train" : "evaluate";
+}
+std::string ValueText(Evaluation value) {
+  return value == Evaluation::kOverlapping ? "overlap" : "atEpochEnd";
+}
+std::string ValueText(Shuffle value) {
+  return ToString(value);
 }
 std::string ValueText(TlsUse value) {
   return value == TlsUse::kAlways ? "always" : "auto";

@@ -50,10 +50,11 @@ struct FieldScope {
   DatasetDraft* dataset = nullptr;  // fields of spec.datasets[]
   std::string* unused = nullptr;    // for fields that are only checked
 };
-using Target = std::variant<
-    std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*, DatasetMode*, TlsUse*,
-    std::vector<std::string>*, std::map<std::string, std::string>*, double*, std::optional<double>*,
-    std::optional<uint32_t>*, std::optional<uint64_t>*, StreamBound*, std::chrono::seconds*>;
+using Target = std::variant<std::string*, uint32_t*, uint64_t*, bool*, std::chrono::milliseconds*,
+                            DatasetMode*, Shuffle*, Evaluation*, TlsUse*, std::vector<std::string>*,
+                            std::map<std::string, std::string>*, double*, std::optional<double>*,
+                            std::optional<uint32_t>*, std::optional<uint64_t>*, StreamBound*,
+                            std::chrono::seconds*>;
 
 /// One field of the job file. The parser and docs/job-file.md use the same table.
 struct Field {

@@ -56,6 +56,29 @@ void CheckEpochEnds(const JobSpec& job, std::vector<BrokenRule>* broken) {
   }
 }
 
+/// Train datasets of files are mixed by weights, or none of them has one.
+void CheckWeights(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  const bool weighted = std::ranges::any_of(
+      job.datasets, [](const DatasetSpec& dataset) { return dataset.weight > 0; });
+  if (!weighted) return;
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    const DatasetSpec& dataset = job.datasets[i];
+    const auto say = [&](std::string what) {
+      broken->push_back({{fmt::format("spec.datasets[{}].weight", i)}, std::move(what)});
+    };
+    const bool topic = std::holds_alternative<TopicSpec>(dataset.source);
+    if (dataset.mode == DatasetMode::kTrain && !topic) {
+      if (dataset.weight == 0) {
+        say(fmt::format("another train dataset has a weight, so '{}' needs one, too",
+                        dataset.name));
+      }
+    } else if (dataset.weight > 0) {
+      say(topic ? "the records of a topic are trained on when they come; remove the weight"
+                : "only train datasets are mixed; remove the weight");
+    }
+  }
+}
+
 void CheckGroup(const JobSpec& job, std::vector<BrokenRule>* broken) {
   const GroupSpec& group = job.group;
   if (!HasGroup(job)) return;
@@ -281,6 +304,7 @@ std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   std::vector<BrokenRule> broken;
   CheckDatasets(job, &broken);
   CheckEpochEnds(job, &broken);
+  CheckWeights(job, &broken);
   CheckGroup(job, &broken);
   CheckTimes(job, &broken);
   CheckS3(job, &broken);

@@ -64,7 +64,7 @@ void CheckTopic(const DatasetDraft& draft, const Say& say) {
     say("mode", "a topic cannot be evaluated; use files for mode evaluate");
   }
   if (draft.spec.epochs != 1) say("epochs", "a topic is read once; remove this field");
-  if (draft.spec.shuffle)
+  if (draft.spec.shuffle != Shuffle::kNone)
     say("shuffle", "a topic is read in order and cannot be shuffled; remove this field");
   if (draft.lines.header) say("header", "is allowed for files only, not for a topic; remove it");
   for (const auto& [name, place] : topic.secrets) {

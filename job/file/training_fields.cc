@@ -22,6 +22,14 @@ void AddEpochEnds(std::vector<Field>* fields) {
   fields->push_back(Make("spec.training.keep.last", Form::kWhole, {1, 100}, kAny,
                          Job(&JobSpec::training, &Training::keep_last),
                          "How many of the epochs of `every` are kept, the newest ones."));
+  fields->push_back(Choice(
+      Make("spec.training.evaluation", Form::kChoice, {}, kAny,
+           Job(&JobSpec::training, &Training::evaluation),
+           "`atEpochEnd`: an evaluation sees all steps of its epoch and none of the next, which "
+           "begins after it. `overlap`: the next epoch begins while the last shards of the one "
+           "before are trained and evaluated. That saves the wait, but the metric is one of later "
+           "weights."),
+      {"atEpochEnd", "overlap"}));
   fields->push_back(
       Default(Make("spec.training.stopEarly.metric", Form::kText, {}, kAny,
                    Job(&JobSpec::training, &Training::stop_early_metric),

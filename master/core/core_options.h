@@ -31,6 +31,12 @@ struct StreamPlan {
   uint64_t open_ranges_max = 1'024;
 };
 
+/// What is in a shard.
+struct ShardSize {
+  uint32_t records = 0;
+  uint32_t minibatches = 0;
+};
+
 /// What the core must know of one dataset.
 struct DatasetPlan {
   std::string name;
@@ -39,8 +45,9 @@ struct DatasetPlan {
   uint64_t shards = 0;   // per epoch
   uint64_t records = 0;  // per epoch
   uint32_t minibatch_size = 1;
-  /// Records of a shard. A pure function, called for valid shards only; not of a stream.
-  std::function<uint32_t(EpochIndex, ShardIndex)> records_of;
+  /// A pure function, called for valid shards only; not of a stream.
+  std::function<ShardSize(EpochIndex, ShardIndex)> size_of;
+  double pace = 1;  // DatasetMix; of a train dataset
   /// Shards come while the topic grows; `shards` and `records` are 0, `epochs` is 1.
   std::optional<StreamPlan> stream;
 };
@@ -133,6 +140,7 @@ struct CoreOptions {
   /// gone do not count.
   uint64_t failed_shards_max = UINT64_MAX;
   EpochEndOptions epoch_ends;
+  Evaluation evaluation = Evaluation::kAtTheEnd;
   CoreLimits limits;
   /// The workers train synchronously, and nothing is leased to one of them.
   std::optional<GroupOptions> group;

@@ -18,8 +18,8 @@ constexpr uint64_t kPackedBytes = sizeof(std::string) + 32;
 
 bool IsCountAlone(const ShardMetrics& metrics, uint32_t records) {
   return metrics.records == records && metrics.rejected_records == 0 &&
-         metrics.minibatches_again == 0 && metrics.reject_samples.empty() &&
-         metrics.means.empty() && metrics.aucs.empty();
+         metrics.minibatches_again == 0 && metrics.records_later == 0 &&
+         metrics.reject_samples.empty() && metrics.means.empty() && metrics.aucs.empty();
 }
 
 }  // namespace

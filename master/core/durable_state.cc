@@ -1,5 +1,11 @@
 #include "master/core/durable_state.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/version.h"
+
 namespace muster {
 namespace {
 
@@ -25,10 +31,10 @@ struct Applier {
   void operator()(const StreamPositionRecord& record) {
     state->stream_positions[{record.dataset, record.position.partition}] = record.position;
   }
-  void operator()(const StreamRangeRecord& record) {
-    state->stream_ranges[record.shard] = record.range;
+  void operator()(const StreamShardRecord& record) {
+    state->stream_shards[record.shard] = record.cut;
   }
-  void operator()(const EraseStreamRange& erase) { state->stream_ranges.erase(erase.shard); }
+  void operator()(const EraseStreamShard& erase) { state->stream_shards.erase(erase.shard); }
   void operator()(const KeptRecord& record) {
     state->kept[record.epoch][record.partition] = record.manifest;
   }
@@ -43,6 +49,15 @@ struct Applier {
 };
 
 }  // namespace
+
+std::optional<std::string> StreamShardRecord::Wrong() const {
+  const bool empty = std::ranges::any_of(
+      cut.ranges, [](const OffsetRange& range) { return range.begin >= range.end; });
+  if (!empty && !cut.ranges.empty()) return std::nullopt;
+  if (cut.ranges.empty())
+    return fmt::format("a shard of a topic has no offsets: {}", kCutByEarlierVersion);
+  return "a shard of a topic has an empty range of offsets";
+}
 
 void Apply(const Mutation& mutation, DurableState* state) {
   std::visit(Applier{state}, mutation);

@@ -239,30 +239,24 @@ struct StreamPositionRecord {
   }
 };
 /// A shard of a stream that is not COMMITTED.
-struct StreamRangeRecord {
+struct StreamShardRecord {
   ShardId shard;
-  StreamRange range;
+  StreamShard cut;
   static void Fields(auto& f, auto& s) {
     f(1, "shard", s.shard);
-    f(2, "partition", s.range.partition);
-    f(3, "begin", s.range.begin);
-    f(4, "end", s.range.end);
-    f(5, "first_step", s.range.first_step);
-    f(6, "seen_us", s.range.seen);
+    f(5, "first_step", s.cut.first_step), f(6, "seen_us", s.cut.seen);
+    f(7, "ranges", s.cut.ranges, {.most = most::kRangesOfShard});
   }
-  std::optional<std::string> Wrong() const {
-    if (range.begin < range.end) return std::nullopt;
-    return "an empty range of offsets";
-  }
+  std::optional<std::string> Wrong() const;
 };
-struct EraseStreamRange {
+struct EraseStreamShard {
   ShardId shard;
 };
 
 using Mutation =
     std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
                  PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
-                 StreamPositionRecord, StreamRangeRecord, EraseStreamRange, EraseNode, KeptRecord,
+                 StreamPositionRecord, StreamShardRecord, EraseStreamShard, EraseNode, KeptRecord,
                  EraseKept, GroupModelRecord, GroupRecord, StepRecord, CheckpointRecord>;
 
 struct DurableState {
@@ -277,7 +271,7 @@ struct DurableState {
   std::map<uint64_t, EventRecord> events;
   std::map<DatasetId, StreamRecord> streams;
   std::map<std::pair<DatasetId, TopicPartition>, StreamPosition> stream_positions;
-  std::map<ShardId, StreamRange> stream_ranges;
+  std::map<ShardId, StreamShard> stream_shards;
   std::map<EpochIndex, std::map<PartitionId, Manifest>> kept;
   GroupRecords group;
 };

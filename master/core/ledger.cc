@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words/parts.h"
 #include "master/core/streams/stream_check.h"
 
 namespace muster {
@@ -20,7 +21,10 @@ std::vector<QueueDataset> QueueDatasets(const std::vector<DatasetPlan>& plan,
                                         const DurableState& state) {
   std::vector<QueueDataset> datasets;
   for (uint32_t i = 0; i < plan.size(); ++i) {
-    datasets.push_back({plan[i].mode, plan[i].epochs, plan[i].shards});
+    datasets.push_back({.mode = plan[i].mode,
+                        .epochs = plan[i].epochs,
+                        .shards = plan[i].shards,
+                        .pace = plan[i].pace});
     if (!plan[i].stream.has_value()) continue;
     const auto stream = state.streams.find(DatasetId(i));
     datasets.back().open = true;
@@ -102,19 +106,20 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
   for (const auto& [key, position] : state.stream_positions) {
     MUSTER_RETURN_IF_ERROR(check_stream(key.first));
   }
-  for (const auto& [shard, range] : state.stream_ranges) {
+  for (const auto& [shard, cut] : state.stream_shards) {
     MUSTER_RETURN_IF_ERROR(check_stream(shard.dataset));
     MUSTER_RETURN_IF_ERROR(check_shard(shard));
   }
-  MUSTER_RETURN_IF_ERROR(CheckStreamRanges(state));
+  MUSTER_RETURN_IF_ERROR(CheckStreamShards(state));
   return absl::OkStatus();
 }
 
-Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names)
+Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names,
+               Evaluation evaluation)
     : plan_(std::move(plan)),
       metric_names_(metric_names),
       streams_(plan_, state),
-      queue_(QueueDatasets(plan_, state)),
+      queue_(QueueDatasets(plan_, state), evaluation),
       failures_(state.failures) {
   if (state.meta.has_value()) {
     done_seq_ = state.meta->done_seq;
@@ -151,15 +156,16 @@ Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t 
 
 uint32_t Ledger::RecordsOf(const ShardId& shard) const {
   if (streams_.Grows(shard.dataset)) {
-    const StreamRange* range = streams_.Find(shard);
-    return range == nullptr ? 0 : static_cast<uint32_t>(range->end - range->begin);
+    const StreamShard* cut = streams_.Find(shard);
+    return cut == nullptr ? 0 : static_cast<uint32_t>(cut->offsets());
   }
-  return plan_[shard.dataset.value()].records_of(shard.epoch, shard.index);
+  return plan_[shard.dataset.value()].size_of(shard.epoch, shard.index).records;
 }
 
 uint32_t Ledger::MinibatchesOf(const ShardId& shard) const {
-  const uint32_t size = plan_[shard.dataset.value()].minibatch_size;
-  return (RecordsOf(shard) + size - 1) / size;
+  const DatasetPlan& plan = plan_[shard.dataset.value()];
+  if (!streams_.Grows(shard.dataset)) return plan.size_of(shard.epoch, shard.index).minibatches;
+  return StreamMinibatches(RecordsOf(shard), plan.minibatch_size);
 }
 
 uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const {
@@ -171,7 +177,8 @@ uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metric
 
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& of_run) {
-  const ShardMetrics metrics = first_metrics_.Take(shard, of_run);
+  ShardMetrics metrics = first_metrics_.Take(shard, of_run);
+  metrics.records_later = IsEvaluate(shard) ? RecordsBegunAfter(shard.epoch) : 0;
   // Larger than all before, even if the shard was DONE earlier.
   const DoneShard done{done_seq_.Next(), shard, token};
   // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.
@@ -407,6 +414,21 @@ uint64_t Ledger::RecordsCommitted(DatasetId dataset, EpochIndex epoch) const {
 uint64_t Ledger::RecordsDone(DatasetId dataset, EpochIndex epoch) const {
   auto it = totals_.find({dataset, epoch});
   return it == totals_.end() ? 0 : it->second.records_committed + it->second.records_done;
+}
+
+uint64_t Ledger::RecordsBegunAfter(EpochIndex epoch) const {
+  uint64_t records = 0;
+  for (uint32_t i = 0; i < plan_.size(); ++i) {
+    const DatasetPlan& plan = plan_[i];
+    if (plan.mode != DatasetMode::kTrain || plan.shards == 0) continue;
+    for (uint32_t e = epoch.value() + 1; e < plan.epochs; ++e) {
+      const uint64_t leased = queue_.Counts(DatasetId(i), EpochIndex(e)).leased;
+      const uint64_t done = RecordsDone(DatasetId(i), EpochIndex(e));
+      if (leased + done == 0) break;  // epochs begin in order
+      records += done + DivideUp(leased * plan.records, plan.shards);
+    }
+  }
+  return records;
 }
 
 std::shared_ptr<const ShardMetrics> Ledger::Metrics(DatasetId dataset, EpochIndex epoch) const {

@@ -31,7 +31,8 @@ class Ledger {
   /// kFailedPrecondition if the journal has epochs that the plan no longer has.
   static absl::Status CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state);
   /// Requires CheckFits(plan, state).ok(). `metric_names`: as in CoreLimits.
-  Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names);
+  Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names,
+         Evaluation evaluation = Evaluation::kAtTheEnd);
 
   ShardQueue& queue() { return queue_; }
   const ShardQueue& queue() const { return queue_; }
@@ -105,6 +106,8 @@ class Ledger {
   uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const;
   /// Of DONE and COMMITTED shards.
   uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
+  /// Training records of the epochs after this one that are leased, DONE or COMMITTED, about.
+  uint64_t RecordsBegunAfter(EpochIndex epoch) const;
   /// Metrics merged over the COMMITTED shards; null if there are none yet. The returned value never
   /// changes: because histograms are large, they are copied only when there is more to merge.
   std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const;

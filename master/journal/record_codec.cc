@@ -61,7 +61,7 @@ struct KeyOf {
     AppendBigEndian(record.position.partition.value(), 4, &key);
     return key;
   }
-  std::string operator()(const StreamRangeRecord& record) const {
+  std::string operator()(const StreamShardRecord& record) const {
     return ShardKey(record.shard, kRangeKind);
   }
   std::string operator()(const KeptRecord& record) const {
@@ -75,7 +75,7 @@ struct KeyOf {
   std::string operator()(const CheckpointRecord&) const { return "gc"; }
   /// No record.
   std::string operator()(const EraseKept&) const { return ""; }
-  std::string operator()(const EraseStreamRange&) const { return ""; }
+  std::string operator()(const EraseStreamShard&) const { return ""; }
   std::string operator()(const EraseDone&) const { return ""; }
   std::string operator()(const EraseFailure&) const { return ""; }
   std::string operator()(const EraseNode&) const { return ""; }
@@ -109,7 +109,7 @@ struct Encoder {
   StoreChange operator()(const EraseNode& erase) const {
     return {"n" + erase.name, std::nullopt, ""};
   }
-  StoreChange operator()(const EraseStreamRange& erase) const {
+  StoreChange operator()(const EraseStreamShard& erase) const {
     return {ShardKey(erase.shard, kRangeKind), std::nullopt, ""};
   }
   StoreChange operator()(const EraseEvents& erase) const {
@@ -168,7 +168,7 @@ absl::StatusOr<Mutation> DecodeValue(std::string_view key, std::string_view valu
     case kKeptKind:
       return As<KeptRecord>(value);
     case kRangeKind:
-      return As<StreamRangeRecord>(value);
+      return As<StreamShardRecord>(value);
     default:
       return absl::DataLossError(
           "an unknown kind of record: it is damaged, or a newer version of muster wrote it");

@@ -25,6 +25,15 @@ uint64_t Millis(std::chrono::nanoseconds duration) {
       std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
+/// The file of a shard; of several pieces, the file of the first, and how many there are.
+std::string SourceTextOf(const ShardWork& work) {
+  const std::string& path = work.files[work.runs.front().file].path;
+  if (work.runs.size() == 1) return path;
+  return fmt::format(
+      "{} and {} more pieces{}", path, work.runs.size() - 1,
+      work.files.size() == 1 ? "" : fmt::format(" of {}", CountText(work.files.size(), "file")));
+}
+
 absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
   if (limit > kPageMax) {
     return absl::InvalidArgumentError(
@@ -35,12 +44,10 @@ absl::StatusOr<uint32_t> PageSize(uint32_t limit) {
 
 /// Adds values instead of the data behind them, because a histogram has thousands of bins.
 void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
-  for (const auto& [name, mean] : metrics.means) {
-    if (const auto value = MetricOf(metrics, name)) to->metrics[ValidUtf8(name)] = *value;
-  }
-  for (const auto& [name, histogram] : metrics.aucs) to->metrics[ValidUtf8(name)] = Auc(histogram);
+  for (const auto& [name, value] : ValuesOf(metrics)) to->metrics[ValidUtf8(name)] = value;
   to->rejected_records = metrics.rejected_records;
   to->minibatches_again = metrics.minibatches_again;
+  to->records_later = metrics.records_later;
   for (const std::string& sample : metrics.reject_samples) {
     to->reject_samples.push_back(ValidUtf8(sample));
   }
@@ -90,6 +97,8 @@ DatasetStatus DatasetOf(const MasterCore& core, DatasetId id, StepTime at) {
                        .name = plan.name,
                        .mode = plan.mode == DatasetMode::kTrain ? "train" : "evaluate",
                        .epochs_total = total};
+  status.overlaps =
+      plan.mode == DatasetMode::kEvaluate && core.options().evaluation == Evaluation::kOverlapping;
   uint32_t end = total;
   if (total > kEpochsMax) end = std::clamp(EpochsBegun(ledger, id) + 1, kEpochsMax, total);
   const uint32_t first = end - std::min(end, kEpochsMax);
@@ -279,10 +288,11 @@ class PageOfShards {
       DescribeRange(ledger, shard, &status);
     } else {
       const ShardWork work = work_of_(shard);
-      status.source = ValidUtf8(work.path);
-      status.first_record = work.first_record;
+      const SourceRun& first = work.runs.front();
+      status.source = ValidUtf8(SourceTextOf(work));
+      status.first_record = first.first_record;
       status.records = work.record_count;
-      status.first_line = work.first_record + (work.has_header ? 2 : 1);
+      status.first_line = first.first_record + (work.has_header ? 2 : 1);
     }
     if (const FailureRecord* failure = ledger.FindFailure(shard)) {
       status.failures = failure->failures;

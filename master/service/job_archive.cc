@@ -17,15 +17,30 @@ namespace {
 
 constexpr char kExitNotSeen[] = "not seen";
 
+/// Leaves out all that belongs to shards, which cannot be told.
+void DropShards(DurableState* state) {
+  state->done.clear();
+  state->epochs.clear();
+  state->failures.clear();
+  state->streams.clear();
+  state->stream_positions.clear();
+  state->stream_shards.clear();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobArchive>> JobArchive::Open(const JobSpec& job) {
   const std::string directory = job.state_directory + "/journal";
   MUSTER_ASSIGN_OR_RETURN(StoredJournal stored, ReadFencedJournal(directory));
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<SourceCatalog> catalog, SourceCatalog::OpenKept(job));
-  const JournalHeader header{job.name, FixedFields(job), catalog->Fingerprint()};
+  absl::StatusOr<std::unique_ptr<SourceCatalog>> catalog = SourceCatalog::OpenKept(job);
+  const bool cut_otherwise = absl::IsFailedPrecondition(catalog.status());
+  if (!catalog.ok() && !cut_otherwise) return catalog.status();
+  const JournalHeader header{job.name, FixedFields(job),
+                             cut_otherwise ? stored.header.sources : (*catalog)->Fingerprint()};
   MUSTER_RETURN_IF_ERROR(CheckHeader(stored.header, header, directory));
-  CoreOptions options = CoreOptionsOf({.job = job}, catalog->Plans());
+  CoreOptions options =
+      CoreOptionsOf({.job = job}, cut_otherwise ? std::vector<DatasetPlan>() : (*catalog)->Plans());
+  if (cut_otherwise) DropShards(&stored.state);
   MUSTER_RETURN_IF_ERROR(MasterCore::CheckFits(options, stored.state));
   std::string snapshots = job.snapshot_directory;
   if (snapshots.empty() && stored.state.meta.has_value()) {
@@ -38,13 +53,15 @@ absl::StatusOr<std::unique_ptr<JobArchive>> JobArchive::Open(const JobSpec& job)
 }
 
 JobArchive::JobArchive(std::string job, std::string snapshot_directory,
-                       std::unique_ptr<SourceCatalog> catalog, std::unique_ptr<MasterCore> core)
+                       absl::StatusOr<std::unique_ptr<SourceCatalog>> catalog,
+                       std::unique_ptr<MasterCore> core)
     : job_(std::move(job)),
       snapshot_directory_(std::move(snapshot_directory)),
       catalog_(std::move(catalog)),
       core_(std::move(core)) {}
 
-JobStatus JobArchive::Status() const {
+absl::StatusOr<JobStatus> JobArchive::Status() const {
+  MUSTER_RETURN_IF_ERROR(catalog_.status());
   JobStatus status = StatusOf(*core_, job_, StepTime{});
   const bool stopped = !IsTerminal(core_->state());
   if (stopped) status.state = JobState::kStopped;
@@ -58,8 +75,9 @@ JobStatus JobArchive::Status() const {
 }
 
 absl::StatusOr<ShardPage> JobArchive::Shards(const v1::ListShardsRequest& request) const {
+  MUSTER_RETURN_IF_ERROR(catalog_.status());
   return ShardsOf(
-      *core_, TimePoint{}, [this](const ShardId& shard) { return catalog_->WorkOf(shard); },
+      *core_, TimePoint{}, [this](const ShardId& shard) { return (*catalog_)->WorkOf(shard); },
       request);
 }
 
@@ -68,6 +86,7 @@ absl::StatusOr<MasterEvents> JobArchive::Events(const v1::ListEventsRequest& req
 }
 
 absl::StatusOr<ShardMap> JobArchive::MapOfShards(const v1::GetShardMapRequest& request) const {
+  MUSTER_RETURN_IF_ERROR(catalog_.status());
   return ShardMapOf(*core_, request);
 }
 

@@ -28,7 +28,9 @@ class JobArchive {
   /// journal. kFailedPrecondition: the journal belongs to another job.
   static absl::StatusOr<std::unique_ptr<JobArchive>> Open(const JobSpec& job);
 
-  JobStatus Status() const;
+  /// kFailedPrecondition, as of the shards, too: an earlier version of Muster has cut the shards in
+  /// another way. Events, partitions and weights are still there.
+  absl::StatusOr<JobStatus> Status() const;
   absl::StatusOr<ShardPage> Shards(const v1::ListShardsRequest& request) const;
   absl::StatusOr<ShardMap> MapOfShards(const v1::GetShardMapRequest& request) const;
   absl::StatusOr<MasterEvents> Events(const v1::ListEventsRequest& request) const;
@@ -38,11 +40,12 @@ class JobArchive {
 
  private:
   JobArchive(std::string job, std::string snapshot_directory,
-             std::unique_ptr<SourceCatalog> catalog, std::unique_ptr<MasterCore> core);
+             absl::StatusOr<std::unique_ptr<SourceCatalog>> catalog,
+             std::unique_ptr<MasterCore> core);
 
   const std::string job_;
   const std::string snapshot_directory_;
-  const std::unique_ptr<SourceCatalog> catalog_;
+  const absl::StatusOr<std::unique_ptr<SourceCatalog>> catalog_;
   const std::unique_ptr<MasterCore> core_;
 };
 

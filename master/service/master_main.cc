@@ -110,6 +110,7 @@ CoreOptions CoreOptionsOf(const MasterOptions& options, std::vector<DatasetPlan>
   core.failed_shards_max = job.training.failed_shards_max;
   // It was checked before anything was started; a view of an old job shows the rest.
   core.epoch_ends = EpochEndOptionsOf(job).value_or(EpochEndOptions());
+  core.evaluation = job.training.evaluation;
   core.planted_bugs = options.planted_bugs;
   return core;
 }

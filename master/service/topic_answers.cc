@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kDelayOctaveMax = 20;  // as DelayStatus says
 
-/// Offsets of a topic partition that can be read but are in no range yet.
+/// Offsets of a topic partition that are in no shard yet: up to the dataset's end, or, if that is
+/// not known, those that can be read.
 uint64_t Uncut(const StreamTable::Progress& partition) {
-  const uint64_t end =
-      std::min(partition.stable_end, partition.position.end.value_or(partition.stable_end));
+  const uint64_t end = partition.position.end.value_or(partition.stable_end);
   return end > partition.position.cut ? end - partition.position.cut : 0;
 }
 
@@ -89,18 +89,22 @@ StreamStatus StreamOf(const MasterCore& core, DatasetId dataset, StepTime at) {
 }
 
 void DescribeRange(const Ledger& ledger, const ShardId& shard, ShardStatus* to) {
-  const StreamRange* range = ledger.streams().Find(shard);
-  if (range == nullptr) return;
+  const StreamShard* cut = ledger.streams().Find(shard);
+  if (cut == nullptr) return;
+  const OffsetRange& first = cut->ranges.front();
   to->source = fmt::format("{}[{}]", ledger.plan()[shard.dataset.value()].stream->topic,
-                           range->partition.value());
-  to->first_record = range->begin;
-  to->records = range->end - range->begin;
+                           first.partition.value());
+  if (cut->ranges.size() > 1) {
+    to->source += fmt::format(" and {} more", cut->ranges.size() - 1);
+  }
+  to->first_record = first.begin;
+  to->records = cut->offsets();
 }
 
 uint64_t RecordsSoFar(const Ledger& ledger, DatasetId dataset) {
   uint64_t records = ledger.RecordsDone(dataset, EpochIndex(0));
-  for (const auto& [shard, range] : ledger.streams().RangesOf(dataset)) {
-    if (!ledger.queue().FindDone(shard).has_value()) records += range.end - range.begin;
+  for (const auto& [shard, cut] : ledger.streams().ShardsOf(dataset)) {
+    if (!ledger.queue().FindDone(shard).has_value()) records += cut.offsets();
   }
   for (const StreamTable::Progress& partition : ledger.streams().ProgressOf(dataset)) {
     records += Uncut(partition);

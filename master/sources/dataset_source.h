@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -75,15 +76,14 @@ class DatasetSource {
 
   // Open.
 
-  /// How the dataset is cut into shards; none for a source that grows, which the core cuts.
-  virtual const ShardLayout& layout() const = 0;
+  /// How the dataset is cut into shards; no shards for a source that grows, which the core cuts.
+  virtual std::shared_ptr<const ShardLayout> layout() const = 0;
   /// How the core cuts a source that grows while the job runs; none: the layout has all of it.
   virtual std::optional<StreamPlan> Growth() const { return std::nullopt; }
   /// What the journal compares on resume: the state belongs to these data.
   virtual std::string Fingerprint() const = 0;
-  /// Adds to `work` where a shard of the layout lies: its part (ShardLayout::Range::source) and its
-  /// number. Called for shards of the layout only.
-  virtual void Locate(uint32_t /*part*/, uint64_t /*number*/, ShardWork* /*work*/) const {}
+  /// Adds to `work` where the records of a shard of the layout lie.
+  virtual void Locate(std::span<const RecordRun> /*runs*/, ShardWork* /*work*/) const {}
   /// Tells a new session what it must know to read shards of the dataset.
   virtual void Introduce(HelloResponse* /*hello*/) const {}
   /// The follower of a source that grows; null: it does not grow.

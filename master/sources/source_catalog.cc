@@ -77,20 +77,36 @@ absl::StatusOr<std::vector<SourcePreview>> SourceCatalog::Preview(const JobSpec&
 
 SourceCatalog::SourceCatalog(const JobSpec& job, Sources sources) : seed_(job.seed) {
   MUSTER_CHECK(sources.size() == job.datasets.size());
-  uint64_t train_steps = 0;
+  std::vector<uint64_t> minibatches;
+  std::vector<double> weights;
   for (size_t i = 0; i < sources.size(); ++i) {
-    Dataset dataset{job.datasets[i], std::move(sources[i])};
-    dataset.epoch_steps =
-        dataset.source->layout().shard_count() * dataset.spec.minibatches_per_shard;
-    if (dataset.spec.mode == DatasetMode::kTrain) {
-      dataset.steps_before = train_steps;
-      train_steps += dataset.epoch_steps;
-    }
-    datasets_.push_back(std::move(dataset));
+    datasets_.push_back({.spec = job.datasets[i], .source = std::move(sources[i])});
+    Dataset& dataset = datasets_.back();
+    if (!IsMixed(dataset)) continue;
+    const std::shared_ptr<const ShardLayout> layout = dataset.source->layout();
+    dataset.in_mix = mix_.size();
+    mix_.push_back({.shards = layout->shard_count(), .minibatches = layout->minibatch_count()});
+    minibatches.push_back(layout->minibatch_count());
+    weights.push_back(dataset.spec.weight);
+    epoch_steps_ += layout->minibatch_count();
   }
-  for (Dataset& dataset : datasets_) {
-    if (dataset.spec.mode == DatasetMode::kTrain) dataset.epoch_steps = train_steps;
+  const std::vector<double> paces = PacesOf(minibatches, weights);
+  for (size_t i = 0; i < mix_.size(); ++i) mix_[i].pace = paces[i];
+}
+
+bool SourceCatalog::IsMixed(const Dataset& dataset) {
+  return dataset.spec.mode == DatasetMode::kTrain && !dataset.source->Growth().has_value();
+}
+
+uint64_t SourceCatalog::StepsBefore(const Dataset& dataset, const ShardId& shard) const {
+  const ShardLayout& layout = *dataset.source->layout();
+  const uint64_t of_dataset = layout.At(shard.epoch, shard.index).first_minibatch;
+  if (dataset.spec.mode != DatasetMode::kTrain) {
+    return shard.epoch.value() * layout.minibatch_count() + of_dataset;
   }
+  if (mix_.size() == 1) return shard.epoch.value() * epoch_steps_ + of_dataset;
+  return shard.epoch.value() * epoch_steps_ +
+         MinibatchesBefore(mix_, dataset.in_mix, shard.index.value());
 }
 
 const SourceCatalog::Dataset& SourceCatalog::At(DatasetId dataset) const {
@@ -99,26 +115,26 @@ const SourceCatalog::Dataset& SourceCatalog::At(DatasetId dataset) const {
 }
 
 const ShardLayout& SourceCatalog::layout(DatasetId dataset) const {
-  return At(dataset).source->layout();
+  return *At(dataset).source->layout();
 }
 
 std::vector<DatasetPlan> SourceCatalog::Plans() const {
   std::vector<DatasetPlan> plans;
   for (uint32_t i = 0; i < datasets_.size(); ++i) {
     const DatasetSpec& spec = datasets_[i].spec;
-    const ShardLayout& layout = datasets_[i].source->layout();
+    const std::shared_ptr<const ShardLayout> layout = datasets_[i].source->layout();
     DatasetPlan& plan = plans.emplace_back();
     plan.name = spec.name;
     plan.mode = spec.mode;
     plan.epochs = spec.epochs;
-    plan.shards = layout.shard_count();
-    plan.records = layout.record_count();
+    plan.shards = layout->shard_count();
+    plan.records = layout->record_count();
     plan.minibatch_size = spec.minibatch_size;
-    plan.records_of = [layout, dataset = DatasetId(i), seed = seed_, shuffle = spec.shuffle](
-                          EpochIndex epoch, ShardIndex index) {
-      const ShardOrder order(seed, dataset, epoch, layout.shard_count(), shuffle);
-      return layout.RangeOf(order.NumberAt(index)).record_count;
+    plan.size_of = [layout](EpochIndex epoch, ShardIndex index) {
+      const ShardLayout::Shard shard = layout->At(epoch, index);
+      return ShardSize{shard.record_count, shard.minibatch_count};
     };
+    if (IsMixed(datasets_[i])) plan.pace = mix_[datasets_[i].in_mix].pace;
     plan.stream = datasets_[i].source->Growth();
   }
   return plans;
@@ -127,20 +143,17 @@ std::vector<DatasetPlan> SourceCatalog::Plans() const {
 void SourceCatalog::Describe(const ShardId& shard, ShardWork* work) const {
   const Dataset& dataset = At(shard.dataset);
   const DatasetSpec& spec = dataset.spec;
-  const ShardLayout& layout = dataset.source->layout();
-  if (layout.shard_count() == 0) return;
-  const ShardOrder order(seed_, shard.dataset, shard.epoch, layout.shard_count(), spec.shuffle);
-  const uint64_t number = order.NumberAt(shard.index);
-  const ShardLayout::Range range = layout.RangeOf(number);
+  const std::shared_ptr<const ShardLayout> layout = dataset.source->layout();
+  if (layout->shard_count() == 0) return;
+  const ShardLayout::Shard size = layout->At(shard.epoch, shard.index);
   work->dataset_name = spec.name;
   work->mode = spec.mode;
-  work->first_record = range.first_record;
-  work->record_count = range.record_count;
+  work->record_count = size.record_count;
   work->minibatch_size = spec.minibatch_size;
-  work->shuffle_seed = spec.shuffle ? RecordSeed(seed_, shard) : 0;
-  work->first_step = uint64_t{shard.epoch.value()} * dataset.epoch_steps + dataset.steps_before +
-                     shard.index.value() * spec.minibatches_per_shard;
-  dataset.source->Locate(range.source, number, work);
+  work->minibatch_count = size.minibatch_count;
+  work->shuffle_seed = spec.shuffle == Shuffle::kNone ? 0 : RecordSeed(seed_, shard);
+  work->first_step = StepsBefore(dataset, shard);
+  dataset.source->Locate(layout->RunsOf(shard.epoch, shard.index), work);
 }
 
 ShardWork SourceCatalog::WorkOf(const ShardId& shard) const {

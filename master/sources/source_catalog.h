@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "job/job_spec.h"
 #include "master/sources/dataset_source.h"
+#include "sharding/dataset_mix.h"
 
 namespace muster {
 
@@ -44,9 +45,9 @@ class SourceCatalog {
   /// Completes what a worker needs to read the shard. For a shard of a layout, fills in everything;
   /// otherwise, keeps the core's values. A pure lookup; O(log parts). Requires a shard that exists.
   ///
-  /// `first_step` counts the minibatches of whole shards in the order of (epoch, train dataset,
-  /// index), every train dataset in every epoch: a function of the shard alone, whatever its
-  /// epoch's other datasets do. Evaluate datasets are counted each for itself.
+  /// `first_step` counts minibatches in the order of epochs, and within an epoch in that in which
+  /// those that are are mixed (DatasetMix), every train dataset in every epoch: a function of
+  /// the shard alone. Evaluate datasets are counted each for itself.
   void Describe(const ShardId& shard, ShardWork* work) const;
   /// The same, without values from the core.
   ShardWork WorkOf(const ShardId& shard) const;
@@ -64,15 +65,19 @@ class SourceCatalog {
   struct Dataset {
     DatasetSpec spec;
     std::unique_ptr<DatasetSource> source;
-    /// Steps of one epoch: of all datasets that are counted together with this one, and of those
-    /// before it.
-    uint64_t epoch_steps = 0;
-    uint64_t steps_before = 0;
+    /// If IsMixed: its place in `mix_`.
+    size_t in_mix = 0;
   };
   const Dataset& At(DatasetId dataset) const;
+  /// A train dataset of files: it shares an epoch with the others.
+  static bool IsMixed(const Dataset& dataset);
+  /// Minibatches of the dataset's epochs, or of all train datasets', before this shard.
+  uint64_t StepsBefore(const Dataset& dataset, const ShardId& shard) const;
 
   const uint64_t seed_;
   std::vector<Dataset> datasets_;
+  std::vector<DatasetMix> mix_;  // the train datasets
+  uint64_t epoch_steps_ = 0;     // of all of them
 };
 
 }  // namespace muster

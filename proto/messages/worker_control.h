@@ -11,72 +11,12 @@
 #include "proto/messages/metrics.h"
 #include "proto/messages/node_figures.h"
 #include "proto/messages/partition_map.h"
+#include "proto/messages/shard_work.h"
 #include "proto/messages/table_spec.h"
 
 /// What workers and the master tell each other: WorkerService of proto/control.proto as plain
 /// values. Each struct is the message of its name, and its list (proto/fields) says how.
 namespace muster {
-
-/// Offsets [begin, end) of a topic partition. Not every offset is a record.
-struct StreamWork {
-  std::string topic;
-  TopicPartition partition;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  static void Fields(auto& f, auto& s) {
-    f(1, "topic", s.topic, {.most = most::kNameBytes});
-    f(2, "partition", s.partition);
-    f(3, "begin", s.begin);
-    f(4, "end", s.end);
-  }
-  friend bool operator==(const StreamWork&, const StreamWork&) = default;
-};
-
-/// What a worker needs to read a shard. Of a file it is filled in by the master's shell from the
-/// source index; of a stream by its core.
-struct ShardWork {
-  std::string dataset_name;
-  DatasetMode mode = DatasetMode::kTrain;
-  std::string path;
-  /// The source's pin: a file of another size, or whose sampled blocks hash differently, must be
-  /// refused.
-  uint64_t source_bytes = 0;
-  uint64_t source_hash = 0;
-  /// Records [first_record, first_record + record_count) of the source (header not counted), bytes
-  /// [byte_begin, byte_end).
-  uint64_t first_record = 0;
-  uint32_t record_count = 0;
-  uint64_t byte_begin = 0;
-  uint64_t byte_end = 0;
-  uint32_t minibatch_size = 0;
-  /// The first line of the source is a header (it is in no shard).
-  bool has_header = false;
-  /// Records of the shard run in the order of RecordOrder(shuffle_seed, record_count); 0 = file
-  /// order.
-  uint64_t shuffle_seed = 0;
-  /// Job-wide position of the shard's first minibatch; learning-rate schedules are functions of it.
-  uint64_t first_step = 0;
-  /// The shard is of a topic: there is no path, no bytes, no order, and `record_count` is end -
-  /// begin, the most that it can hold.
-  std::optional<StreamWork> stream;
-  static void Fields(auto& f, auto& s) {
-    f(1, "dataset_name", s.dataset_name, {.most = most::kNameBytes});
-    f(2, "mode", s.mode, {.most = 1});
-    f(3, "path", s.path, {.raw = true});
-    f(4, "source_bytes", s.source_bytes);
-    f(5, "source_hash", s.source_hash, {.fixed = true});
-    f(6, "first_record", s.first_record);
-    f(7, "record_count", s.record_count);
-    f(8, "byte_begin", s.byte_begin);
-    f(9, "byte_end", s.byte_end);
-    f(10, "minibatch_size", s.minibatch_size);
-    f(11, "has_header", s.has_header);
-    f(12, "shuffle_seed", s.shuffle_seed, {.fixed = true});
-    f(13, "first_step", s.first_step);
-    f(14, "stream", s.stream);
-  }
-  friend bool operator==(const ShardWork&, const ShardWork&) = default;
-};
 
 struct ShardGrant {
   ShardId shard;
@@ -88,12 +28,6 @@ struct ShardGrant {
     f(2, "token", s.token);
     f(3, "restore_epoch", s.restore_epoch);
     f(4, "work", s.work);
-  }
-  /// There is nothing to do in it.
-  std::optional<std::string> Wrong() const {
-    if (work.record_count != 0 && work.minibatch_size != 0) return std::nullopt;
-    return "shard " + ToString(shard) + " has " + std::to_string(work.record_count) +
-           " records in minibatches of " + std::to_string(work.minibatch_size);
   }
 };
 

@@ -38,10 +38,12 @@ struct EpochStatus {
   std::vector<std::string> reject_samples;
   std::map<std::string, double> metrics;
   uint64_t minibatches_again = 0;
+  uint64_t records_later = 0;
   ShardCounts shards;
   static void Fields(auto& f, auto& e) {
     f(1, "epoch", e.epoch, {"From 0"});
-    f(2, "records_expected", e.records_expected, {"Of a topic: those known so far, at most"});
+    f(2, "records_expected", e.records_expected,
+      {"Of a topic: up to its end, at most; if that is not known, those known so far"});
     f(3, "records_done", e.records_done, {"Committed ones included; goes back when a server dies"});
     f(4, "records_committed", e.records_committed, {"Never goes back"});
     f(5, "rejected_records", e.rejected_records);
@@ -52,6 +54,10 @@ struct EpochStatus {
     f(9, "minibatches_again", e.minibatches_again,
       {"Whose metrics are of weights that had seen them, because a process died. If there are any, "
        "the metrics of the epoch are too good, and never the best"});
+    f(10, "records_later", e.records_later,
+      {"Of an evaluation: training records of later epochs that the weights may have seen when the "
+       "epoch was judged, at most. If there are any, although evaluations do not overlap, the pass "
+       "ran again after a process died, and is never the best"});
   }
 };
 
@@ -153,6 +159,7 @@ struct DatasetStatus {
   uint64_t omitted_records_done = 0;
   uint64_t omitted_records_committed = 0;
   std::optional<StreamStatus> stream;
+  bool overlaps = false;
   static void Fields(auto& f, auto& d) {
     f(1, "index", d.index, {"Position in the job file, from 0"});
     f(2, "name", d.name);
@@ -164,6 +171,8 @@ struct DatasetStatus {
     f(7, "omitted_records_done", d.omitted_records_done, {"Of epochs not listed"});
     f(8, "omitted_records_committed", d.omitted_records_committed, {"Of epochs not listed"});
     f(9, "stream", d.stream, {"The dataset is a topic; null: files"});
+    f(10, "overlaps", d.overlaps,
+      {"An evaluation that does not wait for its epoch (training.evaluation: overlap)"});
   }
 };
 

@@ -73,12 +73,18 @@ struct Course {
   size_t best = 0;
 };
 
-Course CourseOf(std::span<const EpochStatus> epochs, const std::string& metric, Better better) {
+/// Its metrics are not of the weights that they seem to be of.
+bool IsNoneToCompare(const EpochStatus& epoch, bool overlaps) {
+  return epoch.minibatches_again > 0 || (epoch.records_later > 0 && !overlaps);
+}
+
+Course CourseOf(std::span<const EpochStatus> epochs, const std::string& metric, Better better,
+                bool overlaps) {
   Course course;
   for (const EpochStatus& epoch : epochs) {
     const double value = ValueIn(epoch, metric);
     if (epoch.records_committed == 0 || !IsOver(epoch) || !std::isfinite(value)) continue;
-    if (epoch.minibatches_again > 0) continue;  // too good to be compared
+    if (IsNoneToCompare(epoch, overlaps)) continue;
     course.values.emplace_back(epoch.epoch, value);
     if (IsBetter(better, value, course.values[course.best].second)) {
       course.best = course.values.size() - 1;
@@ -121,6 +127,18 @@ std::string AgainRemark(const EpochStatus& epoch, const MetricTrend& trend) {
       epoch.minibatches_again == 1 ? "was" : "were", epoch.minibatches_again == 1 ? "it" : "them");
 }
 
+std::string LaterRemark(const EpochStatus& epoch, bool overlaps, const MetricTrend& trend) {
+  const std::string seen = CountText(epoch.records_later, "record");
+  if (overlaps) {
+    return fmt::format("{} {} of epoch {} was measured while up to {} of later epochs were trained",
+                       trend.dataset, trend.metric, epoch.epoch + 1, seen);
+  }
+  return fmt::format(
+      "{} {} of epoch {} is not compared: it was measured again after a process died, by weights "
+      "that may have seen {} of later epochs",
+      trend.dataset, trend.metric, epoch.epoch + 1, seen);
+}
+
 }  // namespace
 
 Better BetterOf(std::string_view metric) {
@@ -130,6 +148,8 @@ Better BetterOf(std::string_view metric) {
       return std::ranges::find(known, word) != known.end();
     });
   };
+  // Best is 1, and not higher or lower.
+  if (std::ranges::find(words, "calibration") != words.end()) return Better::kUnknown;
   const bool loss = std::ranges::any_of(words, [](const std::string& word) {
     return word.ends_with("loss") || word.find("error") != std::string::npos;
   });
@@ -172,9 +192,10 @@ std::vector<MetricTrend> TrendsOf(const std::vector<DatasetStatus>& datasets) {
                         .latest = latest,
                         .epoch_over = IsOver(*last),
                         .better = std::string(WordOf(better))};
-      const Course course = CourseOf(known, metric, better);
+      const Course course = CourseOf(known, metric, better, dataset.overlaps);
       AddPrevious(course, &trend);
       AddBest(course, better, &trend);
+      if (last->records_later > 0) trend.remark = LaterRemark(*last, dataset.overlaps, trend);
       if (last->minibatches_again > 0) trend.remark = AgainRemark(*last, trend);
       trends.push_back(std::move(trend));
     }

@@ -42,15 +42,16 @@ struct MetricTrend {
     f.Choice(8, "better", t.better, {"higher", "lower", "unknown"},
              {"Which values are better, by the metric's name"});
     f(9, "best", t.best,
-      {"Of the listed epochs that are over and have no minibatches_again; null: there is none, or "
-       "the name does not say what is better"});
+      {"Of the listed epochs that are over and have neither minibatches_again nor records_later "
+       "(unless evaluations overlap); null: there is none, or the name does not say what is "
+       "better"});
     f(10, "best_epoch", t.best_epoch, {"The first that had it, from 0"});
     f(11, "worse_epochs", t.worse_epochs,
       {"How many of the newest epochs that are over, in a row, were clearly worse than the best"});
     f(12, "remark", t.remark,
       {.says = "A sentence for people when a metric of an evaluation has been clearly worse than "
                "its best for some epochs, as of a model that is overfitting, or when the newest "
-               "epoch has minibatches_again; empty: nothing",
+               "epoch has minibatches_again or records_later; empty: nothing",
        .most = 1 << 10});
   }
 };

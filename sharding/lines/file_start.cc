@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <array>
+
+#include "base/status.h"
+#include "sharding/lines/line_index.h"
 
 namespace muster {
 namespace {
@@ -71,6 +77,23 @@ absl::Status CheckFileStart(std::string_view path, std::string_view beginning) {
 std::string_view WithoutMark(std::string_view text) {
   if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
   return text;
+}
+
+absl::StatusOr<std::string> HeaderOf(const ReadAt& read) {
+  std::string header;
+  for (size_t want = 4096;; want *= 16) {
+    header.resize(want);
+    MUSTER_ASSIGN_OR_RETURN(const size_t bytes, read(0, header));
+    header.resize(std::min(bytes, header.find('\n')));
+    if (header.size() < bytes || bytes < want || want >= kRecordBytesMax) break;
+  }
+  header = std::string(WithoutMark(header));
+  if (header.ends_with('\r')) header.pop_back();
+  return header;
+}
+
+uint64_t DigestOfHeader(std::string_view header) {
+  return std::max<uint64_t>(XXH3_64bits(header.data(), header.size()), 1);
 }
 
 }  // namespace muster

@@ -1,9 +1,12 @@
 #include "sharding/stream/stream_cutter.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
+#include "base/words/limits.h"
 
 namespace muster {
 namespace {
@@ -76,53 +79,131 @@ uint64_t StreamCutter::Limit(const Partition& partition) {
              : partition.stable_end;
 }
 
-StreamCutter::Cut StreamCutter::Take(Partition* partition, uint64_t end, bool lost) {
+uint64_t StreamCutter::ShardOffsets() const {
+  return uint64_t{options_.minibatch_size} * options_.minibatches_per_shard;
+}
+
+void StreamCutter::Take(Partition* partition, uint64_t end, StreamShard* shard) {
   StreamPosition& position = partition->position;
   // Cuts only records that can be read, except for those that retention has deleted.
   MUSTER_CHECK(end > position.cut && end <= Limit(*partition));
-  Cut cut{{position.partition, position.cut, end, next_step_, WallTime{0}}, lost};
-  if (!partition->ends_seen.empty()) cut.range.seen = partition->ends_seen.front().wall;
-  // Rule 9.3.
-  next_step_ += StreamMinibatches(position.cut, end, options_.minibatch_size);
+  if (!partition->ends_seen.empty()) {
+    const WallTime seen = partition->ends_seen.front().wall;
+    shard->seen = shard->ranges.empty() ? seen : std::min(shard->seen, seen);
+  }
+  shard->ranges.push_back({position.partition, position.cut, end});
   position.cut = end;
   partition->changed = true;
   while (!partition->ends_seen.empty() && partition->ends_seen.front().stable_end <= end) {
     partition->ends_seen.pop_front();
   }
-  return cut;
 }
 
-std::optional<StreamCutter::Cut> StreamCutter::CutOne(Partition* partition, TimePoint now) {
+StreamCutter::Cut StreamCutter::Number(StreamShard shard, bool lost) {
+  // Rule 9.3.
+  shard.first_step = next_step_;
+  next_step_ += StreamMinibatches(shard.offsets(), options_.minibatch_size);
+  return {std::move(shard), lost};
+}
+
+std::optional<StreamCutter::Cut> StreamCutter::CutOne(Partition* partition) {
   const StreamPosition& position = partition->position;
   const uint64_t limit = Limit(*partition);
   if (limit <= position.cut) return std::nullopt;
-  if (partition->log_begin > position.cut) {
-    const uint64_t gone = std::min(partition->log_begin, limit);
-    return Take(partition, std::min(gone, position.cut + kLostOffsetsMax), true);
-  }
-  const uint64_t full = uint64_t{options_.minibatch_size} * options_.minibatches_per_shard;
-  if (limit - position.cut >= full) return Take(partition, position.cut + full, false);
-  const bool last = position.end.has_value() && limit == *position.end;
-  const bool late =
-      !partition->ends_seen.empty() && now - partition->ends_seen.front().now >= options_.max_delay;
-  if (!last && !late) return std::nullopt;
-  return Take(partition, limit, false);
+  const bool lost = partition->log_begin > position.cut;
+  const uint64_t gone = std::min(partition->log_begin, limit);
+  const uint64_t end =
+      lost ? std::min(gone, position.cut + kLostOffsetsMax) : position.cut + ShardOffsets();
+  if (end > limit) return std::nullopt;
+  StreamShard shard;
+  Take(partition, end, &shard);
+  return Number(std::move(shard), lost);
 }
 
-std::vector<StreamCutter::Cut> StreamCutter::CutDue(uint64_t ranges_max, TimePoint now) {
+bool StreamCutter::SeesTheEnd() const {
+  return std::ranges::all_of(partitions_, [](const auto& entry) {
+    const Partition& partition = entry.second;
+    return partition.position.end.has_value() && Limit(partition) == *partition.position.end;
+  });
+}
+
+std::vector<StreamCutter::Waiting> StreamCutter::LongestWaiting(TimePoint now) {
+  const bool end = SeesTheEnd();
+  std::vector<Waiting> all;
+  for (auto& [id, partition] : partitions_) {
+    const uint64_t limit = Limit(partition), cut = partition.position.cut;
+    if (limit <= cut) continue;
+    Waiting waiting{&partition, end ? limit - cut : 0, limit - cut};
+    for (const EndSeen& mark : partition.ends_seen) {
+      if (end || now - mark.now < options_.max_delay) break;
+      waiting.due = std::min(mark.stable_end, limit) - cut;
+    }
+    all.push_back(waiting);
+  }
+  // What was read before a restart has no mark: the next look gives it one.
+  std::ranges::stable_sort(all, {}, [](const Waiting& waiting) {
+    const std::deque<EndSeen>& marks = waiting.partition->ends_seen;
+    return std::pair(waiting.due == 0, marks.empty() ? TimePoint::max() : marks.front().now);
+  });
+  if (all.size() > most::kRangesOfShard) all.resize(most::kRangesOfShard);
+  return all;
+}
+
+std::vector<StreamCutter::Cut> StreamCutter::CutAcross(uint64_t shards_max, TimePoint now) {
+  std::vector<Waiting> waiting = LongestWaiting(now);
+  uint64_t due = 0, all = 0;
+  for (const Waiting& one : waiting) due += one.due, all += one.all;
+  const uint64_t size = options_.minibatch_size;
+  const uint64_t whole = std::min(DivideUp(due, size) * size, all);
+  const uint64_t take =
+      std::min(whole, shards_max > whole / ShardOffsets() ? whole : shards_max * ShardOffsets());
+  if (take == 0) return {};
+  // What is due goes first; what is not fills the last minibatch.
+  uint64_t fill = take - std::min(take, due), left = take;
+  std::vector<OffsetRange> ranges;
+  for (Waiting& one : waiting) {
+    const uint64_t more = std::min(fill, one.all - one.due);
+    one.all = std::min(left, one.due + more);
+    fill -= more, left -= one.all;
+    const uint64_t cut = one.partition->position.cut;
+    if (one.all > 0) ranges.push_back({one.partition->position.partition, cut, cut + one.all});
+  }
+  const uint64_t minibatches = DivideUp(take, size);
+  const uint64_t shards = DivideUp(minibatches, options_.minibatches_per_shard);
   std::vector<Cut> cuts;
-  uint64_t left = ranges_max;
+  for (uint64_t i = 0; i < shards; ++i) {
+    const auto begin_of = [&](uint64_t shard) {
+      return BeginOfPart(BeginOfPart(shard, shards, minibatches), minibatches, take);
+    };
+    StreamShard shard;
+    for (const OffsetRange& range : PartOf(ranges, begin_of(i), begin_of(i + 1))) {
+      Take(&partitions_.at(range.partition), range.end, &shard);
+    }
+    cuts.push_back(Number(std::move(shard), false));
+  }
+  return cuts;
+}
+
+std::vector<StreamCutter::Cut> StreamCutter::CutDue(uint64_t shards_max, TimePoint now) {
+  std::vector<Cut> cuts;
+  uint64_t left = shards_max;
   // The number of idle partitions in a row.
   size_t idle = 0;
   while (left > 0 && idle < partitions_.size()) {
     auto it = partitions_.lower_bound(turn_);
     if (it == partitions_.end()) it = partitions_.begin();
     turn_ = it->first.Next();
-    std::optional<Cut> cut = CutOne(&it->second, now);
+    std::optional<Cut> cut = CutOne(&it->second);
     idle = cut.has_value() ? 0 : idle + 1;
     if (!cut.has_value()) continue;
     if (!cut->lost) --left;
-    cuts.push_back(*cut);
+    cuts.push_back(*std::move(cut));
+  }
+  while (left > 0) {
+    std::vector<Cut> across = CutAcross(left, now);
+    if (across.empty()) break;
+    left -= across.size();
+    std::ranges::move(across, std::back_inserter(cuts));
   }
   return cuts;
 }

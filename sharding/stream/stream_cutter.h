@@ -16,13 +16,16 @@ namespace muster {
 struct StreamCutOptions {
   uint32_t minibatch_size = 1;
   uint32_t minibatches_per_shard = 1;
-  /// A range that is not full is cut after its first offset has waited this long.
+  /// Records that do not fill a shard are cut when the first of them has waited this long.
   std::chrono::nanoseconds max_delay{std::chrono::seconds(1)};
 };
 
-/// Cuts a stream into ranges while it grows: full ones at once, partial ones after a delay or at
-/// the dataset's end, one topic partition after the other in turn. Its ranges are contiguous in
-/// each topic partition, from the dataset's begin there.
+/// Cuts a stream into shards while it grows. A shard that one topic partition fills is cut at once,
+/// one partition after the other in turn. Other records are cut when they are due, which is after a
+/// delay or at the dataset's end: as many whole minibatches, of records of all partitions, as hold
+/// all that is due. Records that are not due fill the last of them. If there are too few of those,
+/// the minibatches have fewer records, in equal parts. In each topic partition the ranges are
+/// contiguous, from the dataset's begin there.
 ///
 /// Pure; not thread-safe. `now` never decreases.
 class StreamCutter {
@@ -35,13 +38,13 @@ class StreamCutter {
   /// is at its end, the partition is not part of it.
   void See(std::span<const PartitionLook> looks, TimePoint now, WallTime wall);
 
-  /// A range, and if retention had deleted its records before they could be cut.
+  /// A shard, and if retention had deleted its records before they could be cut.
   struct Cut {
-    StreamRange range;
+    StreamShard shard;
     bool lost = false;
   };
-  /// The due ranges, at most `ranges_max`; lost ranges are not counted.
-  std::vector<Cut> CutDue(uint64_t ranges_max, TimePoint now);
+  /// The shards that are full or due, at most `shards_max`; lost ones are not counted.
+  std::vector<Cut> CutDue(uint64_t shards_max, TimePoint now);
 
   /// True if the dataset has an end, and everything before it is cut. False while no topic
   /// partition is known.
@@ -87,8 +90,26 @@ class StreamCutter {
   };
   /// The end of the records that may be cut now.
   static uint64_t Limit(const Partition& partition);
-  std::optional<Cut> CutOne(Partition* partition, TimePoint now);
-  Cut Take(Partition* partition, uint64_t end, bool lost);
+  /// A partition of which something is taken next.
+  struct Waiting {
+    Partition* partition = nullptr;
+    uint64_t due = 0;  // offsets
+    uint64_t all = 0;  // offsets, `due` among them
+  };
+  uint64_t ShardOffsets() const;
+  /// What is lost or full in one partition.
+  std::optional<Cut> CutOne(Partition* partition);
+  /// Shards of what is due, at most `shards_max`. Requires that no partition has what CutOne()
+  /// cuts.
+  std::vector<Cut> CutAcross(uint64_t shards_max, TimePoint now);
+  /// The partitions that wait longest, at most as many as a shard may have.
+  std::vector<Waiting> LongestWaiting(TimePoint now);
+  /// All partitions are at the dataset's end.
+  bool SeesTheEnd() const;
+  /// Takes [position.cut, end) of a partition for a shard.
+  void Take(Partition* partition, uint64_t end, StreamShard* shard);
+  /// Gives a shard its place among the minibatches.
+  Cut Number(StreamShard shard, bool lost);
 
   StreamCutOptions options_;
   std::map<TopicPartition, Partition> partitions_;

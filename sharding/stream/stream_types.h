@@ -2,34 +2,36 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/words/offset_range.h"
+#include "base/words/parts.h"
 #include "base/words/types.h"
 
 /// The words of streams: datasets that are a Kafka topic. A stream is cut into shards while its
 /// records arrive; docs/kafka.md says what is promised.
 namespace muster {
 
-/// Offsets [begin, end) of one topic partition: a shard of a stream. It is cut once, from the
-/// records that were readable at that moment. So it cannot be computed again, and is journaled
-/// before it is leased. Not every offset is a record; end - begin is the largest possible number of
-/// records.
-struct StreamRange {
-  TopicPartition partition;
-  uint64_t begin = 0;
-  uint64_t end = 0;  // > begin
-  /// Minibatches in the earlier ranges of the dataset.
+/// A shard of a stream: ranges of offsets, one after the other. It is cut once, from the records
+/// that were readable at that moment. So it cannot be computed again, and is journaled before it is
+/// leased. Not every offset is a record, so offsets() is the largest possible number of records.
+struct StreamShard {
+  /// At least one, and at most most::kRangesOfShard. All but those of lost records are at most as
+  /// long as a shard together.
+  std::vector<OffsetRange> ranges;
+  /// Minibatches in the earlier shards of the dataset.
   uint64_t first_step = 0;
-  /// When its first offset was first seen. Only shown to people.
+  /// When the first of its offsets was first seen. Only shown to people.
   WallTime seen{0};
-  friend bool operator==(const StreamRange&, const StreamRange&) = default;
+  uint64_t offsets() const { return OffsetsOf(ranges); }
+  friend bool operator==(const StreamShard&, const StreamShard&) = default;
 };
 
-/// Minibatch k of a range holds the records with offsets in [begin + k * size, begin + (k+1) *
-/// size), perhaps none. They are cut by offset and not by count, so that every run cuts in the same
-/// way.
-constexpr uint32_t StreamMinibatches(uint64_t begin, uint64_t end, uint32_t minibatch_size) {
-  return static_cast<uint32_t>((end - begin + minibatch_size - 1) / minibatch_size);
+/// How many minibatches a shard of a stream is. They are equal parts of its offsets (BeginOfPart),
+/// and not of its records, so that every run cuts in the same way. One may have no record.
+constexpr uint32_t StreamMinibatches(uint64_t offsets, uint32_t minibatch_size) {
+  return static_cast<uint32_t>(DivideUp(offsets, minibatch_size));
 }
 
 /// The progress of a dataset in one topic partition.

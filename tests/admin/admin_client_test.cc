@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 
 #include "base/file.h"
 #include "cli/show/output.h"
@@ -64,6 +65,17 @@ TEST_F(AdminClientTest, ACommandNeverReachesAnotherJob) {
   EXPECT_EQ(State(), JobState::kRunning);
   EXPECT_EQ(cancel({"id-1", "flights"}), kExitSucceeded);
   EXPECT_EQ(State(), JobState::kCancelled);
+}
+
+TEST_F(AdminClientTest, TheEndCancelsACallThatWaitsForTheMaster) {
+  master_.Stop();
+  const std::unique_ptr<AdminClient> client =
+      MakeAdminClient({.address = address_, .job = {}, .token_file = folder_.File("token")},
+                      std::chrono::hours(1), WhenAway::kWait);
+  std::future<absl::Status> call = std::async(std::launch::async, [&] { return client->Drain(); });
+  client->End();  // before the call, or while it waits
+  EXPECT_THAT(call.get(), StatusIs(absl::StatusCode::kCancelled, ::testing::_));
+  EXPECT_THAT(client->Drain(), StatusIs(absl::StatusCode::kCancelled, ::testing::_));
 }
 
 TEST_F(AdminClientTest, WithoutTheTokenNothingIsAnswered) {

@@ -21,6 +21,8 @@ class FakeAdminClient final : public AdminClient {
     CondVar changed;
     bool away MUSTER_GUARDED_BY(mutex) = false;
     bool wants_token MUSTER_GUARDED_BY(mutex) = false;
+    bool silent MUSTER_GUARDED_BY(mutex) = false;  // calls wait for End
+    bool ended MUSTER_GUARDED_BY(mutex) = false;
     uint64_t refused MUSTER_GUARDED_BY(mutex) = 0;
     std::vector<std::string> heard MUSTER_GUARDED_BY(mutex);
     v1::ReportNodeRequest last_report MUSTER_GUARDED_BY(mutex);
@@ -30,6 +32,11 @@ class FakeAdminClient final : public AdminClient {
   };
   explicit FakeAdminClient(State* state) : state_(state) {}
 
+  void End() override {
+    MutexLock lock(&state_->mutex);
+    state_->ended = true;
+    state_->changed.SignalAll();
+  }
   absl::StatusOr<JobStatus> GetStatus() override {
     const absl::Status status = Enter("");
     if (!status.ok()) return status;
@@ -91,6 +98,11 @@ class FakeAdminClient final : public AdminClient {
   absl::Status Enter(const std::string& what) {
     MutexLock lock(&state_->mutex);
     state_->changed.SignalAll();
+    if (state_->silent) {
+      ++state_->refused;
+      while (!state_->ended) state_->changed.Wait(&state_->mutex);
+      return absl::CancelledError("");
+    }
     if (state_->away) {
       ++state_->refused;
       return absl::UnavailableError("away");
@@ -230,6 +242,21 @@ TEST_F(MasterLinkTest, ARefusalIsASignOfLifeAndSilenceIsNone) {
   ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
   EXPECT_TRUE(link_->TakeRefusal().has_value());
   EXPECT_THAT(link_->TakeAnswers(), SizeIs(0));
+}
+
+TEST_F(MasterLinkTest, TheEndWaitsForNoAnswer) {
+  {
+    MutexLock lock(&state_.mutex);
+    state_.silent = true;
+  }
+  Connect();
+  {
+    MutexLock lock(&state_.mutex);
+    while (state_.refused == 0) state_.changed.Wait(&state_.mutex);
+  }
+  link_ = nullptr;
+  MutexLock lock(&state_.mutex);
+  EXPECT_TRUE(state_.ended);
 }
 
 TEST(ToViewTest, WhatIsDecidedByIsTaken) {

@@ -24,8 +24,8 @@ class SmallMaster {
     options.job.name = "flights";
     options.job.partitions = options.core.partitions = partitions;
     options.job.snapshot_directory = folder_.File("snapshots");
-    options.core.datasets = {
-        {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
+    options.core.datasets = {{"train", DatasetMode::kTrain, 1, 2, 20, 5,
+                              [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; }}};
     options.core.run_id = run_id;
     options.listen_address = "127.0.0.1:0";
     options.token_file = token_file();

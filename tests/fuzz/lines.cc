@@ -36,14 +36,25 @@ LineIndex IndexOf(std::string_view text, HeaderLine header, uint32_t stride, siz
 void CheckShard(std::string_view text, const LineIndex& index, size_t shard, uint32_t stride,
                 uint64_t seed, const std::vector<std::string_view>& lines) {
   ShardWork work;
-  work.first_record = shard * stride;
-  work.record_count =
-      static_cast<uint32_t>(std::min<uint64_t>(stride, index.record_count - work.first_record));
-  work.byte_begin = index.starts[shard];
-  work.byte_end = shard + 1 < index.starts.size() ? index.starts[shard + 1] : text.size();
+  SourceRun run;
+  run.first_record = shard * stride;
+  run.record_count =
+      static_cast<uint32_t>(std::min<uint64_t>(stride, index.record_count - run.first_record));
+  run.byte_begin = index.starts[shard];
+  run.byte_end = shard + 1 < index.starts.size() ? index.starts[shard + 1] : text.size();
+  const std::string_view bytes = text.substr(run.byte_begin, run.byte_end - run.byte_begin);
+  // Some of its bytes may be of no interest.
+  run.records_before = static_cast<uint32_t>(seed % run.record_count);
+  run.record_count -= run.records_before;
+  run.records_behind = static_cast<uint32_t>(seed / 16 % run.record_count);
+  run.record_count -= run.records_behind;
+  run.first_record += run.records_before;
+  work.files = {{.path = "lines", .bytes = text.size()}};
+  work.runs = {run};
+  work.record_count = run.record_count;
   work.minibatch_size = 3;
+  work.minibatch_count = 1 + (run.record_count - 1) / 3;
   work.shuffle_seed = seed;
-  const std::string_view bytes = text.substr(work.byte_begin, work.byte_end - work.byte_begin);
   const auto cut = sdk::CutRecords(work, {bytes.begin(), bytes.end()});
   MUSTER_CHECK_MSG(cut.ok(), cut.status().ToString());
   MUSTER_CHECK(cut->records.size() == work.record_count);
@@ -51,8 +62,9 @@ void CheckShard(std::string_view text, const LineIndex& index, size_t shard, uin
   for (size_t i = 0; i < cut->records.size(); ++i) {
     MUSTER_CHECK(!seen[cut->order[i]]);
     seen[cut->order[i]] = true;
-    std::string_view expected = lines[work.first_record + cut->order[i]];
-    if (work.byte_begin == 0 && cut->order[i] == 0) expected = WithoutMark(expected);
+    std::string_view expected = lines[run.first_record + cut->order[i]];
+    if (run.byte_begin == 0 && run.records_before == 0 && cut->order[i] == 0)
+      expected = WithoutMark(expected);
     if (expected.ends_with('\r')) expected.remove_suffix(1);
     MUSTER_CHECK(cut->records[i] == expected);
   }

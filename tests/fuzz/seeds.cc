@@ -151,9 +151,11 @@ std::string MasterAnswers() {
   grant.token = LeaseToken(MasterIncarnation(1), 1);
   grant.restore_epoch = RestoreEpoch(1);
   grant.work.dataset_name = "data";
-  grant.work.path = "/data.txt";
+  grant.work.files = {{.path = "/data.txt"}};
+  grant.work.runs = {{.record_count = 8}};
   grant.work.record_count = 8;
   grant.work.minibatch_size = 4;
+  grant.work.minibatch_count = 2;
   reply.grants = {grant};
   reply.map = sdk::MapOf(1, 1);
   WorkerExchangeReply second;

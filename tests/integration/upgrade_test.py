@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Jobs that an earlier version began and that were drained in the middle go on with this one, to exact weights. A running
-job goes on when its program's file is replaced.
+"""A job that an earlier version began and that was drained in the middle is refused with a sentence if its data were cut in
+another way, and its weights can be taken along. A running job goes on when its program's file is replaced.
 
 states/version-X.Y.tar.gz has the job file and the state directory of the counter job as that version left them, without
 logs, sockets and token. README.md beside this file says how to make one.
@@ -21,7 +21,6 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import closed_form  # noqa: E402
 import counter_job  # noqa: E402
 
 STATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "states")
@@ -56,24 +55,31 @@ class UpgradeTest(unittest.TestCase):
         answer = self.muster("status", "job.yaml", "--output", "json")
         return json.loads(answer[answer.index("{") : answer.rindex("}") + 1])["datasets"][0]["epochs"]
 
-    def test_a_job_of_every_earlier_version_goes_on(self):
+    def refused(self, *arguments):
+        done = subprocess.run([options.muster, *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("a version of Muster before 0.3, which cut data into shards in another way", done.stdout + done.stderr)
+
+    def test_the_weights_of_a_job_of_every_earlier_version_can_be_taken_along(self):
         states = sorted(glob.glob(os.path.join(STATES, "version-*.tar.gz")))
         self.assertGreater(len(states), 0)
         for state in states:
             with self.subTest(state=os.path.basename(state)):
                 self.unpack(state)
-                before = self.epochs()[0]["records_committed"]
-                self.assertGreater(before, 0)
-                self.assertLess(before, RECORDS)
+                self.refused("status", "job.yaml")
+                self.refused("run", "job.yaml", "--no-progress")
                 told = self.muster("events", "job.yaml")
                 self.assertRegex(told, "run-started ", "by the master")
                 self.assertRegex(told, "#1 decision ", "by the scaler")
+                self.muster("export", "job.yaml", "--output-dir", self.path("out"))
+                self.assertTrue(os.path.exists(self.path("out/export.json")), os.listdir(self.path("out")))
+                with open(self.path("job.yaml"), encoding="utf-8") as file:
+                    text = file.read()
+                with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
+                    file.write(text.replace("stateDirectory: state", "stateDirectory: again"))
                 self.muster("run", "job.yaml", "--no-progress")
                 self.assertEqual([epoch["records_committed"] for epoch in self.epochs()], [RECORDS] * EPOCHS)
-                self.muster("export", "job.yaml", "--output-dir", self.path("out"))
-                differences, compared = closed_form.compare([self.path("numbers-0.txt")], EPOCHS, self.path("out"))
-                self.assertEqual(differences, [])
-                self.assertGreater(compared, RECORDS)
+                shutil.rmtree(self.path("again"))
                 shutil.rmtree(self.path("out"))
                 shutil.rmtree(self.path("state"))
 

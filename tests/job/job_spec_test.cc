@@ -34,7 +34,7 @@ TEST(JobSpecTest, FixedFieldsChangeWithWhatMayNotChange) {
       [](JobSpec* job) { std::get<LinesSpec>(job->datasets[0].source).header = true; },
       [](JobSpec* job) { job->datasets[0].minibatch_size = 1; },
       [](JobSpec* job) { job->datasets[0].minibatches_per_shard = 1; },
-      [](JobSpec* job) { job->datasets[0].shuffle = true; },
+      [](JobSpec* job) { job->datasets[0].shuffle = Shuffle::kShards; },
       [](JobSpec* job) { job->datasets.push_back(job->datasets[0]); },
       [](JobSpec* job) { job->datasets[0].source = Topic(); },
   };

@@ -59,7 +59,8 @@ TEST(ShardQueue, NothingIsDeferredInATopicThatGrows) {
 }
 
 TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
+  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}},
+                   Evaluation::kOverlapping);
   EXPECT_EQ(queue.epochs(DatasetId(1)), 2u);
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
   EXPECT_THAT(queue.Peek(), Optional(Shard(0, 1, 0))) << "leased is not DONE";
@@ -73,8 +74,44 @@ TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
   EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kTodo) << "it runs again with its training";
 }
 
+TEST(ShardQueue, TheNextEpochWaitsForTheEvaluationOfTheOneBefore) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 2}});
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  EXPECT_EQ(queue.Peek(), std::nullopt) << "the evaluation would see the next epoch";
+  queue.SetDone(Done(1, Shard(0, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 1)));
+  EXPECT_EQ(queue.Peek(), std::nullopt);
+  queue.SetDone(Done(2, Shard(1, 0, 1)));
+  EXPECT_EQ(queue.Peek(), std::nullopt);
+  queue.Return(Shard(1, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  queue.SetFailed(Shard(1, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0))) << "a failed one is not waited for";
+}
+
+TEST(ShardQueue, DatasetsAreMixedWithinAnEpoch) {
+  ShardQueue queue({{DatasetMode::kTrain, 2, 4}, {DatasetMode::kTrain, 1, 2}});
+  std::vector<ShardId> taken;
+  for (int i = 0; i < 7; ++i) taken.push_back(*queue.TakeNext());
+  EXPECT_THAT(taken, ElementsAre(Shard(0, 0, 0), Shard(1, 0, 0), Shard(0, 0, 1), Shard(0, 0, 2),
+                                 Shard(1, 0, 1), Shard(0, 0, 3), Shard(0, 1, 0)));
+  queue.Return(Shard(0, 0, 0));
+  queue.Return(Shard(1, 0, 0));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "what comes back has its old turn";
+}
+
+TEST(ShardQueue, WhatATopicHasGoesBeforeFiles) {
+  ShardQueue queue({{DatasetMode::kTrain, 1, 4}, {DatasetMode::kTrain, 1, 0, /*open=*/true}});
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
+  queue.AddShards(DatasetId(1), 1);
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
+  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
+}
+
 TEST(ShardQueue, AnEvaluateShardThatComesBackGoesFirstAgain) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 2}, {DatasetMode::kEvaluate, 0, 1}});
+  ShardQueue queue({{DatasetMode::kTrain, 2, 2}, {DatasetMode::kEvaluate, 0, 1}},
+                   Evaluation::kOverlapping);
   for (uint64_t i = 0; i < 2; ++i) {
     queue.Take(Shard(0, 0, i));
     queue.SetDone(Done(i + 1, Shard(0, 0, i)));
@@ -95,7 +132,8 @@ TEST(ShardQueue, ADatasetThatIsNotTrainedHoldsUpNoEvaluation) {
 
 TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
   ShardQueue queue(
-      {{DatasetMode::kTrain, 1, 1}, {DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
+      {{DatasetMode::kTrain, 1, 1}, {DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}},
+      Evaluation::kOverlapping);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
   queue.SetDone(Done(1, Shard(1, 0, 0)));
   queue.SetDone(Done(2, Shard(1, 1, 0)));

@@ -41,44 +41,44 @@ void Oracle::OnPart(const ps::Partition& partition, const ShardId& shard, Miniba
 PartSet Oracle::PartsOf(const ShardId& shard) {
   if (Workload::IsEvaluate(shard)) return {};
   if (!Workload::IsStream(shard)) return workload_->PartsOf(shard);
-  const auto range = ranges_.find(shard);
-  if (range != ranges_.end()) return workload_->PartsOf(range->second);
+  const auto range = stream_shards_.find(shard);
+  if (range != stream_shards_.end()) return workload_->PartsOf(range->second);
   Fail("range", fmt::format("shard {} has no range in the journal", ToString(shard)));
   return {};
 }
 
 PartSet Oracle::PartsOf(const ShardId& shard, MinibatchIndex minibatch) {
   if (!Workload::IsStream(shard)) return workload_->BatchOf(shard, minibatch).parts;
-  const auto range = ranges_.find(shard);
-  if (range == ranges_.end()) return PartsOf(shard);
+  const auto range = stream_shards_.find(shard);
+  if (range == stream_shards_.end()) return PartsOf(shard);
   return workload_->PartsOf(Workload::OffsetsOf(range->second, minibatch));
 }
 
-void Oracle::CheckRange(const StreamRangeRecord& record) {
-  const StreamRange& range = record.range;
-  const StreamWork work{"topic", range.partition, range.begin, range.end};
-  const auto [it, added] = ranges_.try_emplace(record.shard, work);
-  uint64_t& cut = cut_[range.partition];
-  if (!added || range.begin != cut) {
-    Fail("range", fmt::format("shard {} has the offsets [{}, {}) of topic partition {}, which was "
-                              "cut up to {}{}",
-                              ToString(record.shard), range.begin, range.end,
-                              range.partition.value(), cut, added ? "" : ", and it had others"));
+void Oracle::CheckStreamShard(const StreamShardRecord& record) {
+  const bool added =
+      stream_shards_.try_emplace(record.shard, StreamWork{"topic", record.cut.ranges}).second;
+  for (const OffsetRange& range : record.cut.ranges) {
+    uint64_t& cut = cut_[range.partition];
+    if (!added || range.begin != cut) {
+      Fail("range", fmt::format("shard {} has the offsets [{}, {}) of topic partition {}, which "
+                                "was cut up to {}{}",
+                                ToString(record.shard), range.begin, range.end,
+                                range.partition.value(), cut, added ? "" : ", and it had others"));
+    }
+    cut = range.end;
   }
-  cut = range.end;
 }
 
-void Oracle::OnRange(const ShardId& shard, const StreamWork& range) {
-  const auto it = ranges_.find(shard);
-  if (it != ranges_.end() && it->second == range) return;
-  Fail("range", fmt::format("shard {} was granted with offsets [{}, {}) that the journal does not "
-                            "have",
-                            ToString(shard), range.begin, range.end));
+void Oracle::OnStreamShard(const ShardId& shard, const StreamWork& work) {
+  const auto it = stream_shards_.find(shard);
+  if (it != stream_shards_.end() && it->second == work) return;
+  Fail("range", fmt::format("shard {} was granted with {} offsets that the journal does not have",
+                            ToString(shard), OffsetsOf(work.ranges)));
 }
 
 void Oracle::OnStreamCommitted(TopicPartition partition, uint64_t offset) {
   const PartSet missing =
-      workload_->PartsOf(StreamWork{"topic", partition, 0, offset}) & ~committed_ & ~lost_;
+      workload_->PartsOf(StreamWork{"topic", {{partition, 0, offset}}}) & ~committed_ & ~lost_;
   if (missing.none()) return;
   Fail("prefix", fmt::format("{} is said to be COMMITTED and is not",
                              workload_->NameOf(static_cast<uint32_t>(missing._Find_first()))));
@@ -235,21 +235,6 @@ void Oracle::CheckFailures(const FailureRecord& record) {
   }
 }
 
-void Oracle::CheckEvaluated(EpochIndex pass) {
-  const std::vector<DatasetPlan> plan = workload_->plan();
-  for (uint32_t i = 0; i < plan.size(); ++i) {
-    if (plan[i].mode == DatasetMode::kEvaluate || plan[i].stream.has_value()) continue;
-    for (uint32_t e = 0; e < plan[i].epochs && e <= pass.value(); ++e) {
-      // What was FAILED when the pass began may be tried again meanwhile.
-      const uint64_t committed = committed_shards_[{DatasetId(i), EpochIndex(e)}].count();
-      if (committed == plan[i].shards || failed_epochs_.contains(EpochIndex(e))) continue;
-      Fail("evaluate", fmt::format("a shard of pass {} is COMMITTED, but of epoch {} of dataset {} "
-                                   "only {} of {} shards are",
-                                   pass.value(), e, i, committed, plan[i].shards));
-    }
-  }
-}
-
 void Oracle::CheckDoneSeq(const DoneRecord& record) {
   // A group writes the record again when a restore has taken parts of the shard, or a replay has
   // brought them back.
@@ -275,7 +260,7 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
   std::set<EpochIndex> evaluated;
   std::set<PartitionId> changed;
   for (const Mutation& mutation : mutations) {
-    if (const auto* range = std::get_if<StreamRangeRecord>(&mutation)) CheckRange(*range);
+    if (const auto* cut = std::get_if<StreamShardRecord>(&mutation)) CheckStreamShard(*cut);
     if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
     if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
       CheckEpoch(*epoch);
@@ -323,21 +308,6 @@ void Oracle::OnAnswer(const MasterCore& core, const DurableState& state, bool id
   if (!synced) Fail("unsynced", "an answer left before the journal held what it says");
 }
 
-void Oracle::CheckTrainedFor(EpochIndex pass, const MasterCore& core) {
-  const std::vector<DatasetPlan>& plan = core.options().datasets;
-  for (uint32_t i = 0; i < plan.size(); ++i) {
-    if (plan[i].mode != DatasetMode::kTrain) continue;
-    const EpochIndex epoch(std::min(pass.value(), plan[i].epochs - 1));
-    const EpochCounts counts = core.ledger().queue().Counts(DatasetId(i), epoch);
-    if (counts.done + counts.committed + counts.failed == counts.shards &&
-        !core.ledger().queue().IsOpen(DatasetId(i))) {
-      continue;
-    }
-    Fail("evaluate", fmt::format("pass {} began while epoch {} of dataset {} was trained",
-                                 pass.value(), epoch.value(), i));
-  }
-}
-
 void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const ShardGrant& grant,
                      const MasterCore& core) {
   // Of this master: another one may grant meanwhile.
@@ -349,7 +319,11 @@ void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const Shar
   if (added && !newest) {
     Fail("token", fmt::format("token {} was granted after a larger one", ToString(grant.token)));
   }
-  if (added && Workload::IsEvaluate(grant.shard)) CheckTrainedFor(grant.shard.epoch, core);
+  if (added) {
+    const bool evaluate = Workload::IsEvaluate(grant.shard);
+    evaluate ? CheckTrainedFor(grant.shard.epoch, core)
+             : CheckEvaluatedBefore(grant.shard.epoch, core);
+  }
   if (it->second.shard != grant.shard || it->second.worker != worker ||
       it->second.incarnation != incarnation) {
     Fail("token",
@@ -416,12 +390,13 @@ void Oracle::CheckRows(const ps::Partition& partition, const std::string& what) 
 
 void Oracle::CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state) {
   const bool stream = dataset == kStreamDataset;
-  const uint64_t shards = stream ? ranges_.size() : workload_->plan()[dataset.value()].shards;
+  const uint64_t shards =
+      stream ? stream_shards_.size() : workload_->plan()[dataset.value()].shards;
   ShardMetrics expected;
   if (stream) {
     for (uint32_t p = 0; p < SimTopic::kPartitions; ++p) {
       Merge(&expected,
-            Workload::MetricsOf(StreamWork{"topic", TopicPartition(p), 0, SimTopic::kOffsets}));
+            Workload::MetricsOf(StreamWork{"topic", {{TopicPartition(p), 0, SimTopic::kOffsets}}}));
     }
   } else {
     expected = Workload::MetricsOfEpoch(dataset, epoch);
@@ -448,7 +423,7 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
       CheckEpochAtEnd(DatasetId(dataset), EpochIndex(epoch), state);
     }
   }
-  if (!state.stream_ranges.empty()) {
+  if (!state.stream_shards.empty()) {
     Fail("end-ledger", "ranges that are COMMITTED are still in the journal");
   }
   CheckTablesAtEnd(core, current);

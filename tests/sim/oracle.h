@@ -76,7 +76,7 @@ class Oracle {
 
   // ---- the workers ----
   /// A worker has been granted a range of the stream.
-  void OnRange(const ShardId& shard, const StreamWork& range);
+  void OnStreamShard(const ShardId& shard, const StreamWork& work);
   void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
   /// A pull has brought these rows as that version, though it began when `asked` was the epoch.
   void OnHeld(const VersionName& name, OwnerEpoch asked, const std::vector<float>& rows);
@@ -98,7 +98,9 @@ class Oracle {
   PartSet PartsOf(const ShardId& shard, MinibatchIndex minibatch);
   /// The training that an evaluation pass is to judge is over.
   void CheckTrainedFor(EpochIndex pass, const MasterCore& core);
-  void CheckRange(const StreamRangeRecord& record);
+  /// The epoch before is evaluated, unless the job lets evaluations overlap.
+  void CheckEvaluatedBefore(EpochIndex epoch, const MasterCore& core);
+  void CheckStreamShard(const StreamShardRecord& record);
   void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
   void CheckMeta(const MetaRecord& meta);
   void CheckDoneSeq(const DoneRecord& record);
@@ -140,7 +142,7 @@ class Oracle {
   std::set<ShardId> failed_;
   std::set<EpochIndex> failed_epochs_;  // at any time
   /// Of the stream, as the journal has had them, and where the next one begins.
-  std::map<ShardId, StreamWork> ranges_;
+  std::map<ShardId, StreamWork> stream_shards_;
   std::map<TopicPartition, uint64_t> cut_;
 };
 

@@ -87,8 +87,9 @@
   X(kMapChanges, "map-changes", "a map told as what has changed in it")               \
   X(kWholeMapWanted, "whole-map-wanted", "changes that a worker could not apply")     \
   X(kUnchangedRows, "unchanged-rows", "a pull whose worker held the rows already")    \
-  X(kStreamRange, "stream-range", "a range of a topic that was cut while it grew")    \
-  X(kPartialRange, "partial-range", "a range that was cut after its delay")           \
+  X(kStreamRange, "stream-range", "a shard of a topic that was cut while it grew")    \
+  X(kPartialRange, "partial-range", "a shard that was cut after its delay")           \
+  X(kManyRanges, "many-ranges", "a shard of several topic partitions")                \
   X(kEmptyMinibatch, "empty-minibatch", "a minibatch of gaps alone")                  \
   X(kBrokerDown, "broker-down", "a look at a topic whose brokers were away")          \
   X(kStalledRead, "stalled-read", "a trainer that waited for the brokers")            \

@@ -192,14 +192,16 @@ const ps::Partition* SimMaster::Current(PartitionId id) const {
 
 void SimMaster::CheckDone(const std::vector<Mutation>& mutations) {
   for (const Mutation& mutation : mutations) {
-    if (const auto* cut = std::get_if<StreamRangeRecord>(&mutation)) {
+    if (const auto* cut = std::get_if<StreamShardRecord>(&mutation)) {
       env_->probes.Hit(Probe::kStreamRange);
       const uint64_t full =
           options_.datasets[kStreamDataset.value()].stream->cut.minibatch_size *
           options_.datasets[kStreamDataset.value()].stream->cut.minibatches_per_shard;
-      if (cut->range.end - cut->range.begin < full && cut->range.end < SimTopic::kOffsets) {
+      const OffsetRange& last = cut->cut.ranges.back();
+      if (cut->cut.offsets() < full && last.end < SimTopic::kOffsets) {
         env_->probes.Hit(Probe::kPartialRange);
       }
+      env_->probes.Hit(Probe::kManyRanges, cut->cut.ranges.size() > 1);
     }
     env_->probes.Hit(Probe::kKeptEpoch, std::holds_alternative<KeptRecord>(mutation));
     if (const auto* done = std::get_if<DoneRecord>(&mutation)) {

@@ -109,7 +109,10 @@ void SimWorker::ReadShard(Loop* loop) {
     return After(milliseconds(100), [this, loop] { ReadShard(loop); });
   }
   // COMMITTED by another worker, and gone since.
-  if (!held || env_->topic.begin(stream->partition.value()) > stream->begin) {
+  const bool gone = std::ranges::any_of(stream->ranges, [this](const OffsetRange& range) {
+    return env_->topic.begin(range.partition.value()) > range.begin;
+  });
+  if (!held || gone) {
     core_->GiveUp(run.grant.token, run.run, sdk::ShardFailure{"offsets are gone", false, true});
     LeaveShard(loop);
     return Pump();

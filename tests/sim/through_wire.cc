@@ -104,4 +104,11 @@ ServerExchangeReply ThroughWire(const ServerExchangeReply& reply) {
   return ThroughProto<v1::ServerExchangeReply>(reply);
 }
 
+void FillWork(ShardWork* work) {
+  if (work->stream.has_value()) return;
+  work->record_count = work->minibatch_size = work->minibatch_count = 1;
+  work->files = {{.path = "/data", .bytes = 1}};
+  work->runs = {{.record_count = 1, .byte_end = 1}};
+}
+
 }  // namespace muster::sim

@@ -42,4 +42,8 @@ GroupExchangeReply ThroughWire(const GroupExchangeReply& reply);
 ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request);
 ServerExchangeReply ThroughWire(const ServerExchangeReply& reply);
 
+/// What the master's shell fills in of a shard of files: here a file of one record. Trainers of the
+/// simulation read nothing, but the wire takes no shard without records.
+void FillWork(ShardWork* work);
+
 }  // namespace muster::sim

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "tests/sim/sim_master.h"
 #include "tests/sim/sim_server.h"
+#include "tests/sim/through_wire.h"
 #include "worker_sdk/core/row_plan.h"
 
 namespace muster::sim {
@@ -102,7 +103,7 @@ absl::StatusOr<WorkerExchangeReply> WorkerLink::Serve(Env* env,
   for (ShardGrant& grant : reply->grants) {
     // The master's shell fills in what is to be read.
     if (Workload::IsEvaluate(grant.shard)) grant.work.mode = DatasetMode::kEvaluate;
-    if (!grant.work.stream.has_value()) grant.work.record_count = grant.work.minibatch_size = 1;
+    FillWork(&grant.work);
     if (before.contains(grant.token)) probes.Hit(Probe::kRegranted);
     env->oracle.OnGrant(request.worker, request.incarnation, grant, core);
   }
@@ -123,7 +124,8 @@ void WorkerLink::OnExchanged(absl::StatusOr<WorkerExchangeReply> reply) {
     for (const ShardGrant& grant : reply->grants) {
       env_->Say(*owner_.process, "is granted shard {}, token {}", ToString(grant.shard),
                 ToString(grant.token));
-      if (grant.work.stream.has_value()) env_->oracle.OnRange(grant.shard, *grant.work.stream);
+      if (grant.work.stream.has_value())
+        env_->oracle.OnStreamShard(grant.shard, *grant.work.stream);
     }
     for (const DoneVerdict& verdict : reply->verdicts) {
       env_->Say(*owner_.process, "hears of shard {}: {}", ToString(verdict.shard),

@@ -187,11 +187,12 @@ std::vector<DatasetPlan> Workload::plan() const {
   for (uint32_t i = 0; i < kShapes.size(); ++i) {
     DatasetPlan dataset{kShapes[i].name, kShapes[i].mode, kEpochs, kShapes[i].shards, 0,
                         kMinibatchSize,  nullptr};
-    dataset.records_of = [i](EpochIndex epoch, ShardIndex index) {
-      return RecordsOf({DatasetId(i), epoch, index});
+    dataset.size_of = [i](EpochIndex epoch, ShardIndex index) {
+      const ShardId shard{DatasetId(i), epoch, index};
+      return ShardSize{RecordsOf(shard), MinibatchesOf(shard)};
     };
     for (uint64_t index = 0; index < dataset.shards; ++index) {
-      dataset.records += dataset.records_of(EpochIndex(0), ShardIndex(index));
+      dataset.records += dataset.size_of(EpochIndex(0), ShardIndex(index)).records;
     }
     plan.push_back(std::move(dataset));
   }
@@ -206,39 +207,38 @@ std::vector<DatasetPlan> Workload::plan() const {
   return plan;
 }
 
-uint32_t Workload::MinibatchesOf(const StreamWork& range) {
-  return StreamMinibatches(range.begin, range.end, kStreamMinibatchSize);
+uint32_t Workload::MinibatchesOf(const StreamWork& work) {
+  return StreamMinibatches(muster::OffsetsOf(work.ranges), kStreamMinibatchSize);
 }
 
-ShardMetrics Workload::MetricsOf(const StreamWork& range) {
+ShardMetrics Workload::MetricsOf(const StreamWork& work) {
   ShardMetrics metrics;
   double offsets = 0;
-  for (uint64_t offset = range.begin; offset < range.end; ++offset) {
-    if (!SimTopic::IsRecord(range.partition.value(), offset)) continue;
-    ++metrics.records;
-    offsets += static_cast<double>(offset);
-    AddScore(&metrics.aucs["auc"], ScoreOf(offset), offset % 2 == 0);
+  for (const OffsetRange& range : work.ranges) {
+    for (uint64_t offset = range.begin; offset < range.end; ++offset) {
+      if (!SimTopic::IsRecord(range.partition.value(), offset)) continue;
+      ++metrics.records;
+      offsets += static_cast<double>(offset);
+      AddScore(&metrics.aucs["auc"], ScoreOf(offset), offset % 2 == 0);
+    }
   }
   metrics.means["offset"] = {offsets, static_cast<double>(metrics.records)};
   return metrics;
 }
 
-StreamWork Workload::OffsetsOf(const StreamWork& range, MinibatchIndex minibatch) {
-  StreamWork offsets = range;
-  offsets.begin += uint64_t{minibatch.value()} * kStreamMinibatchSize;
-  offsets.end = std::min(range.end, offsets.begin + kStreamMinibatchSize);
-  return offsets;
+StreamWork Workload::OffsetsOf(const StreamWork& work, MinibatchIndex minibatch) {
+  const uint64_t offsets = muster::OffsetsOf(work.ranges), parts = MinibatchesOf(work);
+  const uint64_t k = minibatch.value();
+  return {work.topic,
+          PartOf(work.ranges, BeginOfPart(k, parts, offsets), BeginOfPart(k + 1, parts, offsets))};
 }
 
-TrainBatch Workload::BatchOf(const StreamWork& range, const ShardId& shard,
+TrainBatch Workload::BatchOf(const StreamWork& work, const ShardId& shard,
                              MinibatchIndex minibatch) const {
   TrainBatch sum{shard, minibatch, {}, {}};
   std::map<TableId, std::map<uint64_t, std::vector<float>>> rows;
-  const StreamWork offsets = OffsetsOf(range, minibatch);
-  for (uint64_t offset = offsets.begin; offset < offsets.end; ++offset) {
-    const auto record = record_batch_.find({offsets.partition.value(), offset});
-    if (record == record_batch_.end()) continue;
-    const TrainBatch& batch = batches_[record->second];
+  for (const uint32_t record : RecordsIn(OffsetsOf(work, minibatch))) {
+    const TrainBatch& batch = batches_[record];
     sum.parts |= batch.parts;
     for (const BatchRows& from : batch.rows) {
       for (size_t i = 0; i < from.keys.size(); ++i) {
@@ -268,11 +268,19 @@ std::vector<BatchRows> Workload::PullOf(const TrainBatch& batch) const {
   return pull;
 }
 
-PartSet Workload::PartsOf(const StreamWork& range) const {
+std::vector<uint32_t> Workload::RecordsIn(const StreamWork& work) const {
+  std::vector<uint32_t> records;
+  for (const OffsetRange& range : work.ranges) {
+    auto record = record_batch_.lower_bound({range.partition.value(), range.begin});
+    const auto end = record_batch_.lower_bound({range.partition.value(), range.end});
+    for (; record != end; ++record) records.push_back(record->second);
+  }
+  return records;
+}
+
+PartSet Workload::PartsOf(const StreamWork& work) const {
   PartSet parts;
-  auto record = record_batch_.lower_bound({range.partition.value(), range.begin});
-  const auto end = record_batch_.lower_bound({range.partition.value(), range.end});
-  for (; record != end; ++record) parts |= batches_[record->second].parts;
+  for (const uint32_t record : RecordsIn(work)) parts |= batches_[record].parts;
   return parts;
 }
 

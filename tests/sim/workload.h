@@ -76,15 +76,15 @@ class Workload {
   std::vector<BatchRows> PullOf(const ShardId& shard, MinibatchIndex minibatch) const;
   /// All parts of a shard.
   const PartSet& PartsOf(const ShardId& shard) const { return shard_parts_.at(shard); }
-  // Of ranges of the stream:
-  static uint32_t MinibatchesOf(const StreamWork& range);
-  static ShardMetrics MetricsOf(const StreamWork& range);
+  // Of shards of the stream:
+  static uint32_t MinibatchesOf(const StreamWork& work);
+  static ShardMetrics MetricsOf(const StreamWork& work);
   /// The sum of the minibatch's records; no rows when it has none.
-  TrainBatch BatchOf(const StreamWork& range, const ShardId& shard, MinibatchIndex minibatch) const;
+  TrainBatch BatchOf(const StreamWork& work, const ShardId& shard, MinibatchIndex minibatch) const;
   std::vector<BatchRows> PullOf(const TrainBatch& batch) const;
-  PartSet PartsOf(const StreamWork& range) const;
-  /// The offsets of a minibatch of a range.
-  static StreamWork OffsetsOf(const StreamWork& range, MinibatchIndex minibatch);
+  PartSet PartsOf(const StreamWork& work) const;
+  /// The offsets of a minibatch.
+  static StreamWork OffsetsOf(const StreamWork& work, MinibatchIndex minibatch);
   const std::vector<TrainBatch>& batches() const { return batches_; }
 
   /// The part that a mark's key stands for.
@@ -104,6 +104,8 @@ class Workload {
 
  private:
   Workload(uint32_t partitions, WorkloadKind kind);
+  /// The positions in batches_ of the records of some offsets.
+  std::vector<uint32_t> RecordsIn(const StreamWork& work) const;
   void AddShards(DatasetId dataset, uint64_t shards, uint32_t (*minibatches_of)(const ShardId&));
   void AddRecords();
   void AddBatch(const ShardId& shard, uint32_t minibatch);

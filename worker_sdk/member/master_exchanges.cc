@@ -87,10 +87,8 @@ void MasterExchanges::OnExchanged(absl::StatusOr<GroupExchangeReply> reply) {
   const absl::Status away = options_.judge_absence(reply.status());
   const std::string& root = options_.data_root;
   if (reply.ok() && !root.empty()) {
-    if (reply->work.has_value()) {
-      reply->work->work.path = sdk::PathHere(root, reply->work->work.path);
-    }
-    if (reply->ahead.has_value()) reply->ahead->path = sdk::PathHere(root, reply->ahead->path);
+    if (reply->work.has_value()) sdk::MoveHere(root, &reply->work->work);
+    if (reply->ahead.has_value()) sdk::MoveHere(root, &*reply->ahead);
   }
   desk_->Tell([&](DeskContents& desk) {
     --desk.calls;

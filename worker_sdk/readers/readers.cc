@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <optional>
 
 #include "worker_sdk/readers/lines/lines_reader.h"
 #include "worker_sdk/readers/topic/topic_reader.h"
@@ -17,7 +18,7 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {[](const ShardWork& work) { return !work.path.empty(); },
+    {[](const ShardWork& work) { return !work.files.empty(); },
      [](const HelloResponse&) -> std::unique_ptr<ShardReader> {
        return std::make_unique<LinesReader>();
      }},
@@ -35,7 +36,10 @@ Readers::Readers(const HelloResponse& job) {
 
 absl::StatusOr<ShardReader*> Readers::Of(const ShardWork& work) const {
   for (size_t i = 0; i < std::size(kKinds); ++i) {
-    if (kKinds[i].has(work)) return readers_[i].get();
+    if (!kKinds[i].has(work)) continue;
+    const std::optional<std::string> wrong = work.Contradiction();
+    if (!wrong.has_value()) return readers_[i].get();
+    return absl::FailedPreconditionError(fmt::format("the master sent what cannot be: {}", *wrong));
   }
   return absl::FailedPreconditionError(
       fmt::format("the master does not say where the records of a shard of dataset '{}' lie: build "

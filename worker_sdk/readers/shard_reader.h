@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kafka/range_reader.h"
 #include "proto/messages/worker_control.h"
+#include "worker_sdk/readers/topic_records.h"
 
 namespace muster::sdk {
 
@@ -29,7 +29,7 @@ struct ShardRecords {
   std::string header;
   /// The records of a topic with their other fields. `records` are views into it. Null if the
   /// dataset is not a topic.
-  std::unique_ptr<kafka::Records> topic;
+  std::unique_ptr<TopicRecords> topic;
   /// The positions in `records` where each minibatch begins and the last one ends. There are
   /// minibatches + 1 positions.
   std::vector<size_t> minibatches;

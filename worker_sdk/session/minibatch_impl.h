@@ -24,6 +24,9 @@ namespace muster::internal {
 
 class MinibatchLoop;
 
+/// What a trainer gives to the AUC.
+enum class ScoreKind : uint8_t { kProbability, kLogit };
+
 /// One minibatch in a loop's hands: its pulls, the gradients pushed so far, its commit. Belongs to
 /// the loop's thread.
 class MinibatchImpl {
@@ -48,7 +51,8 @@ class MinibatchImpl {
   void PushDense(TableId table, std::span<const float> gradient);
   void Commit();
   void Metric(std::string_view name, double value, double weight);
-  void Auc(std::string_view name, std::span<const float> scores, std::span<const uint8_t> labels);
+  void Auc(std::string_view name, ScoreKind kind, std::span<const float> scores,
+           std::span<const uint8_t> labels);
   void Reject(size_t record, std::string_view reason);
   TopicRecord RecordOfTopic(size_t record);
   std::vector<TopicHeader> HeadersOfTopic(size_t record);
@@ -56,6 +60,7 @@ class MinibatchImpl {
   MinibatchLoop& loop() const { return *loop_; }
   MinibatchIndex index() const { return index_; }
   std::span<const std::string_view> records() const { return records_; }
+  size_t nominal_size() const;
   std::any& user_data() { return user_data_; }
   Minibatch& handle() { return handle_; }
   bool committed() const { return committed_; }
@@ -107,7 +112,7 @@ class MinibatchImpl {
   bool MetricAllowed(std::string_view name, MetricKind kind);
   /// The records of the topic. If the dataset is no topic, or the minibatch has no such record, the
   /// result is null, and `call` is a program error.
-  const kafka::Records* TopicOf(size_t record, std::string_view call);
+  const sdk::TopicRecords* TopicOf(size_t record, std::string_view call);
 
   MinibatchLoop* const loop_;
   LoopSession* const session_;

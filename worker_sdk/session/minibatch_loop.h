@@ -57,7 +57,7 @@ class MinibatchLoop {
   std::string LocationOf(size_t position) const;
   ShardMetrics& metrics() { return metrics_; }
   /// The topic's records with their other fields; null: the dataset is no topic.
-  const kafka::Records* topic() const { return records_->topic.get(); }
+  const sdk::TopicRecords* topic() const { return records_->topic.get(); }
   /// The trainer cannot use the record at this position in running order.
   void AddRejected(size_t position, std::string_view reason);
   /// The owner knows how the loop has ended.

@@ -18,6 +18,10 @@ constexpr size_t kSampleBytesMax = 1000;
 
 }  // namespace
 
+size_t MinibatchImpl::nominal_size() const {
+  return loop_->work().minibatch_size;
+}
+
 bool MinibatchImpl::MetricAllowed(std::string_view name, MetricKind kind) {
   const ShardMetrics& metrics = loop_->metrics();
   const std::string key(name);
@@ -50,28 +54,32 @@ void MinibatchImpl::Metric(std::string_view name, double value, double weight) {
   mean.weight += weight;
 }
 
-void MinibatchImpl::Auc(std::string_view name, std::span<const float> scores,
+void MinibatchImpl::Auc(std::string_view name, ScoreKind kind, std::span<const float> scores,
                         std::span<const uint8_t> labels) {
   if (!MetricAllowed(name, MetricKind::kAuc)) return;
   if (scores.size() != labels.size()) {
     return session_->ProgramError(
         fmt::format("metric \"{}\": {} scores and {} labels", name, scores.size(), labels.size()));
   }
-  const auto bad = std::ranges::find_if_not(
-      scores, [](float score) { return score >= 0 && score <= 1; });  // NaN fails both
+  const auto bad = std::ranges::find_if_not(scores, [kind](float score) {
+    return kind == ScoreKind::kLogit ? std::isfinite(score) : score >= 0 && score <= 1;
+  });  // NaN is neither
   if (bad != scores.end()) {
-    return loop_->Fail(
-        fmt::format("metric \"{}\": score {} of minibatch {} of the shard is {}; a score is a "
-                    "number in [0, 1]: "
-                    "look for a missing sigmoid, or a division by zero",
-                    name, bad - scores.begin(), index_.value(), *bad));
+    return loop_->Fail(fmt::format(
+        "metric \"{}\": score {} of minibatch {} of the shard is {}; {}: look for {}a division by "
+        "zero",
+        name, bad - scores.begin(), index_.value(), *bad,
+        kind == ScoreKind::kLogit ? "a logit is a finite number" : "a score is a number in [0, 1]",
+        kind == ScoreKind::kLogit ? "" : "a missing sigmoid, or "));
   }
-  AucHistogram& histogram = loop_->metrics().aucs[std::string(name)];
-  for (size_t i = 0; i < scores.size(); ++i) AddScore(&histogram, scores[i], labels[i] != 0);
+  ScoreHistogram& histogram = loop_->metrics().aucs[std::string(name)];
+  for (size_t i = 0; i < scores.size(); ++i) {
+    (kind == ScoreKind::kLogit ? AddLogit : AddScore)(&histogram, scores[i], labels[i] != 0);
+  }
 }
 
-const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
-  const kafka::Records* topic = loop_->topic();
+const sdk::TopicRecords* MinibatchImpl::TopicOf(size_t record, std::string_view call) {
+  const sdk::TopicRecords* topic = loop_->topic();
   if (topic != nullptr && record < records_.size()) return topic;
   session_->ProgramError(
       topic == nullptr
@@ -82,26 +90,26 @@ const kafka::Records* MinibatchImpl::TopicOf(size_t record, std::string_view cal
 
 sdk::PooledVector<std::chrono::milliseconds> MinibatchImpl::Timestamps() const {
   sdk::PooledVector<std::chrono::milliseconds> timestamps;
-  const kafka::Records* topic = loop_->topic();
+  const sdk::TopicRecords* topic = loop_->topic();
   if (topic == nullptr) return timestamps;
-  for (const kafka::Record& record :
-       std::span(topic->all()).subspan(first_record_, records_.size())) {
-    if (record.timestamp.count() > 0) timestamps.push_back(record.timestamp);
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const std::chrono::milliseconds timestamp = topic->At(first_record_ + i).timestamp;
+    if (timestamp.count() > 0) timestamps.push_back(timestamp);
   }
   return timestamps;
 }
 
 TopicRecord MinibatchImpl::RecordOfTopic(size_t record) {
-  const kafka::Records* topic = TopicOf(record, "topic_record");
+  const sdk::TopicRecords* topic = TopicOf(record, "topic_record");
   if (topic == nullptr) return {};
-  const kafka::Record& from = topic->all()[first_record_ + record];
+  const kafka::Record& from = topic->At(first_record_ + record);
   return {from.key, !from.has_value, from.timestamp.count(),
-          loop_->work().stream->partition.value(), from.offset};
+          topic->PartitionOf(first_record_ + record).value(), from.offset};
 }
 
 std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
   std::vector<TopicHeader> headers;
-  const kafka::Records* topic = TopicOf(record, "topic_headers");
+  const sdk::TopicRecords* topic = TopicOf(record, "topic_headers");
   if (topic == nullptr) return headers;
   for (const auto& [name, value] : topic->HeadersOf(first_record_ + record)) {
     headers.push_back({name, value});

@@ -66,6 +66,9 @@ SessionOptions SessionOptions::FromEnvironment() {
 std::span<const std::string_view> Minibatch::records() const {
   return impl_->records();
 }
+size_t Minibatch::nominal_size() const {
+  return impl_->nominal_size();
+}
 bool Minibatch::topic() const {
   return impl_->loop().topic() != nullptr;
 }
@@ -121,15 +124,31 @@ void Minibatch::Commit() {
 void Minibatch::Metric(std::string_view name, double value, double weight) {
   impl_->Metric(name, value, weight);
 }
+namespace {
+
+/// The same labels as bytes, which may alias anything: so they need no copy.
+std::span<const uint8_t> AsBytes(std::span<const bool> labels) {
+  static_assert(sizeof(bool) == 1);
+  return {reinterpret_cast<const uint8_t*>(labels.data()), labels.size()};
+}
+
+}  // namespace
+
 void Minibatch::Auc(std::string_view name, std::span<const float> scores,
                     std::span<const bool> labels) {
-  // Any value may be read as bytes, so the labels need no copy.
-  static_assert(sizeof(bool) == 1);
-  Auc(name, scores, {reinterpret_cast<const uint8_t*>(labels.data()), labels.size()});
+  Auc(name, scores, AsBytes(labels));
 }
 void Minibatch::Auc(std::string_view name, std::span<const float> scores,
                     std::span<const uint8_t> labels) {
-  impl_->Auc(name, scores, labels);
+  impl_->Auc(name, internal::ScoreKind::kProbability, scores, labels);
+}
+void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits,
+                            std::span<const bool> labels) {
+  AucOfLogits(name, logits, AsBytes(labels));
+}
+void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits,
+                            std::span<const uint8_t> labels) {
+  impl_->Auc(name, internal::ScoreKind::kLogit, logits, labels);
 }
 void Minibatch::Reject(size_t record, std::string_view reason) {
   impl_->Reject(record, reason);

@@ -197,7 +197,7 @@ void SessionImpl::OnExchanged(const absl::StatusOr<WorkerExchangeReply>& reply) 
       } else {
         WorkerExchangeReply here = *reply;
         for (ShardGrant& grant : here.grants) {
-          grant.work.path = sdk::PathHere(options_.data_root, grant.work.path);
+          sdk::MoveHere(options_.data_root, &grant.work);
         }
         core_.OnExchangeReply(here, clock_.Now());
       }

@@ -9,6 +9,6 @@ namespace muster {
 absl::Status CheckStreamComplete(const StreamRecord& stream, const DurableState& state);
 
 /// kDataLoss unless all ranges lie within the cut part of their topic partitions, without overlaps.
-absl::Status CheckStreamRanges(const DurableState& state);
+absl::Status CheckStreamShards(const DurableState& state);
 
 }  // namespace muster

@@ -7,7 +7,7 @@
 
 namespace muster {
 StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state)
-    : ranges_(state.stream_ranges) {
+    : shards_(state.stream_shards) {
   for (uint32_t i = 0; i < plan.size(); ++i) {
     if (!plan[i].stream.has_value()) continue;
     const DatasetId dataset(i);
@@ -25,8 +25,10 @@ StreamTable::StreamTable(const std::vector<DatasetPlan>& plan, const DurableStat
         {}};
     streams_.emplace(dataset, std::move(stream));
   }
-  for (const auto& [shard, range] : ranges_) {
-    streams_.at(shard.dataset).open[range.partition][range.begin] = shard.index;
+  for (const auto& [shard, cut] : shards_) {
+    for (const OffsetRange& range : cut.ranges) {
+      streams_.at(shard.dataset).open[range.partition][range.begin] = shard.index;
+    }
   }
   for (const auto& [shard, failure] : state.failures) {
     if (failure.failed && failure.lost) OnLost(shard);
@@ -39,14 +41,14 @@ std::vector<DatasetId> StreamTable::datasets() const {
   return datasets;
 }
 
-const StreamRange* StreamTable::Find(const ShardId& shard) const {
-  const auto it = ranges_.find(shard);
-  return it == ranges_.end() ? nullptr : &it->second;
+const StreamShard* StreamTable::Find(const ShardId& shard) const {
+  const auto it = shards_.find(shard);
+  return it == shards_.end() ? nullptr : &it->second;
 }
 
-std::map<ShardId, StreamRange> StreamTable::RangesOf(DatasetId dataset) const {
-  return {ranges_.lower_bound({dataset, EpochIndex(0), ShardIndex(0)}),
-          ranges_.lower_bound({dataset.Next(), EpochIndex(0), ShardIndex(0)})};
+std::map<ShardId, StreamShard> StreamTable::ShardsOf(DatasetId dataset) const {
+  return {shards_.lower_bound({dataset, EpochIndex(0), ShardIndex(0)}),
+          shards_.lower_bound({dataset.Next(), EpochIndex(0), ShardIndex(0)})};
 }
 
 void StreamTable::SetCluster(DatasetId dataset, std::string cluster) {
@@ -60,74 +62,95 @@ void StreamTable::See(DatasetId dataset, std::span<const PartitionLook> partitio
   streams_.at(dataset).cutter.See(partition_looks, now, wall);
 }
 
-std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64_t ranges_max,
+std::vector<StreamTable::NewShard> StreamTable::CutDue(DatasetId dataset, uint64_t shards_max,
                                                        TimePoint now) {
   Stream& stream = streams_.at(dataset);
   std::vector<NewShard> added;
-  for (const StreamCutter::Cut& cut : stream.cutter.CutDue(ranges_max, now)) {
+  for (StreamCutter::Cut& cut : stream.cutter.CutDue(shards_max, now)) {
     const ShardId shard{dataset, EpochIndex(0), stream.next_shard};
     stream.next_shard = stream.next_shard.Next();
-    const bool first_cut =
-        stream.open[cut.range.partition].insert_or_assign(cut.range.begin, shard.index).second;
-    MUSTER_CHECK_MSG(first_cut, ToString(shard));
+    MUSTER_CHECK_MSG(stream.Open(shard.index, cut.shard), ToString(shard));
     stream.changed = true;
-    MUSTER_CHECK_MSG(ranges_.emplace(shard, cut.range).second, ToString(shard));
+    MUSTER_CHECK_MSG(shards_.emplace(shard, cut.shard).second, ToString(shard));
     // It is journaled before it is leased, because it cannot be computed again.
     // Rule 9.1.
-    pending_.push_back(StreamRangeRecord{shard, cut.range});
-    added.push_back({shard, cut.range, cut.lost});
+    pending_.push_back(StreamShardRecord{shard, cut.shard});
+    added.push_back({shard, std::move(cut.shard), cut.lost});
   }
   return added;
 }
 
 std::vector<ShardId> StreamTable::BehindLog(DatasetId dataset) const {
   const Stream& stream = streams_.at(dataset);
-  std::vector<ShardId> behind;
+  std::set<ShardId> behind;
   for (const StreamCutter::Progress& view : stream.cutter.ProgressOfAll()) {
     const auto open = stream.open.find(view.position.partition);
     if (open == stream.open.end()) continue;
     for (const auto& [begin, index] : open->second) {
       if (begin >= view.log_begin) break;
-      behind.push_back({dataset, EpochIndex(0), index});
+      behind.insert({dataset, EpochIndex(0), index});
     }
   }
-  return behind;
+  return {behind.begin(), behind.end()};
+}
+
+bool StreamTable::Stream::Open(ShardIndex shard, const StreamShard& cut) {
+  bool all_new = true;
+  for (const OffsetRange& range : cut.ranges) {
+    all_new = open[range.partition].emplace(range.begin, shard).second && all_new;
+  }
+  return all_new;
+}
+
+bool StreamTable::Stream::Close(const StreamShard& cut) {
+  bool all_there = true;
+  for (const OffsetRange& range : cut.ranges) {
+    all_there = open[range.partition].erase(range.begin) == 1 && all_there;
+  }
+  return all_there;
+}
+
+bool StreamTable::Stream::IsOpen(const StreamShard& cut) const {
+  const OffsetRange& any = cut.ranges.front();
+  const auto partition = open.find(any.partition);
+  return partition != open.end() && partition->second.contains(any.begin);
 }
 
 void StreamTable::OnCommitted(const ShardId& shard) {
-  const auto it = ranges_.find(shard);
-  if (it == ranges_.end()) return;
-  Stream& stream = streams_.at(shard.dataset);
-  MUSTER_CHECK(stream.open[it->second.partition].erase(it->second.begin) == 1);
-  ranges_.erase(it);
-  pending_.push_back(EraseStreamRange{shard});
+  const auto it = shards_.find(shard);
+  if (it == shards_.end()) return;
+  MUSTER_CHECK_MSG(streams_.at(shard.dataset).Close(it->second), ToString(shard));
+  shards_.erase(it);
+  pending_.push_back(EraseStreamShard{shard});
 }
 
 void StreamTable::OnLost(const ShardId& shard) {
-  const auto it = ranges_.find(shard);
-  if (it == ranges_.end()) return;
+  const auto it = shards_.find(shard);
+  if (it == shards_.end()) return;
   Stream& stream = streams_.at(shard.dataset);
-  if (stream.open[it->second.partition].erase(it->second.begin) == 0) return;
-  stream.lost[it->second.partition] += it->second.end - it->second.begin;
+  if (!stream.IsOpen(it->second)) return;
+  MUSTER_CHECK_MSG(stream.Close(it->second), ToString(shard));
+  for (const OffsetRange& range : it->second.ranges) {
+    stream.lost[range.partition] += range.offsets();
+  }
 }
 
 bool StreamTable::IsLost(const ShardId& shard) const {
-  const StreamRange* const range = Find(shard);
-  if (range == nullptr) return false;
-  const auto& open = streams_.at(shard.dataset).open;
-  const auto partition = open.find(range->partition);
-  return partition == open.end() || !partition->second.contains(range->begin);
+  const StreamShard* const cut = Find(shard);
+  return cut != nullptr && !streams_.at(shard.dataset).IsOpen(*cut);
 }
 
 void StreamTable::OnRetried(const ShardId& shard) {
-  const auto it = ranges_.find(shard);
-  if (it == ranges_.end()) return;
+  const auto it = shards_.find(shard);
+  if (it == shards_.end()) return;
   Stream& stream = streams_.at(shard.dataset);
-  const StreamRange& range = it->second;
-  if (!stream.open[range.partition].emplace(range.begin, shard.index).second) return;
-  uint64_t& lost = stream.lost[range.partition];
-  MUSTER_CHECK_MSG(lost >= range.end - range.begin, ToString(shard));
-  lost -= range.end - range.begin;
+  if (stream.IsOpen(it->second)) return;
+  MUSTER_CHECK_MSG(stream.Open(shard.index, it->second), ToString(shard));
+  for (const OffsetRange& range : it->second.ranges) {
+    uint64_t& lost = stream.lost[range.partition];
+    MUSTER_CHECK_MSG(lost >= range.offsets(), ToString(shard));
+    lost -= range.offsets();
+  }
 }
 
 std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) const {
@@ -142,7 +165,7 @@ std::vector<StreamTable::Progress> StreamTable::ProgressOf(DatasetId dataset) co
       const auto [begin, index] = *open->second.begin();
       // Rule 9.4.
       progress.committed = begin;
-      progress.oldest = ranges_.at({dataset, EpochIndex(0), index}).seen;
+      progress.oldest = shards_.at({dataset, EpochIndex(0), index}).seen;
       progress.open_ranges = open->second.size();
       // Records that are reported as COMMITTED may be deleted from the topic.
       MUSTER_CHECK(open->second.lower_bound(progress.committed) == open->second.begin());

@@ -14,23 +14,23 @@
 
 namespace muster {
 
-/// The streams of a job: their ranges that are not COMMITTED, and the progress of each topic
+/// The streams of a job: their shards that are not COMMITTED, and the progress of each topic
 /// partition. Pure; not thread-safe. Methods that take a dataset or a shard require one of a
 /// stream, unless they say otherwise.
 class StreamTable {
  public:
   StreamTable(const std::vector<DatasetPlan>& plan, const DurableState& state);
 
-  /// True if the shards of a dataset are cut while it grows, and have ranges here. Otherwise they
+  /// True if the shards of a dataset are cut while it grows, and have offsets here. Otherwise they
   /// belong to a layout that existed when the job began.
   bool Grows(DatasetId dataset) const { return streams_.contains(dataset); }
   /// Those datasets, ascending.
   std::vector<DatasetId> datasets() const;
   bool empty() const { return streams_.empty(); }
-  /// The range of a shard; nullptr: it is COMMITTED, or of no stream.
-  const StreamRange* Find(const ShardId& shard) const;
+  /// The offsets of a shard; nullptr: it is COMMITTED, or of no stream.
+  const StreamShard* Find(const ShardId& shard) const;
   /// Those of a dataset that are not COMMITTED.
-  std::map<ShardId, StreamRange> RangesOf(DatasetId dataset) const;
+  std::map<ShardId, StreamShard> ShardsOf(DatasetId dataset) const;
   /// Empty until the cluster was first seen.
   const std::string& cluster(DatasetId dataset) const { return streams_.at(dataset).cluster; }
   void SetCluster(DatasetId dataset, std::string cluster);
@@ -39,12 +39,12 @@ class StreamTable {
            WallTime wall);
   struct NewShard {
     ShardId shard;
-    StreamRange range;
+    StreamShard cut;
     /// Retention had taken its records before they could be cut.
     bool lost = false;
   };
   /// StreamCutter::CutDue as shards.
-  std::vector<NewShard> CutDue(DatasetId dataset, uint64_t ranges_max, TimePoint now);
+  std::vector<NewShard> CutDue(DatasetId dataset, uint64_t shards_max, TimePoint now);
   bool AtEnd(DatasetId dataset) const { return streams_.at(dataset).cutter.AtEnd(); }
   std::vector<TopicPartition> Truncated(DatasetId dataset) const {
     return streams_.at(dataset).cutter.Truncated();
@@ -93,15 +93,21 @@ class StreamTable {
     StreamCutter cutter;
     ShardIndex next_shard;
     std::string cluster;
-    /// Neither COMMITTED nor lost: by topic partition, then by first offset.
+    /// The ranges that are neither COMMITTED nor lost, and their shards: by topic partition, then
+    /// by first offset. A shard has all its ranges here, or none.
     std::map<TopicPartition, std::map<uint64_t, ShardIndex>> open;
     /// By topic partition: offsets.
     std::map<TopicPartition, uint64_t> lost;
     bool changed = false;
+
+    /// False: a range was open already, or was not.
+    bool Open(ShardIndex shard, const StreamShard& cut);
+    bool Close(const StreamShard& cut);
+    bool IsOpen(const StreamShard& cut) const;
   };
 
   std::map<DatasetId, Stream> streams_;
-  std::map<ShardId, StreamRange> ranges_;
+  std::map<ShardId, StreamShard> shards_;
   /// In the order in which they happened.
   std::vector<Mutation> pending_;
 };

@@ -27,9 +27,24 @@ constexpr std::chrono::seconds kBeyondMax{10};
 constexpr uint64_t kNearLogShare = 10;
 constexpr int kNearTimeShare = 2;
 
-/// The offsets that are gone, as text.
-std::string GoneText(const StreamRange& range, uint64_t log_begin) {
-  return fmt::format("offsets [{}, {})", range.begin, std::min(range.end, log_begin));
+/// What is gone of a shard, as text.
+std::string GoneText(const StreamShard& cut, const std::string& topic,
+                     const std::map<TopicPartition, uint64_t>& log_begins) {
+  std::string text;
+  size_t others = 0;
+  for (const OffsetRange& range : cut.ranges) {
+    const uint64_t log_begin = log_begins.at(range.partition);
+    if (range.begin >= log_begin) continue;
+    if (!text.empty()) {
+      ++others;
+      continue;
+    }
+    text = fmt::format(
+        "offsets [{}, {}) of topic '{}', partition {}, are gone: its log begins at offset {}",
+        range.begin, std::min(range.end, log_begin), topic, range.partition.value(), log_begin);
+  }
+  if (others > 0) text += fmt::format(" (and so for {})", CountText(others, "other partition"));
+  return text + ", because retention or a user has deleted records";
 }
 
 /// A log that ends before offsets that the dataset already has, and why.
@@ -244,13 +259,9 @@ void Streams::LoseRanges(DatasetId dataset, StepTime at) {
     // replayed. A shard may be FAILED because a worker saw first that its records are gone.
     const ShardState state = books_->ledger.queue().StateOf(shard);
     if (state != ShardState::kTodo && state != ShardState::kFailed) continue;
-    const StreamRange range = *books_->ledger.streams().Find(shard);
     const DatasetPlan& plan = PlanOf(dataset);
-    const uint64_t log_begin = log_begins.at(range.partition);
-    const std::string reason = fmt::format(
-        "{} of topic '{}', partition {}, are gone: its log begins at offset {}, because retention "
-        "or a user has deleted records",
-        GoneText(range, log_begin), plan.stream->topic, range.partition.value(), log_begin);
+    const std::string reason =
+        GoneText(*books_->ledger.streams().Find(shard), plan.stream->topic, log_begins);
     ledger_->FailLost(shard, reason);
     failures_->Settle(shard);
     const bool failed = state == ShardState::kFailed;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/words/parts.h"
 
 namespace muster {
 namespace {
@@ -224,7 +225,7 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
     lease->restore_epoch = restore_epoch;
     reply->grants.push_back({lease->shard, token, restore_epoch, WorkOf(lease->shard)});
   }
-  while (allowance.with_new && !grace_.on() && reply->grants.size() < want) {
+  while (allowance.with_new && !grace_.on() && reply->grants.size() < want && MayHoldMore(worker)) {
     const std::optional<ShardId> shard = ledger_->queue().TakeNext();
     if (!shard.has_value()) break;
     // Rule 2.1.
@@ -250,11 +251,17 @@ void Leasing::Grant(const WorkerExchangeRequest& request, const WorkerKey& worke
   }
 }
 
+bool Leasing::MayHoldMore(const WorkerKey& worker) const {
+  const size_t held = table_.CountOf(worker);
+  if (held == 0 || holders_.size() == 1) return true;
+  return held < DivideUp(ledger_->queue().LeftBeforeWait(), 2 * holders_.size());
+}
+
 ShardWork Leasing::WorkOf(const ShardId& shard) const {
   ShardWork work;
   const DatasetPlan& plan = books_->options.datasets[shard.dataset.value()];
-  const StreamRange* range = books_->ledger.streams().Find(shard);
-  if (range == nullptr) {
+  const StreamShard* cut = books_->ledger.streams().Find(shard);
+  if (cut == nullptr) {
     MUSTER_CHECK(!plan.stream.has_value());
     return work;  // of a layout: the shell adds the rest
   }
@@ -262,8 +269,9 @@ ShardWork Leasing::WorkOf(const ShardId& shard) const {
   work.mode = plan.mode;
   work.record_count = books_->ledger.RecordsOf(shard);
   work.minibatch_size = plan.minibatch_size;
-  work.first_step = range->first_step;
-  work.stream = {plan.stream->topic, range->partition, range->begin, range->end};
+  work.minibatch_count = books_->ledger.MinibatchesOf(shard);
+  work.first_step = cut->first_step;
+  work.stream = {plan.stream->topic, cut->ranges};
   return work;
 }
 

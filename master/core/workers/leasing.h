@@ -112,6 +112,10 @@ class Leasing {
   void Forgive(std::chrono::nanoseconds gap, TimePoint now);
 
  private:
+  /// Near a moment at which shards must be waited for, a worker holds fewer, down to one, so that
+  /// no worker has a queue while others have nothing. Source: Polychronopoulos and Kuck, "Guided
+  /// self-scheduling", IEEE Transactions on Computers, 1987, with half of the share.
+  bool MayHoldMore(const WorkerKey& worker) const;
   /// The state of one worker process.
   struct Holder {
     /// When any of its leases last changed; shards in its queue age from here.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace muster {
 namespace {
@@ -234,9 +235,9 @@ void WorkerSessions::Tick(StepTime at) {
     if (!record.Is(NodeRole::kWorker) || record.state != NodeState::kRunning) continue;
     if (!const_node.last_heard.has_value() || at.now - *const_node.last_heard < duration) continue;
     nodes_->Learn(nodes_->Find(name), NodeNews::kSilent);
-    books_->Say(
-        at, "node-lost", name,
-        fmt::format("no heartbeat for {} ms; {} leases expired", duration.count(), expired[name]));
+    books_->Say(at, "node-lost", name,
+                fmt::format("no heartbeat for {} ms; {} expired", duration.count(),
+                            CountText(expired[name], "lease")));
   }
 }
 

@@ -45,13 +45,14 @@ absl::StatusOr<size_t> FileReader::ReadAt(uint64_t offset, std::span<char> buffe
   return filled;
 }
 
+muster::ReadAt FileReader::AsReadAt() const {
+  return [this](uint64_t offset, std::span<char> buffer) { return ReadAt(offset, buffer); };
+}
+
 absl::StatusOr<SourcePin> PinFile(const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
   MUSTER_ASSIGN_OR_RETURN(const uint64_t bytes, file.Size());
-  const ReadAt read = [&file](uint64_t offset, std::span<char> buffer) {
-    return file.ReadAt(offset, buffer);
-  };
-  auto pin = PinSource(bytes, read);
+  auto pin = PinSource(bytes, file.AsReadAt());
   if (!pin.ok() && pin.status().code() == absl::StatusCode::kAborted) {
     return Annotate(pin.status(), path);
   }

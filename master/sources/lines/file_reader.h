@@ -21,6 +21,8 @@ class FileReader {
   absl::StatusOr<uint64_t> Size() const;
   /// Fills `buffer` from `offset` on; returns the bytes read, fewer only at the end of the file.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<char> buffer) const;
+  /// The same as a function, which must not outlive the reader.
+  muster::ReadAt AsReadAt() const;
 
  private:
   FileReader(std::string path, int fd);

@@ -18,12 +18,11 @@ std::string StampsOf(const std::string& path) {
 
 SourceIndex SourceOf(const IndexFile& index, uint32_t number) {
   const IndexFile::Source& source = index.sources()[number];
-  SourceIndex result{std::string(source.path), source.pin, {}};
+  SourceIndex result{std::string(source.path), source.pin, {}, source.header};
   result.lines.file_bytes = source.pin.bytes;
   result.lines.record_count = source.record_count;
-  for (uint64_t shard = 0; shard < source.shard_count; ++shard) {
-    result.lines.starts.push_back(index.BytesOf(number, source.first_shard + shard).begin);
-  }
+  const std::span<const uint64_t> starts = index.StartsOf(number);
+  result.lines.starts.assign(starts.begin(), starts.end());
   return result;
 }
 

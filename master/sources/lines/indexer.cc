@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "master/sources/lines/file_reader.h"
 #include "master/sources/lines/parallel.h"
+#include "sharding/lines/file_start.h"
 
 namespace muster {
 namespace {
@@ -25,9 +26,9 @@ struct ChunkTask {
 };
 
 /// One run of IndexFiles. Threads take chunks in order and scan them in parallel; finished scans
-/// are merged in order under the mutex, which costs O(shards) in all. A thread does not start a
-/// chunk more than `window_` ahead of the merge, so that few scans are held. All members are
-/// immutable while threads run, but those guarded.
+/// are merged in order under the mutex, which costs O(records / stride) in all. A thread does not
+/// start a chunk more than `window_` ahead of the merge, so that few scans are held. All members
+/// are immutable while threads run, but those guarded.
 class IndexRun {
  public:
   IndexRun(const std::vector<std::string>& paths, const IndexOptions& options)
@@ -39,7 +40,7 @@ class IndexRun {
       MUSTER_ASSIGN_OR_RETURN(const uint64_t bytes, file.Size());
       sizes_.push_back(bytes);
       bytes_total_ += bytes;
-      builders_.emplace_back(paths_[source], options_.header, options_.records_per_shard);
+      builders_.emplace_back(paths_[source], options_.header, options_.stride);
       for (uint64_t begin = 0; begin < bytes; begin += options_.chunk_bytes) {
         const auto length = std::min<uint64_t>(options_.chunk_bytes, bytes - begin);
         tasks_.push_back({source, begin, static_cast<uint32_t>(length)});
@@ -80,6 +81,10 @@ class IndexRun {
       if (pins[source]->bytes != sizes_[source]) return Changed(source);
       MUSTER_ASSIGN_OR_RETURN(LineIndex lines, builders_[source].Finish());
       result.push_back({paths_[source], *pins[source], std::move(lines)});
+      if (options_.header == HeaderLine::kNone) continue;
+      MUSTER_ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(paths_[source]));
+      MUSTER_ASSIGN_OR_RETURN(const std::string header, HeaderOf(file.AsReadAt()));
+      result.back().header = DigestOfHeader(header);
     }
     return result;
   }

@@ -23,11 +23,12 @@ struct SourceIndex {
   std::string path;
   SourcePin pin;
   LineIndex lines;
+  uint64_t header = 0;  // a hash of the first line; 0: it is no header
 };
 
 struct IndexOptions {
   HeaderLine header = HeaderLine::kNone;
-  uint32_t records_per_shard = 1;
+  uint32_t stride = 1;  // LineIndex::starts
   /// 0: one per processor.
   uint32_t threads = 0;
   uint32_t chunk_bytes = uint32_t{4} << 20;  // at most kScanChunkBytesMax
@@ -35,9 +36,9 @@ struct IndexOptions {
 };
 
 /// Scans the files once, in parallel over files and over chunks of one file, and pins them. Memory
-/// is bounded by the threads and O(shards). Errors name the file, and are those of the first bad
-/// file in order whatever the threads do; a file that changes meanwhile is kAborted. `progress` may
-/// be empty.
+/// is bounded by the threads and O(records / stride). Errors name the file, and are those of the
+/// first bad file in order whatever the threads do; a file that changes meanwhile is kAborted.
+/// `progress` may be empty.
 absl::StatusOr<std::vector<SourceIndex>> IndexFiles(const std::vector<std::string>& paths,
                                                     const IndexOptions& options,
                                                     const IndexProgressFn& progress);

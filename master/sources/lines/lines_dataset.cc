@@ -61,7 +61,9 @@ absl::Status CheckReadable(const std::vector<std::string>& files, const AliveFn&
 }  // namespace
 
 LinesDataset::LinesDataset(const JobSpec& job, DatasetId dataset, uint64_t part_bytes)
-    : dataset_(job.datasets[dataset.value()]),
+    : seed_(job.seed),
+      id_(dataset),
+      dataset_(job.datasets[dataset.value()]),
       lines_(std::get<LinesSpec>(dataset_.source)),
       index_path_(fmt::format("{}/index/{}.idx", job.state_directory, dataset_.name)),
       seen_path_(fmt::format("{}/index/{}.seen", job.state_directory, dataset_.name)),
@@ -109,10 +111,9 @@ absl::Status LinesDataset::Scan(const LookOptions& look) {
   const uint64_t bytes_max = std::max(part_bytes_, bytes_total / kPartsMax);
   uint64_t bytes_done = 0;
   uint64_t unwritten = 0;
-  const IndexOptions options{
-      .header = lines_.header ? HeaderLine::kPresent : HeaderLine::kNone,
-      .records_per_shard = dataset_.minibatch_size * dataset_.minibatches_per_shard,
-      .alive = look.alive};
+  const IndexOptions options{.header = lines_.header ? HeaderLine::kPresent : HeaderLine::kNone,
+                             .stride = ParametersOf(dataset_, lines_).Stride(),
+                             .alive = look.alive};
   const auto report = [&](const IndexProgress& at) {
     if (look.progress) look.progress({dataset_.name, bytes_done + at.bytes_done, bytes_total});
   };
@@ -169,15 +170,23 @@ absl::Status LinesDataset::OpenKept() {
 }
 
 void LinesDataset::Assemble() {
-  std::vector<uint64_t> records;
-  for (const IndexFile::Source& source : index_->sources()) records.push_back(source.record_count);
-  layout_ =
-      ShardLayout(std::move(records), dataset_.minibatch_size, dataset_.minibatches_per_shard);
+  std::vector<ShardLayout::Source> sources;
+  for (const IndexFile::Source& source : index_->sources()) {
+    sources.push_back({.records = source.record_count, .header = source.header});
+  }
+  layout_ = std::make_shared<const ShardLayout>(
+      std::move(sources),
+      ShardLayout::Options{.seed = seed_,
+                           .dataset = id_,
+                           .minibatch_size = dataset_.minibatch_size,
+                           .minibatches_per_shard = dataset_.minibatches_per_shard,
+                           .shuffle = dataset_.shuffle});
 }
 
 std::string LinesDataset::Fingerprint() const {
   MUSTER_CHECK(index_.has_value());
-  uint64_t hash = HashWords(layout_.minibatch_size(), layout_.minibatches_per_shard(),
+  const IndexParameters& parameters = index_->parameters();
+  uint64_t hash = HashWords(parameters.minibatch_size, parameters.minibatches_per_shard,
                             lines_.header ? 1 : 0, index_->sources().size());
   for (const IndexFile::Source& source : index_->sources()) {
     hash = HashWords(hash, source.pin.bytes, source.pin.hash, source.record_count);
@@ -185,15 +194,19 @@ std::string LinesDataset::Fingerprint() const {
   return fmt::format("{:016x}", hash);
 }
 
-void LinesDataset::Locate(uint32_t part, uint64_t number, ShardWork* work) const {
-  const IndexFile::Bytes bytes = index_->BytesOf(part, number);
-  const SourcePin& pin = index_->sources()[part].pin;
-  work->path = files_[part];
-  work->source_bytes = pin.bytes;
-  work->source_hash = pin.hash;
-  work->byte_begin = bytes.begin;
-  work->byte_end = bytes.end;
+void LinesDataset::Locate(std::span<const RecordRun> runs, ShardWork* work) const {
   work->has_header = lines_.header;
+  std::map<uint32_t, uint32_t> numbers;  // source -> position in `files`
+  for (const RecordRun& run : runs) {
+    const auto [number, is_new] =
+        numbers.try_emplace(run.source, static_cast<uint32_t>(work->files.size()));
+    if (is_new) {
+      const SourcePin& pin = index_->sources()[run.source].pin;
+      work->files.push_back({.path = files_[run.source], .bytes = pin.bytes, .hash = pin.hash});
+    }
+    work->runs.push_back(index_->Locate(run));
+    work->runs.back().file = number->second;
+  }
 }
 
 }  // namespace muster

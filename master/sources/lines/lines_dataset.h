@@ -40,10 +40,10 @@ class LinesDataset final : public DatasetSource {
   absl::Status Keep() override;
   absl::Status OpenKept() override;
 
-  const ShardLayout& layout() const override { return layout_; }
+  std::shared_ptr<const ShardLayout> layout() const override { return layout_; }
   /// A hash over pins and layout, as text. Independent of where the files lie.
   std::string Fingerprint() const override;
-  void Locate(uint32_t part, uint64_t number, ShardWork* work) const override;
+  void Locate(std::span<const RecordRun> runs, ShardWork* work) const override;
 
  private:
   absl::Status Scan(const LookOptions& look);
@@ -60,6 +60,8 @@ class LinesDataset final : public DatasetSource {
   /// With `files_` and `index_`: it is open.
   void Assemble();
 
+  const uint64_t seed_;
+  const DatasetId id_;
   const DatasetSpec dataset_;
   const LinesSpec lines_;
   const std::string index_path_, seen_path_;
@@ -67,7 +69,7 @@ class LinesDataset final : public DatasetSource {
   /// In the order of the layout's parts.
   std::vector<std::string> files_;
   std::optional<IndexFile> index_;
-  ShardLayout layout_;
+  std::shared_ptr<const ShardLayout> layout_;
 
   // From Look to Keep: the index is a new one, and how the files looked before they were read.
   std::vector<SourceIndex> scanned_;

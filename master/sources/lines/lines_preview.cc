@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words/parts.h"
 #include "master/sources/lines/glob.h"
 #include "master/sources/lines/lines_dataset.h"
 
@@ -36,11 +37,9 @@ uint64_t EstimateRecords(const std::string& path, uint64_t bytes, bool header) {
 struct Estimate {
   uint64_t bytes = 0;
   uint64_t records = 0;
-  uint64_t shards = 0;
 };
 
-absl::StatusOr<Estimate> EstimateAll(const std::vector<std::string>& files, bool header,
-                                     uint64_t records_per_shard) {
+absl::StatusOr<Estimate> EstimateAll(const std::vector<std::string>& files, bool header) {
   Estimate all;
   for (const std::string& file : files) {
     struct stat info;
@@ -49,7 +48,6 @@ absl::StatusOr<Estimate> EstimateAll(const std::vector<std::string>& files, bool
     const uint64_t records = EstimateRecords(file, bytes, header);
     all.bytes += bytes;
     all.records += records;
-    all.shards += (records + records_per_shard - 1) / records_per_shard;
   }
   return all;
 }
@@ -63,16 +61,16 @@ absl::StatusOr<SourcePreview> LinesDataset::Preview() const {
                         fmt::format("dataset {}: {}; correct spec.datasets[].files", dataset_.name,
                                     Message(files.status())));
   }
-  const uint64_t records_per_shard =
-      std::max<uint64_t>(uint64_t{dataset_.minibatch_size} * dataset_.minibatches_per_shard, 1);
-  MUSTER_ASSIGN_OR_RETURN(const Estimate all,
-                          EstimateAll(*files, lines_.header, records_per_shard));
+  MUSTER_ASSIGN_OR_RETURN(const Estimate all, EstimateAll(*files, lines_.header));
   if (all.bytes == 0) {
     return absl::InvalidArgumentError(
         fmt::format("dataset {}: it has no record, because all of its {} files are empty (the "
                     "first is {}). Put the data there, or correct spec.datasets[].files",
                     dataset_.name, files->size(), files->front()));
   }
+  const uint64_t shards = DivideUp(
+      all.records,
+      std::max<uint64_t>(uint64_t{dataset_.minibatch_size} * dataset_.minibatches_per_shard, 1));
   const bool train = dataset_.mode == DatasetMode::kTrain;
   SourcePreview preview{.name = dataset_.name};
   preview.how =
@@ -80,13 +78,13 @@ absl::StatusOr<SourcePreview> LinesDataset::Preview() const {
             : "evaluate, after every training epoch";
   preview.what = fmt::format("{}, {}, about {} in {}", CountText(files->size(), "file"),
                              CountText(all.bytes, "byte"), CountText(all.records, "record"),
-                             CountText(all.shards, "shard"));
+                             CountText(shards, "shard"));
   preview.facts = {{"mode", train ? "train" : "evaluate"},
                    {"epochs", dataset_.epochs},
                    {"files", *files},
                    {"bytes", all.bytes},
                    {"records_estimate", all.records},
-                   {"shards_estimate", all.shards}};
+                   {"shards_estimate", shards}};
   preview.parts = *std::move(files);
   return preview;
 }

@@ -26,7 +26,7 @@ class TopicDataset final : public DatasetSource {
   absl::Status Keep() override { return absl::OkStatus(); }
   absl::Status OpenKept() override { return absl::OkStatus(); }
 
-  const ShardLayout& layout() const override { return layout_; }
+  std::shared_ptr<const ShardLayout> layout() const override { return no_layout_; }
   std::optional<StreamPlan> Growth() const override;
   /// The contents of a topic change. Its bounds are among the fixed fields.
   std::string Fingerprint() const override { return "topic"; }
@@ -40,7 +40,7 @@ class TopicDataset final : public DatasetSource {
   const DatasetSpec dataset_;
   const TopicSpec topic_;
   const std::string group_;
-  const ShardLayout layout_;
+  const std::shared_ptr<const ShardLayout> no_layout_ = std::make_shared<const ShardLayout>();
 };
 
 }  // namespace muster

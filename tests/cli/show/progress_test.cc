@@ -113,6 +113,23 @@ TEST(ProgressTest, BlockShowsWhatMatters) {
   EXPECT_THAT(ProgressBlock(SomeInput(), 30), Each(SizeIs(::testing::Le(30u))));
 }
 
+TEST(ProgressTest, ATopicHasAWholeOnlyIfItsEndIsKnown) {
+  ProgressInput input = SomeInput();
+  DatasetStatus& dataset = input.status->datasets[0];
+  dataset.stream = StreamStatus{.topic = "clicks", .open = true};
+  dataset.stream->partitions = {{.partition = 0}};
+  EXPECT_THAT(ProgressLine(input),
+              AllOf(HasSubstr("epoch 2/2 250 records, 750 behind"), HasSubstr("- left")));
+  EXPECT_THAT(ProgressBlock(input, 0)[1],
+              AllOf(HasSubstr("250 records, 750 behind, 125 committed"), Not(HasSubstr("%"))));
+  dataset.stream->partitions[0].end = 1'000;
+  EXPECT_THAT(ProgressLine(input),
+              AllOf(HasSubstr("25.0 % (250 of 1,000)"), HasSubstr("0:07 left")));
+  dataset.stream->open = false;
+  dataset.stream->partitions[0].end.reset();
+  EXPECT_THAT(ProgressLine(input), HasSubstr("25.0 % (250 of 1,000)")) << "all of it is cut";
+}
+
 TEST(ProgressTest, AGroupHasALine) {
   ProgressInput input = SomeInput();
   input.status->group = GroupStatus{.step = 12, .global_batch = 50, .members = 2, .waits = ""};

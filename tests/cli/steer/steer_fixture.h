@@ -36,8 +36,8 @@ class SteerFixture : public ::testing::Test {
     options.job.name = "flights";
     options.job.partitions = options.core.partitions = 1;
     options.job.snapshot_directory = folder_.File("snapshots");
-    options.core.datasets = {
-        {"train", DatasetMode::kTrain, 1, 2, 20, 5, [](EpochIndex, ShardIndex) { return 10u; }}};
+    options.core.datasets = {{"train", DatasetMode::kTrain, 1, 2, 20, 5,
+                              [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; }}};
     options.core.run_id = "run-1";
     options.listen_address = "127.0.0.1:0";
     options.token_file = state_.token();

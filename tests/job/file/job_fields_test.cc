@@ -77,6 +77,7 @@ TEST(FieldsTest, EveryDefaultIsWithinItsBounds) {
   std::string unused;
   for (const Field& field : JobFields()) {
     const Target target = field.target({.job = &job, .dataset = &dataset, .unused = &unused});
+    if (field.default_text == "none") continue;
     uint64_t value = field.min;
     if (auto* const* whole = std::get_if<uint32_t*>(&target)) value = **whole;
     if (auto* const* large = std::get_if<uint64_t*>(&target)) value = **large;

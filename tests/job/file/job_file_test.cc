@@ -95,7 +95,7 @@ TEST(JobFileTest, EveryKindOfFieldIsRead) {
   EXPECT_EQ(job.datasets[0].epochs, 3u);
   EXPECT_EQ(job.datasets[0].minibatch_size, 512u);
   EXPECT_EQ(job.datasets[0].minibatches_per_shard, 16u);
-  EXPECT_TRUE(job.datasets[0].shuffle);
+  EXPECT_EQ(job.datasets[0].shuffle, Shuffle::kAll);
   EXPECT_EQ(job.datasets[1].mode, DatasetMode::kEvaluate);
   EXPECT_THAT(std::get<LinesSpec>(job.datasets[1].source).files, ElementsAre("/data/test.csv"));
   EXPECT_EQ(job.ps.replicas, 2u);

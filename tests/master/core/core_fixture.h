@@ -13,7 +13,7 @@ namespace muster::testing {
 inline DatasetPlan PlanFor(const std::string& name, DatasetMode mode, uint32_t epochs,
                            uint64_t shards) {
   DatasetPlan plan{name, mode, epochs, shards, shards * 10, 5, nullptr};
-  plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+  plan.size_of = [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; };
   return plan;
 }
 

@@ -39,7 +39,7 @@ TEST(DurableStateTest, RecordsReplaceTheFormerOfTheirKeyAndErasuresTakeBothEnds)
     epoch.epoch = shard.epoch;
     epoch.records_committed = failures;
     Apply(epoch, &state);
-    Apply(StreamRangeRecord{shard, {TopicPartition(0), 0, failures, 0, {}}}, &state);
+    Apply(StreamShardRecord{shard, {{{TopicPartition(0), 0, failures}}, 0, {}}}, &state);
     Apply(PartitionRecord{PartitionId(3), {.owner = ServerId(failures)}, {}}, &state);
     Apply(TableSpec{.id = TableId(4), .dim = failures}, &state);
     Apply(StreamRecord{shard.dataset, ShardIndex(failures), 0, ""}, &state);
@@ -51,7 +51,7 @@ TEST(DurableStateTest, RecordsReplaceTheFormerOfTheirKeyAndErasuresTakeBothEnds)
   EXPECT_EQ(state.failures.at(shard).failures, 2u);
   EXPECT_EQ(state.nodes.at("worker-0").pid, 2u);
   EXPECT_EQ(state.epochs.at({shard.dataset, shard.epoch}).records_committed, 2u);
-  EXPECT_EQ(state.stream_ranges.at(shard).end, 2u);
+  EXPECT_EQ(state.stream_shards.at(shard).offsets(), 2u);
   EXPECT_EQ(state.partitions.at(PartitionId(3)).entry.owner, ServerId(2));
   EXPECT_EQ(state.tables.at(TableId(4)).dim, 2u);
   EXPECT_EQ(state.streams.at(shard.dataset).next_shard, ShardIndex(2));
@@ -59,10 +59,10 @@ TEST(DurableStateTest, RecordsReplaceTheFormerOfTheirKeyAndErasuresTakeBothEnds)
   EXPECT_EQ(state.meta->reason, "2");
   Apply(EraseFailure{shard}, &state);
   Apply(EraseNode{"worker-0"}, &state);
-  Apply(EraseStreamRange{shard}, &state);
+  Apply(EraseStreamShard{shard}, &state);
   EXPECT_THAT(state.failures, IsEmpty());
   EXPECT_THAT(state.nodes, IsEmpty());
-  EXPECT_THAT(state.stream_ranges, IsEmpty());
+  EXPECT_THAT(state.stream_shards, IsEmpty());
 }
 
 }  // namespace

@@ -95,9 +95,28 @@ TEST_F(EpochEndsTest, AnEpochBeginsWhenTheOneBeforeIsCommittedWithItsEvaluation)
   EXPECT_EQ(next[0].shard.epoch, EpochIndex(1));
 }
 
-TEST_F(EpochEndsTest, OtherJobsWaitForNothing) {
+TEST_F(EpochEndsTest, OtherJobsWaitForTheEvaluationOnly) {
   StartServed();
-  EXPECT_THAT(Want(5).grants, SizeIs(5));
+  Done(Want(5).grants);
+  const auto pass = Want(5).grants;
+  ASSERT_THAT(pass, SizeIs(1)) << "the evaluation sees nothing of the next epoch";
+  EXPECT_EQ(pass[0].shard.dataset, DatasetId(1));
+  Done(pass);
+  const auto next = Want(5).grants;
+  ASSERT_THAT(next, SizeIs(2)) << "no snapshot has the epoch";
+  EXPECT_EQ(next[0].shard.epoch, EpochIndex(1));
+}
+
+TEST_F(EpochEndsTest, JobsWhoseEvaluationsOverlapWaitForNothing) {
+  options.evaluation = Evaluation::kOverlapping;
+  StartServed();
+  const auto grants = Want(5).grants;
+  ASSERT_THAT(grants, SizeIs(5));
+  Done(grants);
+  Done(Want(1).grants);  // pass 0, while shards of epochs 1 and 2 are DONE
+  Advance(options.snapshot_interval);
+  Snapshot();
+  EXPECT_EQ(core->ledger().Metrics(DatasetId(1), EpochIndex(0))->records_later, 30u);
 }
 
 TEST_F(EpochEndsTest, TheWeightsOfTheBestEpochAreKeptAndTheirFilesWithThem) {
@@ -194,6 +213,7 @@ TEST_F(EpochEndsTest, AMetricThatNobodyReportsIsNeverBetter) {
 }
 
 TEST_F(EpochEndsTest, EpochsThatBeganBeforeItWasAskedForCountAsEnded) {
+  options.evaluation = Evaluation::kOverlapping;
   StartServed();
   Done(Want(5).grants);  // of epochs 0, 1 and 2; no snapshot has them
   KeepBest();

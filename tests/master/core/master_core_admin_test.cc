@@ -238,6 +238,7 @@ TEST_F(AdminTest, MasterAndScalerRunWithoutRegistering) {
 }
 
 TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 20)};
   Start();
   Hello("worker-0", 7);
   const auto grants = Want(1).grants;
@@ -251,6 +252,7 @@ TEST_F(AdminTest, ALateReportOfAReplacedProcessChargesButEndsNothing) {
 }
 
 TEST_F(AdminTest, ALateReportEndsTheLeasesOfItsOwnProcessOnly) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 20)};
   Start();
   NodeReport started = Exit(0, 0, {});
   started.what = NodeReport::What::kStarted;

@@ -52,8 +52,8 @@ TEST_F(LeasesTest, WhoMayNotReassertAnEvaluationEndsNobodysLease) {
   options.datasets.push_back(testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1));
   Start();
   Register(1);
-  Hello("worker-9", 9);  // keeps the grace up
   Done(Want(5).grants);
+  Hello("worker-9", 9);  // keeps the grace up
   auto evaluate = Want(1).grants;
   ASSERT_THAT(evaluate, SizeIs(1));
   ASSERT_EQ(Snapshot(), 2u);
@@ -244,6 +244,7 @@ TEST_F(LeasesTest, TheMastersOwnPauseMakesNoLeaseOlder) {
 
 TEST_F(LeasesTest, WorkersAreLostAndComeBackAndServersHaveTheirOwnTime) {
   options.leases.duration = seconds(2);
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 1, 20)};
   Start();
   Register(5);
   Hello("worker-0", 7);

@@ -192,6 +192,7 @@ TEST_F(RunsTest, ARestoreTellsWhatItMeans) {
 }
 
 TEST_F(RunsTest, AReplayEndsTheEvaluationsOfItsEpochsAndNoEarlierOnes) {
+  options.evaluation = Evaluation::kOverlapping;
   options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 2, 1),
                       testing::PlanFor("test", DatasetMode::kEvaluate, 1, 3)};
   StartServed();

@@ -68,7 +68,7 @@ class World {
  private:
   static DatasetPlan Plan(const std::string& name, DatasetMode mode, uint64_t shards) {
     DatasetPlan plan{name, mode, kEpochs, shards, shards * kBatches, 1, nullptr};
-    plan.records_of = [](EpochIndex, ShardIndex) { return kBatches; };
+    plan.size_of = [](EpochIndex, ShardIndex) { return ShardSize{kBatches, kBatches}; };
     return plan;
   }
   bool Chance(uint64_t percent) { return rng_.Below(100) < percent; }

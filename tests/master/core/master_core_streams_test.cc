@@ -28,7 +28,7 @@ TEST_F(StreamsTest, WhatATopicHoldsIsCutAndLeasedWithAllThatAWorkerNeeds) {
   const ShardWork& work = grants[1].work;
   EXPECT_EQ(work.dataset_name, "clicks");
   EXPECT_EQ(work.stream->topic, "click-topic");
-  EXPECT_EQ(work.stream->partition, TopicPartition(0));
+  EXPECT_EQ(work.stream->ranges[0].partition, TopicPartition(0));
   EXPECT_EQ(work.record_count, 20u);
   EXPECT_EQ(work.minibatch_size, 10u);
   EXPECT_EQ(work.first_step, 2u);
@@ -74,7 +74,7 @@ TEST_F(StreamsTest, TheCommittedPrefixWaitsForTheFirstRange) {
   EXPECT_EQ(Progress().committed, 40u);
   EXPECT_EQ(Progress().lag, 0u);
   EXPECT_EQ(Progress().oldest, std::nullopt);
-  EXPECT_THAT(journal.state().stream_ranges, IsEmpty()) << "COMMITTED ranges take no room";
+  EXPECT_THAT(journal.state().stream_shards, IsEmpty()) << "COMMITTED ranges take no room";
 }
 
 TEST_F(StreamsTest, RecordsAreThoseThatWereRead) {
@@ -302,13 +302,13 @@ TEST_F(StreamsTest, RangesThatOverlapOrWereNeverCutAreDamage) {
   See(0, 40);
   EXPECT_THAT(MasterCore::CheckFits(options, journal.state()), IsOk());
   DurableState overlap = journal.state();
-  overlap.stream_ranges.rbegin()->second.begin -= 1;
+  overlap.stream_shards.rbegin()->second.ranges[0].begin -= 1;
   EXPECT_EQ(MasterCore::CheckFits(options, overlap).code(), absl::StatusCode::kDataLoss);
   DurableState beyond = journal.state();
-  beyond.stream_ranges.rbegin()->second.end += 1;
+  beyond.stream_shards.rbegin()->second.ranges[0].end += 1;
   EXPECT_EQ(MasterCore::CheckFits(options, beyond).code(), absl::StatusCode::kDataLoss);
   DurableState missing = journal.state();
-  missing.stream_ranges.erase(missing.stream_ranges.begin());
+  missing.stream_shards.erase(missing.stream_shards.begin());
   EXPECT_EQ(MasterCore::CheckFits(options, missing).code(), absl::StatusCode::kDataLoss);
 }
 

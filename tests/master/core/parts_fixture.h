@@ -39,8 +39,8 @@ class PartsFixture {
  public:
   PartsFixture() {
     const auto plan = [](std::string name, DatasetMode mode, uint64_t shards) {
-      DatasetPlan dataset{std::move(name), mode, 1, shards, shards * 10, 5, nullptr, std::nullopt};
-      dataset.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+      DatasetPlan dataset{std::move(name), mode, 1, shards, shards * 10, 5, nullptr};
+      dataset.size_of = [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; };
       return dataset;
     };
     options.datasets = {plan("train", DatasetMode::kTrain, 4),
@@ -59,11 +59,15 @@ class PartsFixture {
 
   /// Grants so many shards to the worker, as for a process that holds `held` and has seen all.
   std::vector<ShardGrant> Grant(uint32_t count, const std::vector<ShardGrant>& held = {}) {
+    std::vector<ShardGrant> grants = GrantUpTo(count, held);
+    MUSTER_CHECK(grants.size() == count);
+    return grants;
+  }
+  std::vector<ShardGrant> GrantUpTo(uint32_t count, const std::vector<ShardGrant>& held = {}) {
     WorkerExchangeRequest request = Holding(held);
     request.want = count;
     WorkerExchangeReply reply;
     leasing().Grant(request, kWorker, {count, true}, At(), &reply);
-    MUSTER_CHECK(reply.grants.size() == count);
     return reply.grants;
   }
   static WorkerExchangeRequest Holding(const std::vector<ShardGrant>& grants) {

@@ -78,7 +78,9 @@ class StreamsTest : public ::testing::Test, protected CoreFixture {
   static std::vector<std::pair<uint64_t, uint64_t>> Ranges(const std::vector<ShardGrant>& grants) {
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
     for (const ShardGrant& grant : grants) {
-      ranges.emplace_back(grant.work.stream->begin, grant.work.stream->end);
+      for (const OffsetRange& range : grant.work.stream->ranges) {
+        ranges.emplace_back(range.begin, range.end);
+      }
     }
     return ranges;
   }

@@ -88,7 +88,7 @@ using Records = ::testing::Types<
     Pair<PartitionRecord, v1::JournalPartition>, Pair<TableSpec, v1::Table>,
     Pair<NodeRecord, v1::JournalNode>, Pair<EventRecord, v1::JournalEvent>,
     Pair<StreamRecord, v1::JournalStream>, Pair<StreamPositionRecord, v1::JournalStreamPosition>,
-    Pair<StreamRangeRecord, v1::JournalStreamRange>, Pair<KeptRecord, v1::JournalKept>,
+    Pair<StreamShardRecord, v1::JournalStreamShard>, Pair<KeptRecord, v1::JournalKept>,
     Pair<GroupModelRecord, v1::JournalGroupModel>, Pair<GroupRecord, v1::JournalGroup>,
     Pair<StepRecord, v1::JournalStep>, Pair<CheckpointRecord, v1::JournalCheckpoint>>;
 /// What only older journals have.
@@ -149,8 +149,9 @@ TEST(RecordCodec, WhatCannotBeIsDataLoss) {
   EXPECT_THAT(refusal(MetaRecord{.state = static_cast<JobState>(7)}), says("state: 7 is not"));
   EXPECT_THAT(refusal(StreamPositionRecord{DatasetId(1), {TopicPartition(0), 3, 2, {}}}),
               says("cut before its begin"));
-  EXPECT_THAT(refusal(StreamRangeRecord{{}, {TopicPartition(0), 3, 3, 0, {}}}),
+  EXPECT_THAT(refusal(StreamShardRecord{{}, {{{TopicPartition(0), 3, 3}}, 0, {}}}),
               says("an empty range of offsets"));
+  EXPECT_THAT(refusal(StreamShardRecord{}), says("before 0.3"));
 }
 
 TEST(RecordCodec, TheHeaderIsTheMessage) {

@@ -59,7 +59,7 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
       {EraseDone{DoneSeq(10), DoneSeq(11)}},
       {EraseFailure{testing::SampleShard(4)}},
       {EraseEvents{1}},
-      {EraseStreamRange{{DatasetId(2), EpochIndex(0), ShardIndex(15)}}},
+      {EraseStreamShard{{DatasetId(2), EpochIndex(0), ShardIndex(15)}}},
       {EraseNode{"ps-0"}}};
   for (const auto& batch : batches) {
     MUSTER_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Journal> journal, Open());
@@ -73,7 +73,7 @@ TEST_F(RocksdbJournalTest, AgreesWithTheMemoryJournalAfterReopening) {
   EXPECT_EQ(state.done.size(), 1u);
   EXPECT_EQ(state.failures.size(), 1u);
   EXPECT_EQ(state.events.size(), 1u);
-  EXPECT_EQ(state.stream_ranges.size(), 1u);
+  EXPECT_EQ(state.stream_shards.size(), 1u);
   EXPECT_FALSE(state.nodes.contains("ps-0"));
 }
 

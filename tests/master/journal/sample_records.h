@@ -13,13 +13,14 @@ inline ShardId SampleShard(uint64_t index) {
 }
 
 inline std::vector<Mutation> SampleStreamRecords() {
-  return {StreamRecord{DatasetId(2), ShardIndex(17), 40, "cluster \xff"},
-          StreamPositionRecord{DatasetId(2), {TopicPartition(3), 5, 9, std::nullopt}},
-          StreamPositionRecord{DatasetId(2), {TopicPartition(4), 6, 6, 0}},
-          StreamRangeRecord{{DatasetId(2), EpochIndex(0), ShardIndex(15)},
-                            {TopicPartition(3), 5, 7, 39, WallTime(8)}},
-          StreamRangeRecord{{DatasetId(2), EpochIndex(0), ShardIndex(16)},
-                            {TopicPartition(3), 7, 9, 40, WallTime(9)}}};
+  return {
+      StreamRecord{DatasetId(2), ShardIndex(17), 40, "cluster \xff"},
+      StreamPositionRecord{DatasetId(2), {TopicPartition(3), 5, 9, std::nullopt}},
+      StreamPositionRecord{DatasetId(2), {TopicPartition(4), 6, 6, 0}},
+      StreamShardRecord{{DatasetId(2), EpochIndex(0), ShardIndex(15)},
+                        {{{TopicPartition(3), 5, 7}}, 39, WallTime(8)}},
+      StreamShardRecord{{DatasetId(2), EpochIndex(0), ShardIndex(16)},
+                        {{{TopicPartition(3), 7, 9}, {TopicPartition(4), 1, 6}}, 40, WallTime(9)}}};
 }
 
 inline std::vector<Mutation> SampleGroupRecords() {
@@ -120,7 +121,7 @@ inline std::vector<std::pair<std::string, std::string>> Stored(const DurableStat
   for (const auto& [key, position] : state.stream_positions) {
     add(StreamPositionRecord{key.first, position});
   }
-  for (const auto& [shard, range] : state.stream_ranges) add(StreamRangeRecord{shard, range});
+  for (const auto& [shard, cut] : state.stream_shards) add(StreamShardRecord{shard, cut});
   for (const auto& [epoch, manifests] : state.kept) {
     for (const auto& [id, manifest] : manifests) add(KeptRecord{epoch, id, manifest});
   }

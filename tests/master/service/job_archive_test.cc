@@ -78,7 +78,7 @@ TEST_F(JobArchiveTest, NothingRanYet) {
 TEST_F(JobArchiveTest, ShowsAKilledJobAsStoppedAndItsNodesAsExited) {
   RunAndKill();
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto archive, JobArchive::Open(job_));
-  const JobStatus status = archive->Status();
+  MUSTER_ASSERT_OK_AND_ASSIGN(const JobStatus status, archive->Status());
   EXPECT_EQ(status.name, "demo");
   EXPECT_EQ(status.state, JobState::kStopped);
   EXPECT_EQ(status.master_incarnation, 1u);

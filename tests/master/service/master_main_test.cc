@@ -32,7 +32,7 @@ JobSpec Job() {
   dataset.name = "train";
   dataset.minibatch_size = 4;
   dataset.minibatches_per_shard = 2;
-  dataset.shuffle = true;
+  dataset.shuffle = Shuffle::kAll;
   dataset.epochs = 2;
   job.datasets = {dataset};
   return job;

@@ -41,7 +41,7 @@ class MasterServerTest : public ::testing::Test {
     options_.job.partitions = 2;
     options_.job.snapshot_directory = folder_.path();
     DatasetPlan plan{"train", DatasetMode::kTrain, 1, 2, 20, 5, nullptr};
-    plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+    plan.size_of = [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; };
     options_.core.datasets = {plan};
     options_.core.partitions = 2;
     options_.core.run_id = "run-1";
@@ -53,7 +53,9 @@ class MasterServerTest : public ::testing::Test {
     dataset.minibatches_per_shard = 2;
     options_.job.datasets = {dataset};
     std::vector<std::unique_ptr<DatasetSource>> sources;
-    sources.push_back(std::make_unique<FakeSource>(ShardLayout({20}, 5, 2)));
+    sources.push_back(std::make_unique<FakeSource>(std::make_shared<const ShardLayout>(
+        std::vector<ShardLayout::Source>{{.records = 20}},
+        ShardLayout::Options{.minibatch_size = 5, .minibatches_per_shard = 2})));
     sources_.emplace(options_.job, std::move(sources));
     options_.sources = &*sources_;
   }

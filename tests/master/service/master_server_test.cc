@@ -36,7 +36,7 @@ TEST_F(MasterServerTest, TakesAJobFromHelloToSucceeded) {
   v1::WorkerExchangeReply granted;
   ASSERT_TRUE(Exchange(want, &granted).ok());
   ASSERT_EQ(granted.grants_size(), 2);
-  EXPECT_EQ(granted.grants(1).work().path(), "/data/1");
+  EXPECT_EQ(granted.grants(1).work().files(0).path(), "/data/10");
   EXPECT_EQ(granted.map().partitions_size(), 2);
   v1::WorkerExchangeRequest report;
   for (const v1::ShardGrant& grant : granted.grants()) {

@@ -29,7 +29,7 @@ class OwnerLoopTest : public ::testing::Test {
   void SetUpLoop(size_t batch_max = 4'096) {
     CoreOptions options;
     DatasetPlan plan{"train", DatasetMode::kTrain, 1, 4, 40, 5, nullptr};
-    plan.records_of = [](EpochIndex, ShardIndex) { return 10u; };
+    plan.size_of = [](EpochIndex, ShardIndex) { return ShardSize{10, 2}; };
     options.datasets = {plan};
     loop_ = std::make_unique<OwnerLoop>(
         std::make_unique<MasterCore>(options, DurableState{}, StepTime{clock_.Now()}), &journal_,

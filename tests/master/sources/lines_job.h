@@ -30,7 +30,7 @@ class LinesJobTest : public ::testing::Test {
     train.epochs = 2;
     train.minibatch_size = 3;
     train.minibatches_per_shard = 2;
-    train.shuffle = true;
+    train.shuffle = Shuffle::kAll;
     DatasetSpec test;
     test.name = "test";
     test.mode = DatasetMode::kEvaluate;

@@ -21,6 +21,7 @@ using ::muster::testing::kTest;
 using ::muster::testing::kTrain;
 using ::muster::testing::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class SourceCatalogTest : public testing::LinesJobTest {
@@ -28,14 +29,17 @@ class SourceCatalogTest : public testing::LinesJobTest {
   auto Open() { return SourceCatalog::Open(job_, nullptr); }
   /// The records of a shard, read the way a worker does.
   std::vector<std::string> Records(const ShardWork& work) {
-    auto text = ReadFile(work.path, 1 << 20);
-    EXPECT_THAT(text, IsOk());
-    const std::string bytes = text->substr(work.byte_begin, work.byte_end - work.byte_begin);
     std::vector<std::string> records;
-    for (size_t at = 0; at < bytes.size();) {
-      const size_t newline = std::min(bytes.find('\n', at), bytes.size());
-      records.push_back(bytes.substr(at, newline - at));
-      at = newline + 1;
+    for (const SourceRun& run : work.runs) {
+      auto text = ReadFile(work.files[run.file].path, 1 << 20);
+      EXPECT_THAT(text, IsOk());
+      std::string bytes = text->substr(run.byte_begin, run.byte_end - run.byte_begin);
+      for (uint32_t i = 0; !bytes.empty(); ++i) {
+        const size_t newline = std::min(bytes.find('\n'), bytes.size());
+        const bool of_run = i >= run.records_before && i - run.records_before < run.record_count;
+        if (of_run) records.push_back(bytes.substr(0, newline));
+        bytes.erase(0, newline + 1);
+      }
     }
     EXPECT_EQ(records.size(), work.record_count);
     return records;
@@ -45,14 +49,19 @@ class SourceCatalogTest : public testing::LinesJobTest {
 TEST_F(SourceCatalogTest, TheShardsOfAnEpochHoldEveryRecordOnce) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
   ASSERT_EQ(catalog->dataset_count(), 2u);
-  ASSERT_EQ(catalog->layout(kTrain).shard_count(), 6u);  // 4 + 0 + 2
+  // 27 records with the same header, and 1 file without records.
+  ASSERT_EQ(catalog->layout(kTrain).shard_count(), 5u);
+  EXPECT_EQ(catalog->layout(kTrain).minibatch_count(), 9u);
   EXPECT_EQ(catalog->layout(kTrain).record_count(), 27u);
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     std::multiset<std::string> seen;
-    for (uint64_t index = 0; index < 6; ++index) {
+    uint64_t step = epoch * 9;
+    for (uint64_t index = 0; index < 5; ++index) {
       const ShardWork work = catalog->WorkOf({kTrain, EpochIndex(epoch), ShardIndex(index)});
       for (const std::string& record : Records(work)) seen.insert(record);
-      EXPECT_EQ(work.first_step, (epoch * 6 + index) * 2);
+      EXPECT_EQ(work.first_step, step);
+      EXPECT_EQ(work.record_count, 3 * work.minibatch_count);
+      step += work.minibatch_count;
       EXPECT_EQ(work.minibatch_size, 3u);
       EXPECT_TRUE(work.has_header);
       EXPECT_EQ(work.shuffle_seed, RecordSeed(7, {kTrain, EpochIndex(epoch), ShardIndex(index)}));
@@ -67,14 +76,15 @@ TEST_F(SourceCatalogTest, TheShardsOfAnEpochHoldEveryRecordOnce) {
 TEST_F(SourceCatalogTest, AnEvaluateDatasetInFileOrder) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
   const ShardWork work = catalog->WorkOf({kTest, EpochIndex(1), ShardIndex(2)});
-  EXPECT_EQ(Records(work), (std::vector<std::string>{"t64"}));
+  // 9 records are 3 minibatches of 3.
+  EXPECT_EQ(Records(work), (std::vector<std::string>{"t36", "t49", "t64"}));
   EXPECT_EQ(work.mode, DatasetMode::kEvaluate);
   EXPECT_EQ(work.dataset_name, "test");
-  EXPECT_EQ(work.path, dir_.File("test.csv"));
-  EXPECT_EQ(work.first_record, 8u);
+  EXPECT_EQ(work.files.at(0).path, dir_.File("test.csv"));
+  EXPECT_EQ(work.runs.at(0).first_record, 6u);
   EXPECT_EQ(work.shuffle_seed, 0u);
   EXPECT_FALSE(work.has_header);
-  EXPECT_EQ(work.source_bytes, Lines("", 9, "t").size());
+  EXPECT_EQ(work.files.at(0).bytes, Lines("", 9, "t").size());
 }
 
 TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
@@ -82,7 +92,7 @@ TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
   more.name = "more";
   LinesOf(&more).files = {dir_.File("train-2.csv")};
   more.epochs = 1;
-  more.minibatches_per_shard = 1;  // 3 shards of 3, 3 and 1 records
+  more.minibatches_per_shard = 1;  // 3 shards of 2, 2 and 3 records
   job_.datasets.push_back(more);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
   constexpr DatasetId kMore(2);
@@ -90,19 +100,20 @@ TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
   const auto step = [&](DatasetId dataset, uint32_t epoch, uint64_t index) {
     return catalog->WorkOf({dataset, EpochIndex(epoch), ShardIndex(index)}).first_step;
   };
-  uint64_t expected = 0;
+  // 9 minibatches in 5 shards, mixed with 3 in 3. The one epoch of the second dataset is over, but
+  // the positions after it do not depend on that: epochs may grow.
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
-    for (uint64_t index = 0; index < 6; ++index) {
-      EXPECT_EQ(step(kTrain, epoch, index), expected);
-      expected += 2;
+    std::vector<uint64_t> of_train, of_more;
+    for (uint64_t index = 0; index < 5; ++index) {
+      of_train.push_back(step(kTrain, epoch, index) - epoch * 12);
     }
-    // Its one epoch is over, but the positions after it do not depend on that: epochs may grow.
     for (uint64_t index = 0; index < 3; ++index) {
-      EXPECT_EQ(step(kMore, epoch, index), expected);
-      expected += 1;
+      of_more.push_back(step(kMore, epoch, index) - epoch * 12);
     }
+    EXPECT_THAT(of_train, ElementsAre(0, 2, 4, 7, 10));
+    EXPECT_THAT(of_more, ElementsAre(1, 6, 9));
   }
-  EXPECT_EQ(step(kTest, 1, 2), 5u) << "3 shards a pass, counted for itself";
+  EXPECT_EQ(step(kTest, 1, 2), 5u) << "3 minibatches a pass, counted for themselves";
 }
 
 TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOrder) {
@@ -111,7 +122,7 @@ TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOr
   ASSERT_EQ(plans.size(), 2u);
   EXPECT_EQ(plans[0].name, "train");
   EXPECT_EQ(plans[0].epochs, 2u);
-  EXPECT_EQ(plans[0].shards, 6u);
+  EXPECT_EQ(plans[0].shards, 5u);
   EXPECT_EQ(plans[0].records, 27u);
   EXPECT_EQ(plans[0].minibatch_size, 3u);
   EXPECT_FALSE(plans[0].stream.has_value());
@@ -119,7 +130,7 @@ TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOr
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < plans[0].shards; ++i) {
-      sum += plans[0].records_of(EpochIndex(epoch), ShardIndex(i));
+      sum += plans[0].size_of(EpochIndex(epoch), ShardIndex(i)).records;
     }
     EXPECT_EQ(sum, 27u);
   }
@@ -128,7 +139,7 @@ TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOr
 /// A dataset that grows.
 class GrowingSource : public FakeSource {
  public:
-  GrowingSource() : FakeSource(ShardLayout()) {}
+  GrowingSource() : FakeSource(std::make_shared<const ShardLayout>()) {}
   std::optional<StreamPlan> Growth() const override { return StreamPlan{.topic = "t"}; }
 };
 
@@ -142,7 +153,7 @@ TEST_F(SourceCatalogTest, OfADatasetThatGrowsTheCoreSaysWhereShardsLie) {
   EXPECT_EQ(plan.stream->topic, "t");
   ShardWork work;
   work.first_step = 9;
-  work.stream = {"t", TopicPartition(1), 2, 3};
+  work.stream = {"t", {{TopicPartition(1), 2, 3}}};
   const ShardWork said = work;
   catalog.Describe({kTrain, EpochIndex(0), ShardIndex(0)}, &work);
   EXPECT_EQ(work, said);
@@ -155,7 +166,7 @@ TEST_F(SourceCatalogTest, AReopenedCatalogMapsTheIndexAndGivesTheSameWork) {
                               SourceCatalog::Open(job_, [&](const auto&) { ++scans; }));
   EXPECT_EQ(scans, 0);
   EXPECT_EQ(first->Fingerprint(), second->Fingerprint());
-  for (uint64_t index = 0; index < 6; ++index) {
+  for (uint64_t index = 0; index < 5; ++index) {
     const ShardId shard{kTrain, EpochIndex(1), ShardIndex(index)};
     EXPECT_EQ(first->WorkOf(shard), second->WorkOf(shard));
   }
@@ -191,10 +202,9 @@ TEST_F(SourceCatalogTest, TheIndexesAloneTellTheSameWhenTheDataAreGone) {
   }
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto stored, SourceCatalog::OpenKept(job_));
   EXPECT_EQ(stored->Fingerprint(), catalog->Fingerprint());
-  for (uint64_t index = 0; index < 6; ++index) {
+  for (uint64_t index = 0; index < 5; ++index) {
     const ShardId shard{kTrain, EpochIndex(1), ShardIndex(index)};
-    EXPECT_EQ(stored->WorkOf(shard).path, catalog->WorkOf(shard).path);
-    EXPECT_EQ(stored->WorkOf(shard).first_record, catalog->WorkOf(shard).first_record);
+    EXPECT_EQ(stored->WorkOf(shard), catalog->WorkOf(shard));
   }
 }
 

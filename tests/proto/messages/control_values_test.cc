@@ -139,7 +139,11 @@ ShardGrant SomeGrant() {
   return {ShardId{DatasetId(1), EpochIndex(2), ShardIndex(3)},
           LeaseToken(MasterIncarnation(4), 5),
           RestoreEpoch(6),
-          {.path = "/data/\xff.csv", .source_hash = ~0ull, .record_count = 1, .minibatch_size = 1}};
+          {.record_count = 1,
+           .minibatch_size = 1,
+           .minibatch_count = 1,
+           .files = {{.path = "/data/\xff.csv", .hash = ~0ull}},
+           .runs = {{.record_count = 1}}}};
 }
 
 TEST(ControlValuesTest, AReplyComesBackAsItWas) {
@@ -319,10 +323,10 @@ TEST(ControlValuesTest, LimitsOfWhatTheMasterSays) {
                     m->grants = {SomeGrant()};
                     m->grants[0].work.mode = static_cast<DatasetMode>(n);
                   }),
-      Bytes<Told>("grants.work.path", 4'096,
+      Bytes<Told>("grants.work.files.path", 4'096,
                   [](Told* m, std::string s) {
                     m->grants = {SomeGrant()};
-                    m->grants[0].work.path = s;
+                    m->grants[0].work.files[0].path = s;
                   }),
       Bytes<Told>("grants.work.dataset_name", 256,
                   [](Told* m, std::string s) {
@@ -355,19 +359,13 @@ TEST(ControlValuesTest, WhatIsOutOfRangeIsRefusedWithItsNameAndValue) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text));
   };
   ShardMetrics metrics;
-  metrics.aucs["auc"] = {{AucHistogram::kBins}, {1}, {}};
+  metrics.aucs["auc"] = {{ScoreHistogram::kBins}, {1}, {}};
   EXPECT_THAT(refusal(metrics),
               says("aucs: 'auc': 1 bins, 1 positives and 0 negatives differ in length"));
-  metrics.aucs["auc"] = {{AucHistogram::kBins}, {1}, {1}};
+  metrics.aucs["auc"] = {{ScoreHistogram::kBins}, {1}, {1}};
   EXPECT_THAT(refusal(metrics), says("bin 4096 is not a known one"));
   metrics.aucs["auc"] = {{7, 7}, {1, 1}, {1, 1}};
   EXPECT_THAT(refusal(metrics), says("bin 7 comes after bin 7; they must ascend"));
-  WorkerExchangeReply reply;
-  reply.grants = {SomeGrant()};
-  reply.grants[0].work.minibatch_size = 0;
-  EXPECT_THAT(refusal(reply), says("grants: shard 1/2/3 has 1 records in minibatches of 0"));
-  reply.grants[0].work = {.record_count = 0, .minibatch_size = 1};
-  EXPECT_THAT(refusal(reply), says("0 records in minibatches of 1"));
 
   v1::ServerExchangeReply commands;
   v1::Interval* interval = commands.mutable_forget()->add_shards()->add_intervals();

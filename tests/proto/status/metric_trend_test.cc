@@ -70,6 +70,8 @@ TEST(MetricTrendTest, TheNameSaysWhichValuesAreBetter) {
                          Row{"at_10", Better::kUnknown},
                          Row{"mean", Better::kUnknown},
                          Row{"prediction", Better::kUnknown},
+                         Row{"auc.average_precision", Better::kHigher},
+                         Row{"auc.calibration", Better::kUnknown},
                          Row{"raucous", Better::kUnknown},
                          Row{"lossless", Better::kUnknown},
                          Row{"false_positives", Better::kUnknown}}) {
@@ -207,6 +209,21 @@ TEST(MetricTrendTest, AnEpochWhoseMinibatchesWereJudgedAgainIsNeverTheBest) {
   EXPECT_EQ(trend.remark,
             "test mse of epoch 2 is too good, and not compared: 12 minibatches ran again after a "
             "process died, and were judged by weights that had seen them");
+}
+
+TEST(MetricTrendTest, AnEvaluationThatRanAgainWithLaterWeightsIsNeverTheBest) {
+  DatasetStatus dataset = Evaluated("auc", {0.7, 0.9});
+  dataset.epochs[1].records_later = 30;
+  MetricTrend trend = TrendOf(dataset);
+  EXPECT_EQ(trend.best, 0.7);
+  EXPECT_EQ(trend.remark,
+            "test auc of epoch 2 is not compared: it was measured again after a process died, by "
+            "weights that may have seen 30 records of later epochs");
+  dataset.overlaps = true;
+  trend = TrendOf(dataset);
+  EXPECT_EQ(trend.best, 0.9);
+  EXPECT_EQ(trend.remark,
+            "test auc of epoch 2 was measured while up to 30 records of later epochs were trained");
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ class FakeMaster {
 class FakeMaster::Client : public AdminClient {
  public:
   explicit Client(FakeMaster* master) : master_(master) {}
+  void End() override {}
   absl::StatusOr<JobStatus> GetStatus() override { return master_->status(); }
   absl::Status ReportNode(const v1::ReportNodeRequest& request) override {
     master_->Hear(request);

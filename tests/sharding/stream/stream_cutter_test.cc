@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/words/limits.h"
 
 namespace muster {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr StreamCutOptions kOptions{
     .minibatch_size = 10, .minibatches_per_shard = 4, .max_delay = milliseconds(500)};
@@ -29,9 +31,13 @@ WallTime Wall(int ms) {
 PartitionLook Look(uint32_t partition, uint64_t log_begin, uint64_t stable_end) {
   return {.partition = TopicPartition(partition), .log_begin = log_begin, .stable_end = stable_end};
 }
-StreamRange Range(uint32_t partition, uint64_t begin, uint64_t end, uint64_t first_step,
+OffsetRange Offsets(uint32_t partition, uint64_t begin, uint64_t end) {
+  return {TopicPartition(partition), begin, end};
+}
+/// A shard of one range.
+StreamShard Range(uint32_t partition, uint64_t begin, uint64_t end, uint64_t first_step,
                   int seen_ms = 0) {
-  return {TopicPartition(partition), begin, end, first_step, Wall(seen_ms)};
+  return {{Offsets(partition, begin, end)}, first_step, Wall(seen_ms)};
 }
 
 class StreamCutterTest : public ::testing::Test {
@@ -39,19 +45,19 @@ class StreamCutterTest : public ::testing::Test {
   void See(const std::vector<PartitionLook>& looks, int ms) {
     cutter_.See(looks, At(ms), Wall(ms));
   }
-  std::vector<StreamRange> CutAt(int ms, uint64_t ranges_max = kMany) {
-    std::vector<StreamRange> ranges;
-    for (const StreamCutter::Cut& cut : cutter_.CutDue(ranges_max, At(ms))) {
+  std::vector<StreamShard> CutAt(int ms, uint64_t shards_max = kMany) {
+    std::vector<StreamShard> shards;
+    for (const StreamCutter::Cut& cut : cutter_.CutDue(shards_max, At(ms))) {
       EXPECT_FALSE(cut.lost);
-      ranges.push_back(cut.range);
+      shards.push_back(cut.shard);
     }
-    return ranges;
+    return shards;
   }
 
   StreamCutter cutter_{kOptions, {}, 0};
 };
 
-TEST_F(StreamCutterTest, FullRangesAtOnceAndTheRestAfterADelay) {
+TEST_F(StreamCutterTest, FullShardsAtOnceAndTheRestAfterADelay) {
   See({Look(0, 0, 95)}, 0);
   EXPECT_THAT(CutAt(1), ElementsAre(Range(0, 0, 40, 0), Range(0, 40, 80, 4)));
   EXPECT_THAT(CutAt(499), IsEmpty());
@@ -60,6 +66,67 @@ TEST_F(StreamCutterTest, FullRangesAtOnceAndTheRestAfterADelay) {
   See({Look(0, 0, 96)}, 600);
   EXPECT_THAT(CutAt(1'099), IsEmpty()) << "the delay is that of the first record that waits";
   EXPECT_THAT(CutAt(1'100), ElementsAre(Range(0, 95, 96, 10, 600)));
+}
+
+TEST_F(StreamCutterTest, WhatIsDueInManyPartitionsIsWholeMinibatchesTogether) {
+  See({Look(0, 0, 6), Look(1, 0, 3), Look(2, 0, 0)}, 0);
+  See({Look(0, 0, 6), Look(1, 0, 3), Look(2, 0, 30)}, 400);
+  EXPECT_THAT(CutAt(499), IsEmpty());
+  EXPECT_THAT(CutAt(500), ElementsAre(StreamShard{
+                              {Offsets(0, 0, 6), Offsets(1, 0, 3), Offsets(2, 0, 1)}, 0, Wall(0)}))
+      << "nine are due, and one that is not fills the minibatch";
+  EXPECT_THAT(CutAt(899), IsEmpty()) << "the rest waits for its own time";
+  EXPECT_THAT(CutAt(900), ElementsAre(Range(2, 1, 30, 1, 400)));
+}
+
+TEST_F(StreamCutterTest, TooFewRecordsAreEqualMinibatches) {
+  See({Look(0, 0, 7), Look(1, 0, 16)}, 0);
+  const std::vector<StreamShard> shards = CutAt(500);
+  ASSERT_EQ(shards.size(), 1u);
+  EXPECT_EQ(shards[0].offsets(), 23u);
+  EXPECT_EQ(cutter_.next_step(), 3u) << "8, 8 and 7, and not 10, 10 and 3";
+}
+
+TEST_F(StreamCutterTest, ManyPartitionsAreSeveralShards) {
+  std::vector<PartitionLook> looks;
+  for (uint32_t i = 0; i < 50; ++i) looks.push_back(Look(i, 0, 3));
+  See(looks, 0);
+  EXPECT_THAT(CutAt(500, 1), SizeIs(1));
+  const std::vector<StreamShard> shards = CutAt(500);
+  ASSERT_EQ(shards.size(), 3u);
+  for (const StreamShard& shard : shards) {
+    EXPECT_GE(shard.offsets(), 30u);
+    EXPECT_LE(shard.offsets(), 40u);
+  }
+  EXPECT_EQ(cutter_.next_step(), 15u);
+}
+
+/// A shard has an entry in the journal and in a message, so its size has a bound.
+TEST_F(StreamCutterTest, AShardHasABoundedNumberOfRanges) {
+  StreamCutter cutter({.minibatch_size = 100, .minibatches_per_shard = 100, .max_delay = {}}, {},
+                      0);
+  std::vector<PartitionLook> looks;
+  for (uint32_t i = 0; i < 3'000; ++i) looks.push_back(Look(i, 0, 1));
+  cutter.See(looks, At(0), Wall(0));
+  const std::vector<StreamCutter::Cut> cuts = cutter.CutDue(kMany, At(0));
+  ASSERT_EQ(cuts.size(), 3u);
+  for (const StreamCutter::Cut& cut : cuts) {
+    EXPECT_LE(cut.shard.ranges.size(), most::kRangesOfShard);
+  }
+}
+
+TEST_F(StreamCutterTest, APartitionThatIsAtItsEndWaitsForTheOthers) {
+  PartitionLook ended = Look(0, 0, 5), going = Look(1, 0, 3);
+  ended.end = 5;
+  going.end = 30;
+  See({ended, going}, 0);
+  EXPECT_THAT(CutAt(0), IsEmpty());
+  going.stable_end = 30;
+  See({ended, going}, 1);
+  const std::vector<StreamShard> shards = CutAt(1);
+  ASSERT_EQ(shards.size(), 1u);
+  EXPECT_EQ(shards[0].offsets(), 35u);
+  EXPECT_TRUE(cutter_.AtEnd());
 }
 
 TEST_F(StreamCutterTest, TopicPartitionsTakeTurns) {
@@ -117,9 +184,9 @@ TEST_F(StreamCutterTest, WhatRetentionTookBeforeItWasCutIsARangeThatIsLost) {
   const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(1, At(2));
   ASSERT_EQ(cuts.size(), 2u) << "a lost range takes no room";
   EXPECT_TRUE(cuts[0].lost);
-  EXPECT_EQ(cuts[0].range, Range(0, 0, 1'000, 0, 0));
+  EXPECT_EQ(cuts[0].shard, Range(0, 0, 1'000, 0, 0));
   EXPECT_FALSE(cuts[1].lost);
-  EXPECT_EQ(cuts[1].range, Range(0, 1'000, 1'040, 100, 1));
+  EXPECT_EQ(cuts[1].shard, Range(0, 1'000, 1'040, 100, 1));
 }
 
 TEST_F(StreamCutterTest, ALogThatEndsBeforeWhatWasCutIsTruncated) {
@@ -152,7 +219,7 @@ TEST_F(StreamCutterTest, GoesOnFromItsPositions) {
   again.See(std::vector{Look(0, 0, 90), Look(3, 0, 40)}, At(0), Wall(7));
   const std::vector<StreamCutter::Cut> cuts = again.CutDue(kMany, At(0));
   ASSERT_EQ(cuts.size(), 1u);
-  EXPECT_EQ(cuts[0].range, Range(0, 40, 80, 8, 7));
+  EXPECT_EQ(cuts[0].shard, Range(0, 40, 80, 8, 7));
 }
 
 TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
@@ -169,7 +236,7 @@ TEST_F(StreamCutterTest, WhatChangesIsToldOnce) {
   look.end = 90;
   See({look, Look(1, 0, 0)}, 3);
   EXPECT_THAT(cutter_.TakeChanged(), IsEmpty()) << "an end stays where it was first seen";
-  EXPECT_THAT(CutAt(3), ElementsAre(Range(0, 5, 15, 0)));
+  EXPECT_THAT(CutAt(500), ElementsAre(Range(0, 5, 15, 0)));
   EXPECT_THAT(cutter_.TakeChanged(), ElementsAre(StreamPosition{TopicPartition(0), 5, 15, 15}));
 }
 
@@ -198,11 +265,10 @@ TEST_F(StreamCutterTest, ManyLostOffsetsAreSeveralRanges) {
   for (const uint64_t end : {kHalf, 2 * kHalf, 2 * kHalf + 5}) {
     const StreamCutter::Cut& cut = cuts[begin / kHalf];
     EXPECT_TRUE(cut.lost);
-    EXPECT_EQ(cut.range.begin, begin);
-    EXPECT_EQ(cut.range.end, end);
+    EXPECT_THAT(cut.shard.ranges, ElementsAre(Offsets(0, begin, end)));
     begin = end;
   }
-  EXPECT_EQ(cuts[3].range.begin, begin);
+  EXPECT_EQ(cuts[3].shard.ranges[0].begin, begin);
   EXPECT_FALSE(cuts[3].lost);
 }
 
@@ -214,7 +280,7 @@ TEST_F(StreamCutterTest, WhatIsLostEndsWithTheDataset) {
   const std::vector<StreamCutter::Cut> cuts = cutter_.CutDue(kMany, At(1));
   ASSERT_EQ(cuts.size(), 1u);
   EXPECT_TRUE(cuts[0].lost);
-  EXPECT_EQ(cuts[0].range, Range(0, 0, 30, 0));
+  EXPECT_EQ(cuts[0].shard, Range(0, 0, 30, 0));
   EXPECT_TRUE(cutter_.AtEnd());
 }
 
@@ -243,8 +309,9 @@ TEST_F(StreamCutterTest, ManySightingsKeepTheAgeOfTheOldest) {
   const std::vector<StreamCutter::Progress> views = cutter_.ProgressOfAll();
   ASSERT_EQ(views.size(), 1u);
   EXPECT_EQ(views[0].uncut_seen, Wall(1));
-  for (const StreamRange& range : CutAt(2'000)) {
-    EXPECT_LE(range.seen, Wall(static_cast<int>(2 * range.begin) + 2)) << range.begin;
+  for (const StreamShard& shard : CutAt(2'000)) {
+    const uint64_t begin = shard.ranges[0].begin;
+    EXPECT_LE(shard.seen, Wall(static_cast<int>(2 * begin) + 2)) << begin;
   }
 }
 
@@ -255,7 +322,7 @@ TEST_F(StreamCutterTest, MergedSightingsAreNoMoreThanOneTooOld) {
   EXPECT_EQ(cutter_.ProgressOfAll().at(0).uncut_seen, Wall(121));
 }
 
-/// Whatever grows, vanishes and stands still: every offset from the begin on lies in one range.
+/// Whatever grows, vanishes and stands still: every offset from the begin on lies in one shard.
 TEST(StreamCutterProperty, RangesCoverEveryOffsetOnce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
@@ -281,13 +348,14 @@ TEST(StreamCutterProperty, RangesCoverEveryOffsetOnce) {
             }(),
             cutter.next_step());
       for (const StreamCutter::Cut& cut : cutter.CutDue(rng.Below(4), At(ms))) {
-        const StreamRange& range = cut.range;
-        ASSERT_EQ(range.begin, covered[range.partition.value()]) << "seed " << seed;
-        ASSERT_LT(range.begin, range.end);
-        ASSERT_EQ(range.first_step, steps);
-        ASSERT_TRUE(cut.lost || range.end - range.begin <= 40);
-        steps += StreamMinibatches(range.begin, range.end, 10);
-        covered[range.partition.value()] = range.end;
+        for (const OffsetRange& range : cut.shard.ranges) {
+          ASSERT_EQ(range.begin, covered[range.partition.value()]) << "seed " << seed;
+          ASSERT_LT(range.begin, range.end);
+          covered[range.partition.value()] = range.end;
+        }
+        ASSERT_EQ(cut.shard.first_step, steps);
+        ASSERT_TRUE(cut.lost || cut.shard.offsets() <= 40);
+        steps += StreamMinibatches(cut.shard.offsets(), 10);
       }
     }
     for (const auto& [partition, log] : logs) ASSERT_LE(covered[partition], log.second);

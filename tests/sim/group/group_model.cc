@@ -32,11 +32,12 @@ std::vector<DatasetPlan> GroupPlan() {
     const GroupDataset& from = kGroupDatasets[i];
     DatasetPlan dataset{from.name, from.mode,           kGroupEpochs, from.shards,
                         0,         kGroupMinibatchSize, nullptr,      {}};
-    dataset.records_of = [i](EpochIndex epoch, ShardIndex index) {
-      return kGroupMinibatchSize * GroupMinibatchesOf({DatasetId(i), epoch, index});
+    dataset.size_of = [i](EpochIndex epoch, ShardIndex index) {
+      const uint32_t minibatches = GroupMinibatchesOf({DatasetId(i), epoch, index});
+      return ShardSize{kGroupMinibatchSize * minibatches, minibatches};
     };
     for (uint64_t index = 0; index < dataset.shards; ++index) {
-      dataset.records += dataset.records_of(EpochIndex(0), ShardIndex(index));
+      dataset.records += dataset.size_of(EpochIndex(0), ShardIndex(index)).records;
     }
     plan.push_back(std::move(dataset));
   }

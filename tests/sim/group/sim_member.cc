@@ -127,11 +127,13 @@ void SimMember::OnExchanged(uint64_t call, const absl::StatusOr<GroupExchangeRep
     return After(milliseconds(200), [this] { env_->Exit(process_, {.exit_code = 1}); });
   }
   if (reply.ok()) {
-    GroupExchangeReply taken = env_->knobs.wire ? ThroughWire(*reply) : *reply;
-    // The master's shell fills in what is to be read.
-    if (taken.work.has_value() && IsGroupEvaluate(taken.work->shard)) {
-      taken.work->work.mode = DatasetMode::kEvaluate;
+    GroupExchangeReply taken = *reply;
+    if (taken.work.has_value()) {
+      FillWork(&taken.work->work);
+      if (IsGroupEvaluate(taken.work->shard)) taken.work->work.mode = DatasetMode::kEvaluate;
     }
+    if (taken.ahead.has_value()) FillWork(&*taken.ahead);
+    if (env_->knobs.wire) taken = ThroughWire(taken);
     env_->Say(*process_, "hears news {}: standing {}, attempt {}, step {}/{} of attempt {}",
               taken.news, static_cast<int>(taken.standing), taken.attempt.value(),
               taken.lineage.value(), taken.step.value(), taken.step_attempt.value());

@@ -125,6 +125,8 @@
   X(kEarlierTokens, "earlier-tokens", "section 3", kBusyGrace, 30,                                 \
     "tokens of earlier masters do not count as issued for every shard")                            \
   X(kEvaluateEarly, "evaluate-early", "code", kNone, 20, "evaluation does not wait for its epoch") \
+  X(kEvaluationOvertaken, "evaluation-overtaken", "section 10", kNone, 50,                         \
+    "an epoch does not wait for the evaluation of the one before")                                 \
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
     "a shard's histograms replace those of the shards before")                                     \
   X(kToldVersionChanges, "told-version-changes", "section 5", kNone, 20,                           \

@@ -1,7 +1,6 @@
 #include "tests/worker_sdk/member/fake_group_master.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -9,7 +8,7 @@
 #include "base/file.h"
 #include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
-#include "sharding/lines/source_pin.h"
+#include "tests/worker_sdk/readers/work_on_file.h"
 
 namespace muster::sdk {
 namespace {
@@ -21,19 +20,8 @@ ShardWork WorkOver(const std::string& path, DatasetMode mode,
   std::ofstream file(path);
   for (uint32_t i = 0; i < options.lines; ++i) file << i + 1 << "\n";
   file.close();
-  const std::string contents = *ReadFile(path, 1 << 20);
-  ShardWork work;
+  ShardWork work = testing::WorkOnFile(path, options.minibatch_size, mode);
   work.dataset_name = "data";
-  work.mode = mode;
-  work.path = path;
-  work.source_bytes = work.byte_end = contents.size();
-  work.source_hash = PinSource(contents.size(), [&](uint64_t offset, std::span<char> buffer) {
-                       const size_t n = std::min(buffer.size(), contents.size() - offset);
-                       std::memcpy(buffer.data(), contents.data() + offset, n);
-                       return absl::StatusOr<size_t>(n);
-                     })->hash;
-  work.record_count = options.lines;
-  work.minibatch_size = options.minibatch_size;
   return work;
 }
 

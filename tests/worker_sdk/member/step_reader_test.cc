@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 ShardWork Work(const std::string& path) {
   ShardWork work;
-  work.path = path;
+  work.files = {{.path = path}};
   return work;
 }
 
@@ -29,7 +29,7 @@ class StepReaderTest : public ::testing::Test {
   std::vector<std::string> reads;
   absl::Status result;
   StepReader reader{[this](const ShardWork& work) -> absl::StatusOr<StepReader::Records> {
-    reads.push_back(work.path);
+    reads.push_back(work.files[0].path);
     if (!result.ok()) return result;
     return StepReader::Records{nullptr, std::make_shared<const sdk::ShardRecords>()};
   }};

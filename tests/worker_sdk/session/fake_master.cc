@@ -1,17 +1,17 @@
 #include "tests/worker_sdk/session/fake_master.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/version.h"
+#include "base/words/parts.h"
 #include "proto/fields/generated.h"
 #include "proto/rpc/grpc_status.h"
 #include "proto/rpc/metadata.h"
-#include "sharding/lines/source_pin.h"
+#include "tests/worker_sdk/readers/work_on_file.h"
 
 namespace muster::sdk {
 
@@ -65,30 +65,21 @@ grpc::Status FakeMaster::Check(const grpc::ServerContext& context, UnnamedJob un
 }
 
 void FakeMaster::AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode) {
-  std::string contents = *ReadFile(path, 1 << 20);
-  ShardWork work;
+  ShardWork work = testing::WorkOnFile(path, minibatch_size, mode);
   work.dataset_name = mode == DatasetMode::kTrain ? "train" : "test";
-  work.mode = mode;
-  work.path = path;
-  work.source_bytes = work.byte_end = contents.size();
-  work.source_hash = PinSource(contents.size(), [&](uint64_t offset, std::span<char> buffer) {
-                       size_t n = std::min(buffer.size(), contents.size() - offset);
-                       std::memcpy(buffer.data(), contents.data() + offset, n);
-                       return absl::StatusOr<size_t>(n);
-                     })->hash;
-  work.record_count = static_cast<uint32_t>(std::ranges::count(contents, '\n'));
-  work.minibatch_size = minibatch_size;
   MutexLock lock(&mutex_);
   work.first_step = shards_.size() * 1000;
   shards_.push_back(work);
 }
 
-void FakeMaster::AddRange(const StreamWork& range, uint32_t minibatch_size) {
+void FakeMaster::AddRange(const std::string& topic, const OffsetRange& range,
+                          uint32_t minibatch_size) {
   ShardWork work;
   work.dataset_name = "topic";
-  work.record_count = static_cast<uint32_t>(range.end - range.begin);
+  work.record_count = static_cast<uint32_t>(range.offsets());
   work.minibatch_size = minibatch_size;
-  work.stream = range;
+  work.minibatch_count = static_cast<uint32_t>(DivideUp(work.record_count, minibatch_size));
+  work.stream = {topic, {range}};
   MutexLock lock(&mutex_);
   shards_.push_back(work);
 }

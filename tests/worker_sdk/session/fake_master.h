@@ -40,7 +40,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   /// A shard over the whole of `path` (its records are lines).
   void AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode);
   /// A shard that is a range of a topic, of dataset "topic".
-  void AddRange(const StreamWork& range, uint32_t minibatch_size);
+  void AddRange(const std::string& topic, const OffsetRange& range, uint32_t minibatch_size);
   /// ps-0 owns every partition and is at `address`, in a new incarnation: R and every E grow.
   void SetServer(const std::string& address, uint64_t incarnation);
   /// Ends the job once every shard is done; until then WAIT.

@@ -114,7 +114,7 @@ TEST_F(MinibatchImplTest, LabelsAreBoolsOrBytes) {
     }
   }
   EXPECT_EQ(session.Finish(), 0);
-  const std::map<std::string, AucHistogram>& aucs = master_.done[0].metrics.aucs;
+  const std::map<std::string, ScoreHistogram>& aucs = master_.done[0].metrics.aucs;
   EXPECT_DOUBLE_EQ(muster::Auc(aucs.at("bools")), 0.75);
   EXPECT_DOUBLE_EQ(muster::Auc(aucs.at("bytes")), 0.75);
 }

@@ -23,7 +23,7 @@ class TopicSessionTest : public SessionTest {
       source->set_record_bytes_max(1'000);
       source->set_dead_letter_topic("dead");
     });
-    master_.AddRange({"clicks", TopicPartition(0), 2, 6}, 2);
+    master_.AddRange("clicks", {TopicPartition(0), 2, 6}, 2);
     master_.EndWhenDone();
   }
 
@@ -94,7 +94,7 @@ TEST_F(TopicSessionTest, WhatIsRejectedIsADeadLetterBeforeItsShardIsDone) {
 
 TEST_F(TopicSessionTest, AReadThatEndsBecauseTheWorkerLeavesHandsItsShardBack) {
   // Nobody has written the last of these offsets.
-  master_.AddRange({"clicks", TopicPartition(0), 6, 20}, 2);
+  master_.AddRange("clicks", {TopicPartition(0), 6, 20}, 2);
   Session session = Connect();
   std::optional<Shard> first = session.NextShard();
   ASSERT_TRUE(first.has_value()) << session.status().message();

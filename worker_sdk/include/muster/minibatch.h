@@ -70,6 +70,11 @@ class MUSTER_EXPORT Minibatch {
   /// order is the same in every run of the shard. A line has at most 16 MiB; a job with a longer
   /// line does not start. Valid until the loop leaves the minibatch.
   std::span<const std::string_view> records() const;
+  /// Records of a whole minibatch: `minibatchSize` of the dataset. This minibatch may have fewer:
+  /// one, if the records of an epoch cannot be divided evenly; many, at the end of a topic, if a
+  /// topic is slow, and where a topic has gaps. Divide a sum of gradients by this number, and not
+  /// by records().size(): then a small minibatch is a small step, as it should be.
+  size_t nominal_size() const;
   /// True if the dataset is a topic.
   bool topic() const;
   /// The other parts of records()[record]. If topic() is false, or if there is no such record, the
@@ -149,12 +154,21 @@ class MUSTER_EXPORT Minibatch {
   /// fails. A name has 1 to 256 bytes. A shard has at most 256 names, and uses a name either in
   /// Metric or in Auc. Otherwise, the session fails.
   void Metric(std::string_view name, double value, double weight);
-  /// Adds scores in [0, 1], each with its label, to the area under the epoch's ROC curve. Scores
-  /// are counted in 4096 equal bins. If a score is NaN or outside [0, 1], the shard fails. If there
-  /// are not as many labels as scores, the session fails. Names follow the rules of Metric.
+  /// Adds scores in [0, 1], each with its label, to the area under the epoch's ROC curve. The job
+  /// also shows their average precision as `NAME.average_precision`, and the predicted positives
+  /// divided by the observed ones as `NAME.calibration`. Scores are counted in 4096 bins, finer
+  /// near 0 and 1, so that all three hold for rare positives. If a score is NaN or outside [0, 1],
+  /// the shard fails. If there are not as many labels as scores, the session fails. Names follow
+  /// the rules of Metric.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const bool> labels);
   /// The same with labels in bytes, 0 or not 0: a std::vector<bool> is no span of bool.
   void Auc(std::string_view name, std::span<const float> scores, std::span<const uint8_t> labels);
+  /// The same for logits, ln(p / (1 - p)), which are any finite numbers: the outputs of a network
+  /// before its sigmoid. Logits beyond -22 and 22 are not told apart.
+  void AucOfLogits(std::string_view name, std::span<const float> logits,
+                   std::span<const bool> labels);
+  void AucOfLogits(std::string_view name, std::span<const float> logits,
+                   std::span<const uint8_t> labels);
   /// Reports that records()[record] cannot be used, in `prepare` or in the loop. The record is
   /// counted (once per epoch, even if it is rejected twice), and the job shows its file and line,
   /// or its topic, partition and offset. The job fails if more than

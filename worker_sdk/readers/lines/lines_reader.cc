@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/words/parts.h"
 #include "sharding/lines/file_start.h"
-#include "sharding/lines/line_index.h"
 #include "sharding/lines/source_pin.h"
 #include "sharding/shard_order.h"
 
@@ -39,11 +39,21 @@ absl::StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offse
   return done;
 }
 
-absl::Status Changed(const ShardWork& work, std::string_view what) {
+absl::Status Changed(const SourceFile& file, std::string_view what) {
   return absl::FailedPreconditionError(
       fmt::format("{} is not the file that the job has indexed: {}. Put the original file back, or "
                   "start a new job in another state directory",
-                  work.path, what));
+                  file.path, what));
+}
+
+size_t BytesOf(const SourceRun& run) {
+  return run.byte_end - run.byte_begin;
+}
+
+uint64_t BytesOf(const ShardWork& work) {
+  uint64_t bytes = 0;
+  for (const SourceRun& run : work.runs) bytes += BytesOf(run);
+  return bytes;
 }
 
 }  // namespace
@@ -51,35 +61,39 @@ absl::Status Changed(const ShardWork& work, std::string_view what) {
 struct LinesReader::Source {
   int fd = -1;
   Verified verified;
-  std::string header;
   ~Source() {
     if (fd >= 0) ::close(fd);
   }
+  /// Of the file with this path, for errors. The source must outlive it.
+  ReadAt Reads(const std::string& path) const {
+    return [this, path](uint64_t offset, std::span<char> buffer) {
+      return ReadFully(fd, path, offset, buffer);
+    };
+  }
 };
 
-bool LinesReader::Verified::Matches(const struct stat& now, const ShardWork& work) const {
+bool LinesReader::Verified::Matches(const struct stat& now, const SourceFile& file) const {
   return bytes == static_cast<uint64_t>(now.st_size) && changed.tv_sec == now.st_mtim.tv_sec &&
-         changed.tv_nsec == now.st_mtim.tv_nsec && bytes == work.source_bytes &&
-         hash == work.source_hash;
+         changed.tv_nsec == now.st_mtim.tv_nsec && bytes == file.bytes && hash == file.hash;
 }
 
 LinesReader::LinesReader() = default;
 LinesReader::~LinesReader() = default;
 
-absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::Open(const ShardWork& work) {
+absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::Open(const SourceFile& file) {
   {
     struct stat now{};
     MutexLock lock(&mutex_);
-    const std::shared_ptr<Source>* known = open_.Find(work.path);
-    if (known != nullptr && ::stat(work.path.c_str(), &now) == 0 &&
-        (*known)->verified.Matches(now, work)) {
+    const std::shared_ptr<Source>* known = open_.Find(file.path);
+    if (known != nullptr && ::stat(file.path.c_str(), &now) == 0 &&
+        (*known)->verified.Matches(now, file)) {
       return *known;
     }
   }
-  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, OpenAnew(work));
+  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, OpenAnew(file));
   MutexLock lock(&mutex_);
-  verified_.Put(work.path, source->verified);
-  open_.Put(work.path, source);
+  verified_.Put(file.path, source->verified);
+  open_.Put(file.path, source);
   return source;
 }
 
@@ -105,81 +119,85 @@ absl::StatusOr<int> LinesReader::Descriptor(const std::string& path) {
   return ErrnoStatus(error, what);
 }
 
-absl::Status LinesReader::Verify(const ShardWork& work, Source* source) {
+absl::Status LinesReader::Verify(const SourceFile& file, Source* source) {
   struct stat now{};
   if (::fstat(source->fd, &now) != 0) {
-    return ErrnoStatus(errno, fmt::format("cannot look at {}", work.path));
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", file.path));
   }
   const auto bytes = static_cast<uint64_t>(now.st_size);
-  if (bytes != work.source_bytes) {
-    return Changed(
-        work, fmt::format("it has {} bytes, the indexed one had {}", bytes, work.source_bytes));
+  if (bytes != file.bytes) {
+    return Changed(file, fmt::format("it has {} bytes, the indexed one had {}", bytes, file.bytes));
   }
   {
     MutexLock lock(&mutex_);
-    const Verified* known = verified_.Find(work.path);
-    if (known != nullptr && known->Matches(now, work)) {
+    const Verified* known = verified_.Find(file.path);
+    if (known != nullptr && known->Matches(now, file)) {
       source->verified = *known;
       return absl::OkStatus();
     }
   }
-  MUSTER_ASSIGN_OR_RETURN(SourcePin pin,
-                          PinSource(bytes, [&](uint64_t offset, std::span<char> buffer) {
-                            return ReadFully(source->fd, work.path, offset, buffer);
-                          }));
-  if (pin.hash != work.source_hash) {
-    return Changed(work, "its size is the same, but its content is another one");
+  MUSTER_ASSIGN_OR_RETURN(SourcePin pin, PinSource(bytes, source->Reads(file.path)));
+  if (pin.hash != file.hash) {
+    return Changed(file, "its size is the same, but its content is another one");
   }
   source->verified = {bytes, pin.hash, now.st_mtim};
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::OpenAnew(const ShardWork& work) {
+absl::StatusOr<std::shared_ptr<LinesReader::Source>> LinesReader::OpenAnew(const SourceFile& file) {
   auto source = std::make_shared<Source>();
-  MUSTER_ASSIGN_OR_RETURN(source->fd, Descriptor(work.path));
-  MUSTER_RETURN_IF_ERROR(Verify(work, source.get()));
-  if (!work.has_header) return source;
-  size_t want = 4096;
-  while (true) {
-    source->header.resize(want);
-    MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, 0, source->header));
-    source->header.resize(n);
-    size_t end = source->header.find('\n');
-    if (end != std::string::npos) source->header.resize(end);
-    if (end != std::string::npos || n < want || want >= kRecordBytesMax) break;
-    want *= 16;
-  }
-  source->header = std::string(WithoutMark(source->header));
-  if (source->header.ends_with('\r')) source->header.pop_back();
+  MUSTER_ASSIGN_OR_RETURN(source->fd, Descriptor(file.path));
+  MUSTER_RETURN_IF_ERROR(Verify(file, source.get()));
   return source;
 }
 
 absl::StatusOr<ShardRecords> LinesReader::Read(const ShardWork& work, const KeepWaiting&) {
-  if (work.byte_end < work.byte_begin || work.byte_end > work.source_bytes ||
-      work.byte_end - work.byte_begin > kShardBytesMax) {
+  if (BytesOf(work) > kShardBytesMax) {
     return absl::InvalidArgumentError(
-        fmt::format("a shard of {} covers the bytes [{}, {}) of {}: at most {} can be read",
-                    work.path, work.byte_begin, work.byte_end, work.source_bytes, kShardBytesMax));
+        fmt::format("{} of dataset '{}' have {} bytes: at most {} can be read at once, so make the "
+                    "shards smaller",
+                    NameOf(work), work.dataset_name, BytesOf(work), kShardBytesMax));
   }
   try {
-    return ReadRange(work);
+    return ReadRuns(work);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "no memory for the {} bytes and {} records of a shard of {}: give the worker more, or make "
-        "the shards smaller",
-        work.byte_end - work.byte_begin, work.record_count, work.path));
+    return absl::ResourceExhaustedError(
+        fmt::format("no memory for the {} bytes and {} records of a shard ({}): give the worker "
+                    "more, or make the shards smaller",
+                    BytesOf(work), work.record_count, NameOf(work)));
   }
 }
 
-absl::StatusOr<ShardRecords> LinesReader::ReadRange(const ShardWork& work) {
-  MUSTER_ASSIGN_OR_RETURN(std::shared_ptr<Source> source, Open(work));
-  std::vector<char> bytes(work.byte_end - work.byte_begin);
-  MUSTER_ASSIGN_OR_RETURN(size_t n, ReadFully(source->fd, work.path, work.byte_begin, bytes));
-  if (n < bytes.size()) {
-    return Changed(work, fmt::format("it ends at byte {}", work.byte_begin + n));
+absl::StatusOr<ShardRecords> LinesReader::ReadRuns(const ShardWork& work) {
+  std::vector<char> bytes(BytesOf(work));
+  std::vector<std::vector<std::pair<const SourceRun*, size_t>>> by_file(work.files.size());
+  size_t place = 0;
+  for (const SourceRun& run : work.runs) {
+    by_file[run.file].emplace_back(&run, place);
+    place += BytesOf(run);
+  }
+  std::string header;
+  for (size_t i = 0; i < by_file.size(); ++i) {
+    const SourceFile& file = work.files[i];
+    MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Source> source, Open(file));
+    // The disk may fetch all pieces at once. It is only a hint, so an error does not matter.
+    for (const auto& [run, unused] : by_file[i]) {
+      ::posix_fadvise(source->fd, static_cast<off_t>(run->byte_begin),
+                      static_cast<off_t>(BytesOf(*run)), POSIX_FADV_WILLNEED);
+    }
+    for (const auto& [run, at] : by_file[i]) {
+      MUSTER_ASSIGN_OR_RETURN(const size_t n,
+                              ReadFully(source->fd, file.path, run->byte_begin,
+                                        std::span(bytes).subspan(at, BytesOf(*run))));
+      if (n < BytesOf(*run)) {
+        return Changed(file, fmt::format("it ends at byte {}", run->byte_begin + n));
+      }
+    }
+    if (i > 0 || !work.has_header) continue;
+    MUSTER_ASSIGN_OR_RETURN(header, HeaderOf(source->Reads(file.path)));
   }
   MUSTER_ASSIGN_OR_RETURN(ShardRecords records, CutRecords(work, std::move(bytes)));
-  records.header = source->header;
+  records.header = std::move(header);
   return records;
 }
 
@@ -189,39 +207,51 @@ absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char>
   std::vector<std::string_view> lines;
   lines.reserve(work.record_count);
   const char* at = result.bytes.data();
-  const char* end = at + result.bytes.size();
-  while (at < end && lines.size() <= work.record_count) {
-    const void* found = std::memchr(at, '\n', static_cast<size_t>(end - at));
-    const char* line_end = found == nullptr ? end : static_cast<const char*>(found);
-    std::string_view line(at, static_cast<size_t>(line_end - at));
-    if (work.byte_begin == 0 && lines.empty()) line = WithoutMark(line);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    at = found == nullptr ? end : line_end + 1;
-  }
-  if (lines.size() != work.record_count) {
-    return Changed(work, fmt::format("bytes [{}, {}) should hold {} records and hold {}{}",
-                                     work.byte_begin, work.byte_end, work.record_count,
-                                     lines.size() > work.record_count ? "more than " : "",
-                                     std::min<size_t>(lines.size(), work.record_count)));
+  for (const SourceRun& run : work.runs) {
+    const char* const end = at + BytesOf(run);
+    const uint64_t want = uint64_t{run.records_before} + run.record_count + run.records_behind;
+    uint64_t count = 0;
+    for (; at < end && count <= want; ++count) {
+      const void* found = std::memchr(at, '\n', static_cast<size_t>(end - at));
+      const char* line_end = found == nullptr ? end : static_cast<const char*>(found);
+      std::string_view line(at, static_cast<size_t>(line_end - at));
+      at = found == nullptr ? end : line_end + 1;
+      if (count < run.records_before || count >= run.records_before + run.record_count) continue;
+      if (run.byte_begin == 0 && count == 0) line = WithoutMark(line);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      lines.push_back(line);
+    }
+    if (count != want) {
+      return Changed(
+          work.files[run.file],
+          fmt::format("bytes [{}, {}) should hold {} records and hold {}{}", run.byte_begin,
+                      run.byte_end, want, count > want ? "more than " : "", std::min(count, want)));
+    }
   }
   result.order = RecordOrder(work.shuffle_seed, work.record_count);
   result.records.reserve(lines.size());
   for (uint32_t index : result.order) result.records.push_back(lines[index]);
-  const size_t size = std::max<size_t>(work.minibatch_size, 1);
-  for (size_t begin = 0; begin < lines.size(); begin += size) result.minibatches.push_back(begin);
-  result.minibatches.push_back(lines.size());
+  for (uint32_t k = 0; k <= work.minibatch_count; ++k) {
+    result.minibatches.push_back(BeginOfPart(k, work.minibatch_count, lines.size()));
+  }
   return result;
 }
 
 std::string LinesReader::NameOf(const ShardWork& work) const {
-  return fmt::format("bytes [{}, {}) of {}", work.byte_begin, work.byte_end, work.path);
+  const SourceRun& first = work.runs.front();
+  const std::string name = fmt::format("bytes [{}, {}) of {}", first.byte_begin, first.byte_end,
+                                       work.files[first.file].path);
+  return work.runs.size() == 1 ? name
+                               : fmt::format("{} and {} more pieces", name, work.runs.size() - 1);
 }
 
 std::string LinesReader::LocationOf(const ShardWork& work, const ShardRecords& records,
                                     size_t position) const {
-  uint64_t line = work.first_record + records.order[position] + (work.has_header ? 2 : 1);
-  return fmt::format("{}:{}", work.path, line);
+  uint64_t number = records.order[position];  // in the runs
+  auto run = work.runs.begin();
+  for (; number >= run->record_count; ++run) number -= run->record_count;
+  return fmt::format("{}:{}", work.files[run->file].path,
+                     run->first_record + number + (work.has_header ? 2 : 1));
 }
 
 }  // namespace muster::sdk

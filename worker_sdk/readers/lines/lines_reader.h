@@ -44,23 +44,24 @@ class LinesReader final : public ShardReader {
     uint64_t bytes = 0;
     uint64_t hash = 0;
     struct timespec changed{};
-    bool Matches(const struct stat& now, const ShardWork& work) const;
+    bool Matches(const struct stat& now, const SourceFile& file) const;
   };
-  absl::StatusOr<std::shared_ptr<Source>> Open(const ShardWork& work);
-  absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const ShardWork& work);
-  absl::StatusOr<ShardRecords> ReadRange(const ShardWork& work);
+  absl::StatusOr<std::shared_ptr<Source>> Open(const SourceFile& file);
+  absl::StatusOr<std::shared_ptr<Source>> OpenAnew(const SourceFile& file);
+  absl::StatusOr<ShardRecords> ReadRuns(const ShardWork& work);
   /// A descriptor of the file. If the process has none left, it closes the files that are kept
   /// open, and tries again.
   absl::StatusOr<int> Descriptor(const std::string& path);
-  absl::Status Verify(const ShardWork& work, Source* source);
+  absl::Status Verify(const SourceFile& file, Source* source);
 
   Mutex mutex_;
   LruCache<std::shared_ptr<Source>> open_ MUSTER_GUARDED_BY(mutex_){kOpenFilesMax};
   LruCache<Verified> verified_ MUSTER_GUARDED_BY(mutex_){kVerifiedFilesMax};
 };
 
-/// Cuts `bytes` into lines, and puts them into the order of RecordOrder(work.shuffle_seed).
-/// kFailedPrecondition if their number is not work.record_count.
+/// Cuts `bytes`, those of all runs of `work` one after the other, into lines, takes the records of
+/// the runs, and puts them into the order of RecordOrder(work.shuffle_seed). kFailedPrecondition: a
+/// run has another number of lines than it should. Requires that `work` has no Contradiction().
 absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char> bytes);
 
 }  // namespace muster::sdk

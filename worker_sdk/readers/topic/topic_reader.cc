@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "sharding/stream/stream_types.h"
+#include "base/text.h"
+#include "base/words/parts.h"
 
 namespace muster::sdk {
 namespace {
@@ -27,18 +29,16 @@ absl::Status AsSettings(const absl::Status& status, const TopicSource& topic) {
 
 }  // namespace
 
-std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size,
-                                std::span<const kafka::Record> records) {
-  const uint32_t minibatches = StreamMinibatches(range.begin, range.end, minibatch_size);
+std::vector<size_t> CutByOffset(uint64_t offsets, uint32_t minibatches,
+                                std::span<const uint64_t> positions) {
   std::vector<size_t> begins;
   begins.reserve(size_t{minibatches} + 1);
-  size_t at = 0;
+  auto at = positions.begin();
   for (uint32_t k = 0; k < minibatches; ++k) {
-    const uint64_t first = range.begin + uint64_t{k} * minibatch_size;
-    while (at < records.size() && records[at].offset < first) ++at;
-    begins.push_back(at);
+    at = std::lower_bound(at, positions.end(), BeginOfPart(k, minibatches, offsets));
+    begins.push_back(static_cast<size_t>(at - positions.begin()));
   }
-  begins.push_back(records.size());
+  begins.push_back(positions.size());
   return begins;
 }
 
@@ -81,15 +81,15 @@ absl::StatusOr<kafka::Producer*> TopicReader::ProducerOf(const std::string& data
 
 kafka::Producer::Message TopicReader::MessageOf(const RejectedRecord& rejected,
                                                 const Writing& writing, bool with_value) {
-  const StreamWork& range = *writing.work.stream;
-  const kafka::Record& record = writing.records.topic->all()[rejected.position];
+  const kafka::Record& record = writing.records.topic->At(rejected.position);
+  const TopicPartition partition = writing.records.topic->PartitionOf(rejected.position);
   kafka::Producer::Message message{
       .topic = writing.topic, .value = {}, .key = {}, .headers = {}, .partition = {}};
   if (record.has_value && with_value) message.value = record.value;
   message.key = record.key;
   message.headers = {{"muster.reason", rejected.reason},
-                     {"muster.topic", range.topic},
-                     {"muster.partition", fmt::format("{}", range.partition.value())},
+                     {"muster.topic", writing.work.stream->topic},
+                     {"muster.partition", fmt::format("{}", partition.value())},
                      {"muster.offset", fmt::format("{}", record.offset)}};
   if (!with_value)
     message.headers.emplace_back("muster.bytes", fmt::format("{}", record.value.size()));
@@ -98,26 +98,28 @@ kafka::Producer::Message TopicReader::MessageOf(const RejectedRecord& rejected,
 
 absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
                                                const KeepWaiting& keep_waiting) {
-  const StreamWork& range = *work.stream;
-  if (range.begin >= range.end || work.minibatch_size == 0) {
-    return absl::InternalError(
-        fmt::format("the master granted offsets [{}, {}) in minibatches of {}", range.begin,
-                    range.end, work.minibatch_size));
-  }
   MUSTER_ASSIGN_OR_RETURN(kafka::RangeReader * reader, ReaderOf(work.dataset_name));
-  absl::StatusOr<std::unique_ptr<kafka::Records>> read =
-      reader->Read({range.topic, range.partition.value(), range.begin, range.end}, keep_waiting);
-  // The records are too large for the job's limit on every worker. So it is not this process that
-  // lacks something.
-  if (absl::IsResourceExhausted(read.status())) {
-    return absl::InvalidArgumentError(read.status().message());
-  }
-  MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<kafka::Records> records, std::move(read));
   ShardRecords result;
-  result.records.reserve(records->all().size());
-  for (const kafka::Record& record : records->all()) result.records.push_back(record.value);
-  result.minibatches = CutByOffset(range, work.minibatch_size, records->all());
-  result.topic = std::move(records);
+  result.topic = std::make_unique<TopicRecords>();
+  std::vector<uint64_t> positions;
+  uint64_t first = 0;  // position of the range's first offset
+  for (const OffsetRange& range : work.stream->ranges) {
+    absl::StatusOr<std::unique_ptr<kafka::Records>> read = reader->Read(
+        {work.stream->topic, range.partition.value(), range.begin, range.end}, keep_waiting);
+    // The records are too large for the job's limit on every worker. So it is not this process that
+    // lacks something.
+    if (absl::IsResourceExhausted(read.status())) {
+      return absl::InvalidArgumentError(read.status().message());
+    }
+    MUSTER_ASSIGN_OR_RETURN(std::unique_ptr<kafka::Records> records, std::move(read));
+    for (const kafka::Record& record : records->all()) {
+      result.records.push_back(record.value);
+      positions.push_back(first + (record.offset - range.begin));
+    }
+    first += range.offsets();
+    result.topic->Add(range.partition, std::move(records));
+  }
+  result.minibatches = CutByOffset(first, work.minibatch_count, positions);
   return result;
 }
 
@@ -170,15 +172,17 @@ absl::Status TopicReader::TryWrite(const Writing& writing, bool with_values) {
 }
 
 std::string TopicReader::NameOf(const ShardWork& work) const {
-  const StreamWork& range = *work.stream;
-  return fmt::format("offsets [{}, {}) of topic {}[{}]", range.begin, range.end, range.topic,
-                     range.partition.value());
+  const OffsetRange& first = work.stream->ranges.front();
+  const std::string name = fmt::format("offsets [{}, {}) of topic {}[{}]", first.begin, first.end,
+                                       work.stream->topic, first.partition.value());
+  const size_t others = work.stream->ranges.size() - 1;
+  return others == 0 ? name : fmt::format("{} and {}", name, CountText(others, "more range"));
 }
 
 std::string TopicReader::LocationOf(const ShardWork& work, const ShardRecords& records,
                                     size_t position) const {
-  return fmt::format("{}[{}]@{}", work.stream->topic, work.stream->partition.value(),
-                     records.topic->all()[position].offset);
+  return fmt::format("{}[{}]@{}", work.stream->topic, records.topic->PartitionOf(position).value(),
+                     records.topic->At(position).offset);
 }
 
 }  // namespace muster::sdk

@@ -18,12 +18,12 @@
 
 namespace muster::sdk {
 
-/// The positions among the records of a range where each minibatch begins and the last one ends.
-/// There are minibatches + 1 positions. Minibatches are cut by offset, so every run cuts in the
-/// same way, and a minibatch may have no record. A pure function. `records` must be ascending by
-/// offset, and all in the range.
-std::vector<size_t> CutByOffset(const StreamWork& range, uint32_t minibatch_size,
-                                std::span<const kafka::Record> records);
+/// Where each minibatch begins among the records of a shard, and where the last one ends: there are
+/// minibatches + 1 indices. Minibatches are equal parts of the shard's offsets, so every run cuts
+/// in the same way, and a minibatch may have no record. A pure function. `positions`: of each
+/// record among the offsets, ascending and less than `offsets`.
+std::vector<size_t> CutByOffset(uint64_t offsets, uint32_t minibatches,
+                                std::span<const uint64_t> positions);
 
 /// Reads shards that are ranges of a topic. Consumers are kept between shards. Thread-safe.
 class TopicReader final : public ShardReader {
@@ -32,10 +32,10 @@ class TopicReader final : public ShardReader {
   explicit TopicReader(std::vector<TopicSource> topics);
   ~TopicReader() override;
 
-  /// The committed records of `work`, by offset. It waits for brokers. kOutOfRange if retention has
-  /// deleted some of the offsets; kDataLoss if a record is damaged; kInvalidArgument if a record,
-  /// or all together, are too large; kFailedPrecondition if the settings are wrong or a secret is
-  /// missing.
+  /// The committed records of `work`, range by range, by offset. It waits for brokers. kOutOfRange
+  /// if retention has deleted some of the offsets; kDataLoss if a record is damaged;
+  /// kInvalidArgument if a record, or all together, are too large; kFailedPrecondition if the
+  /// settings are wrong or a secret is missing.
   absl::StatusOr<ShardRecords> Read(const ShardWork& work,
                                     const KeepWaiting& keep_waiting) override;
   std::string NameOf(const ShardWork& work) const override;

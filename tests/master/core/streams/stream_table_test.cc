@@ -40,8 +40,8 @@ class StreamTableTest : public ::testing::Test {
     const std::vector<PartitionLook> partition_looks = {{kPartition, log_begin, stable_end}};
     table_->See(kTopicSet, partition_looks, TimePoint(), WallTime());
   }
-  std::vector<StreamTable::NewShard> Cut(uint64_t ranges_max = 100) {
-    return table_->CutDue(kTopicSet, ranges_max, TimePoint());
+  std::vector<StreamTable::NewShard> Cut(uint64_t shards_max = 100) {
+    return table_->CutDue(kTopicSet, shards_max, TimePoint());
   }
   StreamTable::Progress Progress() const { return table_->ProgressOf(kTopicSet).at(0); }
 
@@ -54,15 +54,15 @@ TEST_F(StreamTableTest, ShardsGoOnWithTheNextNumberAfterARestart) {
   See(0, 35);
   EXPECT_THAT(Cut(2), SizeIs(2));
   Restart();
-  EXPECT_EQ(table_->Find(Shard(1))->begin, 10u);
+  EXPECT_EQ(table_->Find(Shard(1))->ranges[0].begin, 10u);
   EXPECT_EQ(table_->Find(Shard(1))->first_step, 2u);
   EXPECT_FALSE(Progress().seen) << "there was no look yet";
   See(0, 35);
   const std::vector<StreamTable::NewShard> cut = Cut();
   ASSERT_THAT(cut, SizeIs(1));
   EXPECT_EQ(cut[0].shard, Shard(2));
-  EXPECT_EQ(cut[0].range.begin, 20u);
-  EXPECT_EQ(cut[0].range.first_step, 4u);
+  EXPECT_EQ(cut[0].cut.ranges[0].begin, 20u);
+  EXPECT_EQ(cut[0].cut.first_step, 4u);
 }
 
 TEST_F(StreamTableTest, WhatIsCommittedIsForgottenAndAsOfNow) {
@@ -73,7 +73,7 @@ TEST_F(StreamTableTest, WhatIsCommittedIsForgottenAndAsOfNow) {
   EXPECT_EQ(Progress().committed, 10u);
   EXPECT_EQ(Progress().open_ranges, 1u);
   Restart();
-  EXPECT_THAT(table_->RangesOf(kTopicSet), SizeIs(1));
+  EXPECT_THAT(table_->ShardsOf(kTopicSet), SizeIs(1));
   EXPECT_EQ(Progress().committed, 10u);
 }
 
@@ -104,6 +104,36 @@ TEST_F(StreamTableTest, ALossThatIsJournaledIsOneAfterARestart) {
   journal_.failures[Shard(1)].failed = false;  // it was tried again
   Restart();
   EXPECT_EQ(Progress().lost, 0u);
+}
+
+TEST_F(StreamTableTest, AShardOfSeveralPartitionsIsOpenInEachOrLostInEach) {
+  const TopicPartition other(4);
+  const auto see = [&](uint64_t log_begin, TimePoint now) {
+    const std::vector<PartitionLook> looks = {{kPartition, log_begin, 4}, {other, 0, 6}};
+    table_->See(kTopicSet, looks, now, WallTime());
+  };
+  const TimePoint later(plan_[0].stream->cut.max_delay);
+  see(0, TimePoint());
+  ASSERT_THAT(table_->CutDue(kTopicSet, 100, later), SizeIs(1));
+  Restart();
+  EXPECT_THAT(table_->Find(Shard(0))->ranges,
+              ElementsAre(OffsetRange{kPartition, 0, 4}, OffsetRange{other, 0, 6}));
+  see(3, later);
+  EXPECT_THAT(table_->BehindLog(kTopicSet), ElementsAre(Shard(0)));
+  table_->OnLost(Shard(0));
+  EXPECT_TRUE(table_->IsLost(Shard(0)));
+  std::vector<StreamTable::Progress> progress = table_->ProgressOf(kTopicSet);
+  EXPECT_EQ(progress[0].lost, 4u);
+  EXPECT_EQ(progress[1].lost, 6u);
+  EXPECT_EQ(progress[1].committed, 6u);
+  table_->OnRetried(Shard(0));
+  progress = table_->ProgressOf(kTopicSet);
+  EXPECT_EQ(progress[0].lost + progress[1].lost, 0u);
+  EXPECT_EQ(progress[1].committed, 0u);
+  table_->OnCommitted(Shard(0));
+  progress = table_->ProgressOf(kTopicSet);
+  EXPECT_EQ(progress[0].committed, 4u);
+  EXPECT_EQ(progress[1].committed, 6u);
 }
 
 TEST_F(StreamTableTest, OnlyChangesAreJournaled) {

@@ -108,6 +108,15 @@ TEST_F(LeasingTest, WhoMayHaveNothingLosesWhatItHasNotSeen) {
   EXPECT_EQ(books().ledger.queue().StateOf(TrainShard(0)), ShardState::kTodo);
 }
 
+TEST_F(LeasingTest, NearTheEndNoWorkerHasAQueueWhileAnotherHasNothing) {
+  options.datasets[0].shards = 12;
+  Start();
+  EXPECT_THAT(Grant(12), SizeIs(12)) << "nobody else is there";
+  leasing().EndAll();
+  leasing().Join({"worker-1", 8}, now);
+  EXPECT_THAT(GrantUpTo(12), SizeIs(3)) << "half of its share of 12";
+}
+
 TEST_F(LeasingTest, ACrashIsOfTheRunThatItsWorkerHad) {
   Start();
   const ShardGrant grant = Grant(1).at(0);

@@ -127,6 +127,7 @@ TEST_F(WorkerSessionsTest, WhoIsSilentForLongIsForgottenAndMayComeAgain) {
 }
 
 TEST_F(WorkerSessionsTest, WhatEndsBySilenceIsCountedForItsNode) {
+  options.datasets[0].shards = 20;
   Start();
   Hello(kFirst);
   WorkerExchangeRequest request;

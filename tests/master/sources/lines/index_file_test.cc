@@ -12,10 +12,10 @@ using ::muster::testing::TempDir;
 using ::testing::HasSubstr;
 
 constexpr IndexParameters kParameters = {
-    .minibatch_size = 2, .minibatches_per_shard = 3, .has_header = true};
+    .minibatch_size = 64, .minibatches_per_shard = 3, .has_header = true};
 
 std::vector<SourceIndex> Sources() {
-  return {{"/data/a", {100, 0xabc}, {100, 14, {5, 30, 60}}},
+  return {{"/data/a", {100, 0xabc}, {100, 8, {5, 30, 60}}, 77},
           {"/data/empty", {0, 0xdef}, {0, 0, {}}},
           {"/data/b", {50, 0x123}, {50, 1, {7}}}};
 }
@@ -30,13 +30,43 @@ TEST(IndexFileTest, WhatWasWrittenIsRead) {
   EXPECT_EQ(file->sources()[0].path, "/data/a");
   EXPECT_EQ(file->sources()[2].path, "/data/b");
   EXPECT_EQ(file->sources()[2].pin, (SourcePin{50, 0x123}));
-  EXPECT_EQ(file->sources()[0].record_count, 14u);
-  EXPECT_EQ(file->sources()[2].first_shard, 3u);
-  EXPECT_EQ(file->BytesOf(0, 0).begin, 5u);
-  EXPECT_EQ(file->BytesOf(0, 0).end, 30u);
-  EXPECT_EQ(file->BytesOf(0, 2).end, 100u);  // the last shard of a source ends with it
-  EXPECT_EQ(file->BytesOf(2, 3).begin, 7u);
-  EXPECT_EQ(file->BytesOf(2, 3).end, 50u);
+  EXPECT_EQ(file->sources()[0].record_count, 8u);
+  EXPECT_EQ(file->sources()[0].header, 77u);
+  EXPECT_EQ(file->sources()[2].first_start, 3u);
+  EXPECT_THAT(file->StartsOf(0), ::testing::ElementsAre(5, 30, 60));
+}
+
+TEST(IndexFileTest, ARunLiesInItsBlocks) {
+  TempDir dir;
+  ASSERT_THAT(IndexFile::Write(dir.File("x.idx"), kParameters, Sources()), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const IndexFile file, IndexFile::Open(dir.File("x.idx")));
+  ASSERT_EQ(file.parameters().Stride(), 3u);
+  EXPECT_EQ(file.Locate({0, 0, 3}),
+            (SourceRun{.record_count = 3, .byte_begin = 5, .byte_end = 30}));
+  EXPECT_EQ(file.Locate({0, 2, 2}), (SourceRun{.first_record = 2,
+                                               .record_count = 2,
+                                               .byte_begin = 5,
+                                               .byte_end = 60,
+                                               .records_before = 2,
+                                               .records_behind = 2}));
+  // The last block of a source ends with it.
+  EXPECT_EQ(file.Locate({0, 6, 1}), (SourceRun{.first_record = 6,
+                                               .record_count = 1,
+                                               .byte_begin = 60,
+                                               .byte_end = 100,
+                                               .records_behind = 1}));
+  EXPECT_EQ(file.Locate({2, 0, 1}),
+            (SourceRun{.record_count = 1, .byte_begin = 7, .byte_end = 50}));
+}
+
+TEST(IndexFileTest, AnIndexOfAnEarlierVersionSaysWhatToDo) {
+  TempDir dir;
+  ASSERT_THAT(IndexFile::Write(dir.File("x.idx"), kParameters, Sources()), IsOk());
+  MUSTER_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(dir.File("x.idx"), 1 << 20));
+  bytes[8] = 1;
+  ASSERT_THAT(WriteFileAtomically(dir.File("x.idx"), bytes), IsOk());
+  EXPECT_THAT(IndexFile::Open(dir.File("x.idx")),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Muster before 0.3")));
 }
 
 TEST(IndexFileTest, EveryDamagedByteAndEveryCutIsFound) {

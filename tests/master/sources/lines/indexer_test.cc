@@ -42,7 +42,7 @@ TEST(IndexerTest, EqualsASequentialScanWhateverThreadsAndChunks) {
       const auto progress = [&last](const IndexProgress& at) { last = at; };
       MUSTER_ASSERT_OK_AND_ASSIGN(const auto sources, IndexFiles(paths,
                                                                  {.header = HeaderLine::kPresent,
-                                                                  .records_per_shard = 10,
+                                                                  .stride = 10,
                                                                   .threads = threads,
                                                                   .chunk_bytes = chunk},
                                                                  progress));

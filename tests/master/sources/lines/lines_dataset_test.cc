@@ -51,14 +51,21 @@ TEST_F(LinesDatasetTest, TheFingerprintIsAsItEverWas) {
 TEST_F(LinesDatasetTest, AShardLiesInItsFile) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto train, Open());
   EXPECT_FALSE(train->Growth().has_value()) << "all of it is there";
-  ASSERT_EQ(train->layout().shard_count(), 6u);
+  EXPECT_EQ(train->layout()->record_count(), 27u);
   ShardWork work;
-  train->Locate(2, 4, &work);
-  EXPECT_EQ(work.path, dir_.File("train-2.csv"));
+  const std::vector<RecordRun> runs = {{2, 0, 2}, {0, 19, 1}, {2, 6, 1}};
+  train->Locate(runs, &work);
   EXPECT_TRUE(work.has_header);
-  EXPECT_EQ(work.byte_begin, std::string("header\n").size());
-  EXPECT_LT(work.byte_begin, work.byte_end);
-  EXPECT_EQ(work.source_bytes, Lines("header\n", 7, "b").size());
+  const std::string last = Lines("header\n", 7, "b");
+  ASSERT_EQ(work.files.size(), 2u) << "each is named once";
+  EXPECT_EQ(work.files[0].path, dir_.File("train-2.csv"));
+  EXPECT_EQ(work.files[0].bytes, last.size());
+  EXPECT_EQ(work.files[1].path, dir_.File("train-0.csv"));
+  ASSERT_EQ(work.runs.size(), 3u);
+  EXPECT_EQ(work.runs[0], (SourceRun{.record_count = 2, .byte_begin = 7, .byte_end = 13}));
+  EXPECT_EQ(work.runs[1].file, 1u);
+  EXPECT_EQ(work.runs[2].first_record, 6u);
+  EXPECT_EQ(work.runs[2].byte_end, last.size());
 }
 
 TEST_F(LinesDatasetTest, AChangedFileIsAnErrorThatNamesIt) {
@@ -165,8 +172,8 @@ TEST_F(LinesDatasetTest, TheFingerprintFollowsTheDataAndNotThePlace) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto moved, Open());
   EXPECT_EQ(moved->Fingerprint(), before);
   ShardWork work;
-  moved->Locate(0, 0, &work);
-  EXPECT_THAT(work.path, HasSubstr("/moved/"));
+  moved->Locate(moved->layout()->RunsOf(EpochIndex(0), ShardIndex(0)), &work);
+  EXPECT_THAT(work.files.at(0).path, HasSubstr("/moved/"));
 
   Write("moved/train-0.csv", Lines("header\n", 20, "c"));
   job_.state_directory = dir_.File("fresh");
@@ -182,11 +189,11 @@ TEST_F(LinesDatasetTest, AMillionShardsAreMapped) {
   job_.datasets[1].minibatch_size = 1;
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto first, Open(kTest));
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto second, Open(kTest));
-  ASSERT_EQ(second->layout().shard_count(), 1'000'000u);
+  ASSERT_EQ(second->layout()->shard_count(), 1'000'000u);
   ShardWork work;
-  second->Locate(0, 999'999, &work);
-  EXPECT_EQ(work.byte_begin, 1'999'998u);
-  EXPECT_EQ(work.byte_end, 2'000'000u);
+  second->Locate(second->layout()->RunsOf(EpochIndex(0), ShardIndex(999'999)), &work);
+  EXPECT_EQ(work.runs.at(0).byte_begin, 1'999'998u);
+  EXPECT_EQ(work.runs.at(0).byte_end, 2'000'000u);
 }
 
 TEST_F(LinesDatasetTest, AFileThatIsNoTextIsRefusedBeforeAnythingIsRead) {

@@ -42,7 +42,7 @@ TEST_F(TopicDatasetTest, ItGrowsAsTheJobFileSays) {
   topic_.max_delay = std::chrono::milliseconds(70);
   topic_.open_ranges_max = 5;
   const TopicDataset dataset = Make();
-  EXPECT_EQ(dataset.layout().shard_count(), 0u);
+  EXPECT_EQ(dataset.layout()->shard_count(), 0u);
   const StreamPlan plan = *dataset.Growth();
   EXPECT_EQ(plan.topic, "t");
   EXPECT_EQ(plan.cut.minibatch_size, 8u);

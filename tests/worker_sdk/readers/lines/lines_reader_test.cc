@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -12,6 +11,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/worker_sdk/readers/work_on_file.h"
 
 namespace muster::sdk {
 namespace {
@@ -31,20 +31,14 @@ class LinesReaderTest : public ::testing::Test {
   void Write(const std::string& contents) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << contents;
   }
-  /// Work over bytes [begin, end) of `contents`, pinned to it.
+  /// Work over bytes [begin, end) of the file, which holds `contents`.
   ShardWork WorkOn(const std::string& contents, uint64_t begin, uint64_t end, uint32_t records) {
-    ShardWork work;
-    work.path = path_;
-    work.source_bytes = contents.size();
-    work.source_hash = PinSource(contents.size(), [&](uint64_t offset, std::span<char> buffer) {
-                         size_t n = std::min(buffer.size(), contents.size() - offset);
-                         std::memcpy(buffer.data(), contents.data() + offset, n);
-                         return absl::StatusOr<size_t>(n);
-                       })->hash;
-    work.byte_begin = begin;
-    work.byte_end = end;
-    work.record_count = records;
-    work.minibatch_size = 2;
+    Write(contents);
+    ShardWork work = muster::testing::WorkOnFile(path_, 2);
+    work.record_count = work.runs[0].record_count = records;
+    work.minibatch_count = (records + 1) / 2;
+    work.runs[0].byte_begin = begin;
+    work.runs[0].byte_end = end;
     return work;
   }
   /// Work over the whole of a new file of one record.
@@ -68,7 +62,7 @@ TEST_F(LinesReaderTest, ReadsARangeAndStripsLineEnds) {
   EXPECT_THAT(records.records, ElementsAre("a", "", "last"));
   EXPECT_EQ(records.header, "h1,h2");
   EXPECT_EQ(reader_.LocationOf(work, records, 2), path_ + ":4");
-  EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
+  EXPECT_THAT(records.minibatches, ElementsAre(0, 1, 3));
 }
 
 TEST_F(LinesReaderTest, TheMarkOfUtf8IsNoPartOfTheFirstRecord) {
@@ -95,7 +89,7 @@ TEST_F(LinesReaderTest, RecordsRunInTheOrderOfTheSeed) {
   Write(contents);
   ShardWork work = WorkOn(contents, 0, contents.size(), 8);
   work.shuffle_seed = 99;
-  work.first_record = 10;
+  work.runs[0].first_record = 10;
   MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work, kNoWaiting));
   std::vector<uint32_t> order = RecordOrder(99, 8);
   ASSERT_EQ(records.records.size(), 8u);
@@ -104,6 +98,43 @@ TEST_F(LinesReaderTest, RecordsRunInTheOrderOfTheSeed) {
     EXPECT_EQ(reader_.LocationOf(work, records, i),
               path_ + ":" + std::to_string(10 + order[i] + 1));
   }
+}
+
+TEST_F(LinesReaderTest, PiecesOfManyFilesAreOneShard) {
+  const std::string first = "h\na0\na1\na2\na3\na4\n", second = "h\nb0\nb1";
+  Write(first);
+  ShardWork work = WorkOn(first, 2, first.size(), 4);
+  path_ = dir_.File("second.csv");
+  Write(second);
+  work.files.push_back(WorkOn(second, 2, second.size(), 2).files[0]);
+  work.has_header = true;
+  work.minibatch_count = 3;
+  // Of each block of bytes, some records: one in the middle, the last of the other file, and two.
+  work.runs = {{.file = 0,
+                .first_record = 1,
+                .record_count = 1,
+                .byte_begin = 2,
+                .byte_end = 11,
+                .records_before = 1,
+                .records_behind = 1},
+               {.file = 1,
+                .first_record = 1,
+                .record_count = 1,
+                .byte_begin = 2,
+                .byte_end = 7,
+                .records_before = 1},
+               {.file = 0, .first_record = 3, .record_count = 2, .byte_begin = 11, .byte_end = 17}};
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardRecords records, reader_.Read(work, kNoWaiting));
+  EXPECT_THAT(records.records, ElementsAre("a1", "b1", "a3", "a4"));
+  EXPECT_THAT(records.minibatches, ElementsAre(0, 1, 2, 4));
+  EXPECT_EQ(records.header, "h");
+  EXPECT_EQ(reader_.LocationOf(work, records, 0), dir_.File("data.csv") + ":3");
+  EXPECT_EQ(reader_.LocationOf(work, records, 1), dir_.File("second.csv") + ":3");
+  EXPECT_EQ(reader_.LocationOf(work, records, 3), dir_.File("data.csv") + ":6");
+  EXPECT_THAT(reader_.NameOf(work), HasSubstr("data.csv and 2 more pieces"));
+  work.runs[0].records_behind = 0;
+  EXPECT_THAT(reader_.Read(work, kNoWaiting),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("more than 2")));
 }
 
 TEST_F(LinesReaderTest, AChangedFileIsRefusedWithItsName) {
@@ -130,11 +161,12 @@ TEST_F(LinesReaderTest, AnotherNumberOfRecordsIsRefused) {
 
 TEST_F(LinesReaderTest, AMissingFileAndABadRangeAreNamed) {
   ShardWork work = WorkOn("aa\n", 0, 3, 1);
+  std::filesystem::remove(path_);
   EXPECT_THAT(reader_.Read(work, kNoWaiting),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(path_)));
-  work.byte_end = 4;
+  work.runs[0].byte_end = uint64_t{5} << 30;
   EXPECT_THAT(reader_.Read(work, kNoWaiting),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[0, 4)")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[0, 5368709120)")));
 }
 
 TEST_F(LinesReaderTest, MoreFilesThanTheProcessMayOpenAreRead) {
@@ -150,7 +182,7 @@ TEST_F(LinesReaderTest, AFileThatWasClosedMeanwhileIsStillKnownToBeTheIndexedOne
   EXPECT_THAT(reader_.Read(first, kNoWaiting), IsOk());
   for (int i = 1; i <= 100; ++i) EXPECT_THAT(reader_.Read(SmallFile(i), kNoWaiting), IsOk());
   EXPECT_THAT(reader_.Read(first, kNoWaiting), IsOk());
-  path_ = first.path;
+  path_ = first.files[0].path;
   Write("y\n");
   std::filesystem::last_write_time(
       path_, std::filesystem::last_write_time(path_) + std::chrono::seconds(5));
@@ -167,7 +199,7 @@ TEST_F(LinesReaderTest, WithoutADescriptorLeftItClosesItsOwnFilesAndThenSaysWhat
   LinesReader other;
   EXPECT_THAT(other.Read(first, kNoWaiting),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr(first.path), HasSubstr("raise `ulimit -n`"))));
+                       AllOf(HasSubstr(first.files[0].path), HasSubstr("raise `ulimit -n`"))));
 }
 
 TEST_F(LinesReaderTest, WithoutMemoryTheShardIsNotToBlame) {
@@ -175,14 +207,15 @@ TEST_F(LinesReaderTest, WithoutMemoryTheShardIsNotToBlame) {
   constexpr uint64_t kBytes = uint64_t{3} << 30;
   Write("");
   std::filesystem::resize_file(path_, kBytes);  // all of it a hole
-  ShardWork work;
-  work.path = path_;
-  work.source_bytes = work.byte_end = kBytes;
-  work.record_count = 1;
-  work.source_hash = PinSource(kBytes, [](uint64_t, std::span<char> buffer) {
-                       std::ranges::fill(buffer, '\0');
-                       return absl::StatusOr<size_t>(buffer.size());
-                     })->hash;
+  const uint64_t hash = PinSource(kBytes, [](uint64_t, std::span<char> buffer) {
+                          std::ranges::fill(buffer, '\0');
+                          return absl::StatusOr<size_t>(buffer.size());
+                        })->hash;
+  const ShardWork work{.record_count = 1,
+                       .minibatch_size = 1,
+                       .minibatch_count = 1,
+                       .files = {{path_, kBytes, hash}},
+                       .runs = {{.record_count = 1, .byte_end = kBytes}}};
   const auto read = [&] {
     rlimit limit{};
     limit.rlim_cur = limit.rlim_max = rlim_t{2} << 30;

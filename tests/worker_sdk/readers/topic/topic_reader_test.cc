@@ -15,30 +15,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-std::vector<kafka::Record> At(std::initializer_list<uint64_t> offsets) {
-  std::vector<kafka::Record> records;
-  for (const uint64_t offset : offsets) {
-    kafka::Record& record = records.emplace_back();
-    record.offset = offset;
-  }
-  return records;
-}
 const KeepWaiting kWait = [](std::string_view) { return true; };
 
-StreamWork Range(uint64_t begin, uint64_t end) {
-  return {"t", TopicPartition(0), begin, end};
+std::vector<size_t> Cut(uint64_t offsets, uint32_t minibatches, std::vector<uint64_t> positions) {
+  return CutByOffset(offsets, minibatches, positions);
 }
 
-TEST(CutByOffsetTest, MinibatchesAreOfOffsetsNotOfRecords) {
-  EXPECT_THAT(CutByOffset(Range(10, 20), 4, At({10, 11, 12, 13, 14, 15, 16, 17, 18, 19})),
-              ElementsAre(0, 4, 8, 10));
-  EXPECT_THAT(CutByOffset(Range(10, 20), 4, At({10, 13, 14, 19})), ElementsAre(0, 2, 3, 4));
+TEST(CutByOffsetTest, MinibatchesAreEqualPartsOfTheOffsetsNotOfTheRecords) {
+  EXPECT_THAT(Cut(10, 3, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), ElementsAre(0, 3, 6, 10));
+  EXPECT_THAT(Cut(10, 3, {0, 3, 4, 9}), ElementsAre(0, 1, 3, 4));
 }
 
 TEST(CutByOffsetTest, AMinibatchMayHaveNoRecord) {
-  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({9})), ElementsAre(0, 0, 0, 1));
-  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({})), ElementsAre(0, 0, 0, 0));
-  EXPECT_THAT(CutByOffset(Range(0, 12), 4, At({3})), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(Cut(12, 3, {9}), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(Cut(12, 3, {}), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(Cut(12, 3, {3}), ElementsAre(0, 1, 1, 1));
 }
 
 class TopicReaderTest : public ::testing::Test {
@@ -48,7 +39,8 @@ class TopicReaderTest : public ::testing::Test {
     cluster_.CreateTopic("dead", 1);
     work_.dataset_name = "train";
     work_.minibatch_size = 2;
-    work_.stream = {"clicks", TopicPartition(0), 1, 4};
+    work_.minibatch_count = 2;
+    work_.stream = {"clicks", {{TopicPartition(0), 1, 4}}};
     topic_.dataset = "train";
     topic_.brokers = cluster_.config().brokers;
     topic_.group = "muster.test";
@@ -66,10 +58,25 @@ TEST_F(TopicReaderTest, ReadsAShard) {
   TopicReader reader({topic_});
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
   EXPECT_THAT(records.records, ElementsAre("r1", "r2", "r3"));
-  EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 3));
+  EXPECT_THAT(records.minibatches, ElementsAre(0, 1, 3));
   ASSERT_NE(records.topic, nullptr);
-  EXPECT_EQ(records.topic->all()[2].key, "k3");
+  EXPECT_EQ(records.topic->At(2).key, "k3");
   EXPECT_EQ(reader.LocationOf(work_, records, 2), "clicks[0]@3");
+}
+
+TEST_F(TopicReaderTest, AShardHasTheRangesOfSeveralPartitionsOneAfterTheOther) {
+  cluster_.CreateTopic("views", 3);
+  cluster_.Produce("views", 0, 2);
+  cluster_.Produce("views", 2, 4);
+  work_.stream = {"views", {{TopicPartition(2), 1, 4}, {TopicPartition(0), 0, 2}}};
+  TopicReader reader({topic_});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  EXPECT_THAT(records.records, ElementsAre("r1", "r2", "r3", "r0", "r1"));
+  EXPECT_THAT(records.minibatches, ElementsAre(0, 2, 5));
+  EXPECT_EQ(records.topic->PartitionOf(2), TopicPartition(2));
+  EXPECT_EQ(records.topic->PartitionOf(3), TopicPartition(0));
+  EXPECT_EQ(reader.LocationOf(work_, records, 4), "views[0]@1");
+  EXPECT_EQ(reader.NameOf(work_), "offsets [1, 4) of topic views[2] and 1 more range");
 }
 
 TEST_F(TopicReaderTest, WrongSettingsAreNoShardsFault) {
@@ -108,10 +115,11 @@ TEST_F(TopicReaderTest, RejectedRecordsAreWrittenWithWhereTheyCameFrom) {
   EXPECT_TRUE(reader.KeepsRejected(work_));
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords from, Read(&reader));
   ASSERT_THAT(reader.WriteRejected(work_, from, {&rejected, 1}, kWait), IsOk());
-  work_.stream = {"dead", TopicPartition(0), 0, 1};
+  work_.stream = {"dead", {{TopicPartition(0), 0, 1}}};
+  work_.minibatch_count = 1;
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
   EXPECT_THAT(records.records, ElementsAre("r3"));
-  EXPECT_EQ(records.topic->all()[0].key, "k3");
+  EXPECT_EQ(records.topic->At(0).key, "k3");
   const auto headers = records.topic->HeadersOf(0);
   ASSERT_THAT(headers, SizeIs(4));
   EXPECT_EQ(headers[0].second, "not a number");
@@ -127,9 +135,10 @@ TEST_F(TopicReaderTest, ARejectedRecordThatIsTooLargeForTheBrokersIsWrittenWitho
   cluster_.FailWrites(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
   const RejectedRecord rejected{2, "not a number"};
   ASSERT_THAT(reader.WriteRejected(work_, from, {&rejected, 1}, kWait), IsOk());
-  work_.stream = {"dead", TopicPartition(0), 0, 1};
+  work_.stream = {"dead", {{TopicPartition(0), 0, 1}}};
+  work_.minibatch_count = 1;
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
-  EXPECT_FALSE(records.topic->all()[0].has_value);
+  EXPECT_FALSE(records.topic->At(0).has_value);
   EXPECT_EQ(records.topic->HeadersOf(0).back().first, "muster.bytes");
   EXPECT_EQ(records.topic->HeadersOf(0).back().second, "2");
 }
