@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of a job's size: one axis after the other, with the defaults for everything else. Python's standard library only.
 
-Most axes show the rate of pulls and pushes of all workers together, otherwise as in `speed.py pull`. Each point is a real job of its
+Most axes show the rate of pulls and pushes of all workers together, otherwise as in `speed.py pull`. `tensors` shows how often in a second
+one worker pulls and pushes tensors of a million elements together. Each point is a real job of its
 own, `muster run` with workers that link libmuster.so; its figures are medians over the rounds. More workers and servers than the
 machine has cores show what it costs to share them.
 
@@ -25,12 +26,12 @@ import sys
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import members, plot, rates, shards  # noqa: E402
+from growth import members, plot, rates, shards, tensors  # noqa: E402
 from growth.axes import AXES  # noqa: E402
 from scaling import job  # noqa: E402
 from speed import command  # noqa: E402
 
-MEASURED = {"rates": rates, "shards": shards, "members": members}
+MEASURED = {"rates": rates, "tensors": tensors, "shards": shards, "members": members}
 
 EXAMPLES = """
 examples:
@@ -50,7 +51,7 @@ def parse():
     for program in (program for name in options.axes for program in MEASURED[AXES[name].measured].PROGRAMS):
         if not os.access(os.path.join(options.build, program), os.X_OK):
             parser.error(f"--build {options.build}: no {program} there; build it first, or name another folder")
-    options.tensor_bytes = 1  # nothing is measured in tensors
+    options.tensor_bytes = tensors.BYTES
     return options
 
 

@@ -36,6 +36,22 @@ KeySequence DrawKeys(const KeyDraw& draw) {
   return sequence;
 }
 
+TableCalls::TableCalls(const KeySequence& sequence, uint64_t tables)
+    : tables_(tables), calls_(sequence.calls()) {
+  MUSTER_CHECK(tables > 0);
+  rows_.reserve(sequence.keys.size());
+  std::vector<std::vector<uint64_t>> rows(tables);
+  for (uint64_t call = 0; call < calls_; ++call) {
+    for (const uint64_t key : sequence.Call(call)) rows[key % tables].push_back(key / tables);
+    for (std::vector<uint64_t>& of_table : rows) {
+      begin_.push_back(rows_.size());
+      rows_.insert(rows_.end(), of_table.begin(), of_table.end());
+      of_table.clear();
+    }
+    begin_.push_back(rows_.size());
+  }
+}
+
 absl::Status WriteKeyFile(const std::string& path, const KeySequence& sequence) {
   const uint64_t header[kKeyFileHeaderWords] = {kKeyFileMagic, sequence.rows, sequence.keys_a_call,
                                                 sequence.calls()};

@@ -28,6 +28,25 @@ struct KeySequence {
   }
 };
 
+/// The same calls for several tables: of a key k, row k / tables of table k mod tables is meant. So
+/// all tables together have as many rows as the one table of the sequence. A value.
+class TableCalls {
+ public:
+  TableCalls(const KeySequence& sequence, uint64_t tables);
+  uint64_t tables() const { return tables_; }
+  /// The rows of a table in call `number`, in the order of the call; some tables may have none.
+  std::span<const uint64_t> Rows(uint64_t number, uint64_t table) const {
+    const uint64_t* const begin = &begin_[number % calls_ * (tables_ + 1) + table];
+    return std::span(rows_).subspan(begin[0], begin[1] - begin[0]);
+  }
+
+ private:
+  uint64_t tables_;
+  uint64_t calls_;
+  std::vector<uint64_t> rows_;   // by call, then by table
+  std::vector<uint64_t> begin_;  // [calls, tables + 1]
+};
+
 inline constexpr uint64_t kKeyFileMagic = 0x315359454b42534dULL;  // "MSBKEYS1"
 inline constexpr size_t kKeyFileHeaderWords = 4;
 

@@ -35,16 +35,21 @@ namespace muster {
 namespace {
 
 constexpr char kHelp[] =
-    "Usage: speed_trainer MODE FOLDER [KEYS DIM | ELEMENTS]\n\n"
+    "Usage: speed_trainer MODE FOLDER [KEYS DIM TABLES | ELEMENTS TENSORS]\n\n"
     "Started by benchmarks/speed.py, by way of `muster run`.\n\n"
-    "  pull FOLDER KEYS DIM       asks ahead for the rows of the next call of the file KEYS\n"
-    "  pull-push FOLDER KEYS DIM  and pushes a gradient to each of them (Adagrad)\n"
-    "  small FOLDER KEYS DIM      asks for rows and waits for them, nothing ahead\n"
-    "  small-push FOLDER KEYS DIM and pushes a gradient to each of them\n"
-    "  dense FOLDER ELEMENTS      pulls and pushes a whole tensor (Adagrad)\n"
-    "  read FOLDER                goes over the records\n"
-    "  lease FOLDER               does nothing: as many shards as it gets\n";
+    "  pull FOLDER KEYS DIM TABLES  asks ahead for the rows of the next call of the file KEYS, "
+    "which\n"
+    "                               are in so many tables\n"
+    "  pull-push ...                and pushes a gradient to each of them (Adagrad)\n"
+    "  small ...                    asks for rows and waits for them, nothing ahead\n"
+    "  small-push ...               and pushes a gradient to each of them\n"
+    "  dense FOLDER ELEMENTS TENSORS  pulls and pushes so many tensors, which have so many "
+    "elements\n"
+    "                               together (Adagrad)\n"
+    "  read FOLDER                  goes over the records\n"
+    "  lease FOLDER                 does nothing: as many shards as it gets\n";
 
+constexpr uint64_t kTablesMax = 1'024;  // of a job
 constexpr uint64_t kFillKeys = 10'000;  // a minibatch, while the table is filled
 // So many pulls may have been asked for before the last push that fills the table has arrived.
 constexpr uint64_t kPullsBeforeFilled = 32;
@@ -183,74 +188,111 @@ std::vector<float> Gradients(size_t count) {
   return gradients;
 }
 
-/// Steps that pull, and perhaps push, rows of one table. The first minibatches fill it.
+/// Steps that pull, and perhaps push, rows of some tables. The first minibatches fill them.
 class SparseSteps {
  public:
   enum class Ahead { kNothing, kPrefetch };
   enum class Push { kNothing, kGradients };
 
-  SparseSteps(Session* session, KeySequence keys, uint32_t dim, Ahead ahead, Push push)
-      : table_(session->SparseTable(
-            {.name = "embedding",
-             .dim = dim,
-             .optimizer = Adagrad{.learning_rate = 0.05f, .initial_accumulator = 0.1f}})),
-        keys_(std::move(keys)),
+  SparseSteps(Session* session, const KeySequence& keys, uint32_t dim, uint64_t tables, Ahead ahead,
+              Push push)
+      : rows_(keys.rows),
+        calls_(keys, tables),
         ahead_(ahead),
         push_(push),
-        gradients_(Gradients(std::max(keys_.keys_a_call, kFillKeys) * dim)) {}
+        gradients_(Gradients(std::max(keys.keys_a_call, kFillKeys) * dim)) {
+    for (uint64_t table = 0; table < tables; ++table) {
+      tables_.push_back(session->SparseTable(
+          {.name = "embedding-" + std::to_string(table),
+           .dim = dim,
+           .optimizer = Adagrad{.learning_rate = 0.05f, .initial_accumulator = 0.1f}}));
+    }
+  }
 
   void Run(Shard* shard, Meter* meter) {
     const auto prepare = [this](Minibatch& batch) {
-      if (filled_ < keys_.rows) {
+      if (filled_ < rows_) {
         batch.user_data() = Fill{filled_};
         filled_ += kFillKeys;
         return;
       }
       const uint64_t call = next_call_++;
       batch.user_data() = call;
-      if (ahead_ == Ahead::kPrefetch) batch.Need(table_, keys_.Call(call));
+      if (ahead_ == Ahead::kNothing) return;
+      ForEachTable(call, [&](const Table& table, std::span<const uint64_t> rows) {
+        batch.Need(table, rows);
+      });
     };
     for (Minibatch& batch : shard->Minibatches(prepare)) {
       if (const Fill* fill = std::any_cast<Fill>(&batch.user_data())) {
         FillRows(batch, fill->first);
       } else {
-        meter->Count(One(batch, keys_.Call(*std::any_cast<uint64_t>(&batch.user_data())), *meter));
+        meter->Count(One(batch, *std::any_cast<uint64_t>(&batch.user_data()), *meter));
       }
     }
   }
 
  private:
   struct Fill {
-    uint64_t first;  // row
+    uint64_t first;  // key
   };
 
-  void FillRows(Minibatch& batch, uint64_t first) {
-    std::vector<uint64_t> rows;
-    for (uint64_t row = first; row < std::min(first + kFillKeys, keys_.rows); ++row) {
-      rows.push_back(row);
+  template <typename Visit>
+  void ForEachTable(uint64_t call, const Visit& visit) {
+    for (uint64_t table = 0; table < tables_.size(); ++table) {
+      const std::span<const uint64_t> rows = calls_.Rows(call, table);
+      if (!rows.empty()) visit(tables_[table], rows);
     }
-    batch.Push(table_, rows, GradientsOf(rows.size()));
+  }
+
+  void FillRows(Minibatch& batch, uint64_t first) {
+    std::vector<std::vector<uint64_t>> rows(tables_.size());
+    for (uint64_t key = first; key < std::min(first + kFillKeys, rows_); ++key) {
+      rows[key % tables_.size()].push_back(key / tables_.size());
+    }
+    for (size_t table = 0; table < tables_.size(); ++table) {
+      if (!rows[table].empty()) {
+        batch.Push(tables_[table], rows[table], GradientsOf(rows[table].size()));
+      }
+    }
   }
 
   std::span<const float> GradientsOf(size_t rows) const {
-    return std::span(gradients_).first(rows * table_.width());
+    return std::span(gradients_).first(rows * tables_.front().width());
   }
 
-  Step One(Minibatch& batch, std::span<const uint64_t> keys, const Meter& meter) {
+  Step One(Minibatch& batch, uint64_t call, const Meter& meter) {
     const TimePoint began = meter.Now();
-    const Rows rows = batch.Pull(table_, keys);
-    const auto waited = meter.Now() - began;
-    // A row that was never pushed has the value 0: then nothing was looked up.
-    if (++pulled_ > kPullsBeforeFilled && (rows[0][0] == 0 || rows[keys.size() - 1][0] == 0)) {
-      Die("a row is not in the table");
+    Step step;
+    ++pulled_;
+    // All are asked for before the first one is waited for.
+    if (ahead_ == Ahead::kNothing && tables_.size() > 1) {
+      ForEachTable(call, [&](const Table& table, std::span<const uint64_t> keys) {
+        batch.Need(table, keys);
+      });
     }
-    if (push_ == Push::kGradients) batch.Push(table_, keys, GradientsOf(keys.size()));
-    return {
-        .rows = keys.size(), .records = 1, .bytes = rows.values().size_bytes(), .waited = waited};
+    ForEachTable(call, [&](const Table& table, std::span<const uint64_t> keys) {
+      const Rows rows = batch.Pull(table, keys);
+      // A row that was never pushed has the value 0: then nothing was looked up.
+      if (pulled_ > kPullsBeforeFilled && (rows[0][0] == 0 || rows[keys.size() - 1][0] == 0)) {
+        Die("a row is not in the table");
+      }
+      step.rows += keys.size();
+      step.bytes += rows.values().size_bytes();
+    });
+    step.waited = meter.Now() - began;
+    step.records = 1;
+    if (push_ == Push::kGradients) {
+      ForEachTable(call, [&](const Table& table, std::span<const uint64_t> keys) {
+        batch.Push(table, keys, GradientsOf(keys.size()));
+      });
+    }
+    return step;
   }
 
-  const Table table_;
-  const KeySequence keys_;
+  const uint64_t rows_;  // of all tables
+  std::vector<Table> tables_;
+  const TableCalls calls_;
   const Ahead ahead_;
   const Push push_;
   const std::vector<float> gradients_;
@@ -259,30 +301,45 @@ class SparseSteps {
   uint64_t pulled_ = 0;  // calls
 };
 
-/// Steps that pull and push a whole tensor; their latency is that of the step.
+/// Steps that pull and push whole tensors; their latency is that of the step.
 class DenseSteps {
  public:
-  DenseSteps(Session* session, uint64_t elements)
-      : tensor_(session->DenseTable(
-            {.name = "tensor", .shape = {elements}, .optimizer = Adagrad{.learning_rate = 0.05f}})),
-        gradient_(elements, kGradient) {}
+  DenseSteps(Session* session, uint64_t elements, uint64_t tensors) {
+    for (uint64_t number = 0; number < tensors; ++number) {
+      const uint64_t its = elements * (number + 1) / tensors - elements * number / tensors;
+      tensors_.push_back(session->DenseTable({.name = "tensor-" + std::to_string(number),
+                                              .shape = {its},
+                                              .optimizer = Adagrad{.learning_rate = 0.05f}}));
+      sizes_.push_back(its);
+      gradient_.resize(std::max<size_t>(gradient_.size(), its), kGradient);
+    }
+  }
 
   void Run(Shard* shard, Meter* meter) {
     TimePoint began = meter->Now();
-    for (Minibatch& batch : shard->Minibatches([this](Minibatch& next) { next.Need(tensor_); })) {
-      const Rows rows = batch.Pull(tensor_);
-      batch.Push(tensor_, gradient_);
+    const auto prepare = [this](Minibatch& next) {
+      for (const DenseTensor& tensor : tensors_) next.Need(tensor);
+    };
+    for (Minibatch& batch : shard->Minibatches(prepare)) {
+      Step step{.rows = tensors_.size(), .records = 1};
+      for (const DenseTensor& tensor : tensors_) {
+        step.bytes += batch.Pull(tensor).values().size_bytes();
+      }
+      for (size_t number = 0; number < tensors_.size(); ++number) {
+        batch.Push(tensors_[number], std::span(gradient_).first(sizes_[number]));
+      }
       batch.Commit();
       const TimePoint now = meter->Now();
-      meter->Count(
-          {.rows = 1, .records = 1, .bytes = rows.values().size_bytes(), .waited = now - began});
+      step.waited = now - began;
+      meter->Count(step);
       began = now;
     }
   }
 
  private:
-  const DenseTensor tensor_;
-  const std::vector<float> gradient_;
+  std::vector<DenseTensor> tensors_;
+  std::vector<uint64_t> sizes_;
+  std::vector<float> gradient_;  // as long as the largest
 };
 
 void ReadRecords(Shard* shard, Meter* meter) {
@@ -323,24 +380,25 @@ int WrongUsage() {
 }
 
 int RunSparse(std::string_view mode, const std::string& folder, const std::string& path,
-              std::optional<uint64_t> dim) {
-  if (!dim) return WrongUsage();
+              std::optional<uint64_t> dim, std::optional<uint64_t> tables) {
+  if (!dim || !tables) return WrongUsage();
   auto keys = ReadKeyFile(path);
   if (!keys.ok()) Die(keys.status().ToString());
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
   Meter meter(folder);
   SparseSteps steps(
-      &session, *std::move(keys), static_cast<uint32_t>(*dim),
+      &session, *keys, static_cast<uint32_t>(*dim), *tables,
       mode.starts_with("small") ? SparseSteps::Ahead::kNothing : SparseSteps::Ahead::kPrefetch,
       mode.ends_with("push") ? SparseSteps::Push::kGradients : SparseSteps::Push::kNothing);
   return Train(&session, &meter, [&](Shard* shard, Meter* to) { steps.Run(shard, to); });
 }
 
-int RunDense(const std::string& folder, std::optional<uint64_t> elements) {
-  if (!elements) return WrongUsage();
+int RunDense(const std::string& folder, std::optional<uint64_t> elements,
+             std::optional<uint64_t> tensors) {
+  if (!elements || !tensors || *tensors > *elements) return WrongUsage();
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();
   Meter meter(folder);
-  DenseSteps steps(&session, *elements);
+  DenseSteps steps(&session, *elements, *tensors);
   return Train(&session, &meter, [&](Shard* shard, Meter* to) { steps.Run(shard, to); });
 }
 
@@ -352,11 +410,13 @@ int Main(std::span<char*> arguments) {
   }
   constexpr std::array<std::string_view, 4> kSparse = {"pull", "pull-push", "small", "small-push"};
   const bool sparse = std::ranges::find(kSparse, mode) != kSparse.end();
-  if (sparse && arguments.size() == 5) {
-    return RunSparse(mode, arguments[2], arguments[3], WholeNumber(arguments[4], 65'536));
+  if (sparse && arguments.size() == 6) {
+    return RunSparse(mode, arguments[2], arguments[3], WholeNumber(arguments[4], 65'536),
+                     WholeNumber(arguments[5], kTablesMax));
   }
-  if (mode == "dense" && arguments.size() == 4) {
-    return RunDense(arguments[2], WholeNumber(arguments[3], std::numeric_limits<uint32_t>::max()));
+  if (mode == "dense" && arguments.size() == 5) {
+    return RunDense(arguments[2], WholeNumber(arguments[3], std::numeric_limits<uint32_t>::max()),
+                    WholeNumber(arguments[4], kTablesMax));
   }
   if ((mode != "read" && mode != "lease") || arguments.size() != 3) return WrongUsage();
   Session session = Session::Connect(SessionOptions::FromEnvironment()).value();

@@ -59,7 +59,7 @@ class Job:
         self.folder = tempfile.mkdtemp(prefix="muster-storage-")
         with open(os.path.join(self.folder, "lines.txt"), "w", encoding="ascii") as file:
             file.writelines(f"{i}\n" for i in range(1000))
-        trainer = [os.path.join(args.build, "benchmarks", "speed_trainer"), "dense", self.folder, str(args.elements)]
+        trainer = [os.path.join(args.build, "benchmarks", "speed_trainer"), "dense", self.folder, str(args.elements), "1"]
         with open(os.path.join(self.folder, "job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(partitions=args.partitions, snapshots=json.dumps({"interval": "24h"} | snapshots), command=json.dumps(trainer)))
         self.run = None

@@ -4,6 +4,9 @@
 //
 // topic_bench bare poll|batch BROKERS TOPIC PARTITIONS [NAME=VALUE ...]
 //   A bare librdkafka consumer with these settings, from the oldest record to the end; on stdout.
+// topic_bench fill BROKERS TOPIC PARTITIONS RECORDS BYTES RATE BURST
+//   Writes records, RATE a second (0: as fast as possible), BURST after each other to a partition,
+//   then to the next one.
 // topic_bench worker FOLDER [MICROSECONDS]
 //   A worker of a job (`muster run` starts it) that waits so long for each minibatch, as for an
 //   accelerator, or not at all, and pushes nothing; in FOLDER/<node>.
@@ -113,6 +116,41 @@ int RunBare(bool batches, const char* brokers, const char* topic, int partitions
   return 0;
 }
 
+struct Fill {
+  int partitions = 1;
+  uint64_t records = 0, bytes = 0, rate = 0, burst = 1;
+};
+
+int RunFill(const char* brokers, const char* topic, const Fill& fill) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  Set(conf, "bootstrap.servers", brokers);
+  Set(conf, "acks", "1");
+  Set(conf, "linger.ms", "5");
+  char error[512];
+  rd_kafka_t* client = rd_kafka_new(RD_KAFKA_PRODUCER, conf, error, sizeof(error));
+  if (client == nullptr) Die(error);
+  rd_kafka_topic_t* handle = rd_kafka_topic_new(client, topic, nullptr);
+  const std::string value(fill.bytes, 'x');
+  const muster::SystemClock clock;
+  const muster::TimePoint begin = clock.Now();
+  for (uint64_t i = 0; i < fill.records; ++i) {
+    const auto partition = static_cast<int32_t>(i / fill.burst % fill.partitions);
+    while (rd_kafka_produce(handle, partition, RD_KAFKA_MSG_F_COPY, const_cast<char*>(value.data()),
+                            value.size(), nullptr, 0, nullptr) != 0) {
+      if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL) Die("cannot write");
+      rd_kafka_poll(client, 10);
+    }
+    if (fill.rate == 0 || i % 16 != 0) continue;
+    rd_kafka_poll(client, 0);
+    const muster::TimePoint due = begin + std::chrono::nanoseconds(i * 1'000'000'000 / fill.rate);
+    if (due > clock.Now()) muster::SleepFor(due - clock.Now());
+  }
+  if (rd_kafka_flush(client, 120'000) != RD_KAFKA_RESP_ERR_NO_ERROR) Die("cannot write everything");
+  rd_kafka_topic_destroy(handle);
+  rd_kafka_destroy(client);
+  return 0;
+}
+
 int RunWorker(const std::string& folder, std::chrono::microseconds compute) {
   const muster::SessionOptions options = muster::SessionOptions::FromEnvironment();
   muster::Session session = muster::Session::Connect(options).value();
@@ -142,11 +180,21 @@ int main(int argc, char** argv) {
     return RunBare(mode == "batch", argv[3], argv[4], std::atoi(argv[5]),
                    std::span(argv, static_cast<size_t>(argc)).subspan(6));
   }
+  if (what == "fill" && argc == 9) {
+    const auto number = [&](int i) { return std::strtoull(argv[i], nullptr, 10); };
+    return RunFill(argv[2], argv[3],
+                   {.partitions = std::atoi(argv[4]),
+                    .records = number(5),
+                    .bytes = number(6),
+                    .rate = number(7),
+                    .burst = std::max<uint64_t>(number(8), 1)});
+  }
   if (what == "worker" && (argc == 3 || argc == 4)) {
     return RunWorker(argv[2], std::chrono::microseconds(argc == 4 ? std::atoi(argv[3]) : 0));
   }
   std::fprintf(stderr,
                "Usage: topic_bench bare poll|batch BROKERS TOPIC PARTITIONS [NAME=VALUE ...]\n"
+               "       topic_bench fill BROKERS TOPIC PARTITIONS RECORDS BYTES RATE BURST\n"
                "       topic_bench worker FOLDER [MICROSECONDS]\n");
   return 2;
 }

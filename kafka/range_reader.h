@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,25 +40,33 @@ class Records {
   std::vector<Record> records_;
 };
 
-/// Reads ranges of offsets. It keeps one consumer for each topic partition that is being read.
-/// Consumers read ahead. It joins no consumer group, commits no offsets, and skips none: a missing
-/// record is an error.
+/// Reads ranges of offsets with one client, however many topics and partitions there are. It joins
+/// no consumer group, commits no offsets, and skips none: a missing record is an error.
 ///
-/// Thread-safe: every caller of Read gets a consumer of its own.
+/// Each topic partition has a queue of its own. It is fetched while somebody reads it, and read
+/// ahead while that is likely to help. `fetched_max` topic partitions at most are fetched at once,
+/// and each has at most `read_ahead_bytes` and one more fetch (by default 1 MiB) in memory, besides
+/// the ranges that are being read. Those that nobody uses stop, the longest unused first.
+///
+/// Thread-safe. Different topic partitions are read at the same time. Ranges of one topic partition
+/// are read one after the other.
 class RangeReader {
  public:
   struct Options {
-    /// The group name of the readers at the brokers. They do not join the group.
-    std::string group;
-    /// The most bytes of a record with its key. A larger record is an error.
-    uint64_t record_bytes_max = uint64_t{16} << 20;
-    /// The most bytes of records that a consumer may read ahead.
-    uint64_t read_ahead_bytes = uint64_t{8} << 20;
-    /// How many unused consumers are kept.
-    size_t idle_max = 16;
+    /// The most bytes that are read ahead for a topic partition, and one fetch more.
+    uint64_t read_ahead_bytes = uint64_t{2} << 20;
+    /// The most topic partitions that are fetched at once. Those that are being read may be more.
+    size_t fetched_max = 64;
+    /// Records that were read ahead are dropped if nobody reads the topic partition for so long.
+    std::chrono::milliseconds unused_max{5'000};
+    /// If a read gets no record for so long, a new client takes the place of the old one.
+    std::chrono::milliseconds renew_after{60'000};
   };
   static absl::StatusOr<std::unique_ptr<RangeReader>> Open(const ClientConfig& config,
                                                            Options options);
+  static absl::StatusOr<std::unique_ptr<RangeReader>> Open(const ClientConfig& config) {
+    return Open(config, Options());
+  }
   virtual ~RangeReader() = default;
 
   struct Range {
@@ -65,6 +74,8 @@ class RangeReader {
     uint32_t partition = 0;
     uint64_t begin = 0;
     uint64_t end = 0;
+    /// The most bytes of a record with its key. A larger record is an error.
+    uint64_t record_bytes_max = uint64_t{16} << 20;
   };
   /// Called ten times a second while Read waits for brokers (at first more often), with the problem
   /// (empty if none is known). Return false to end the wait with kCancelled.
@@ -75,6 +86,10 @@ class RangeReader {
   /// wait was ended. Messages name topic, partition and offset.
   virtual absl::StatusOr<std::unique_ptr<Records>> Read(const Range& range,
                                                         const KeepWaiting& keep_waiting) = 0;
+  /// Announces ranges that will be read soon, the first one first. Their records are fetched
+  /// together, while others are read. It does not wait, and it reports no errors: Read does. A
+  /// range of a topic partition that somebody reads, or that is announced already, is left out.
+  virtual void Expect(std::span<const Range> ranges) = 0;
 };
 
 }  // namespace muster::kafka

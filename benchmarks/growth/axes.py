@@ -14,7 +14,7 @@ class Axis:
     # For an axis of rates: the differences from `speed.py pull`, and the field of Row or of Keys.
     base: dict = dataclasses.field(default_factory=dict)
     field: str = ""
-    measured: str = "rates"  # or "shards", "members": the module of this folder
+    measured: str = "rates"  # or "tensors", "shards", "members": the module of this folder
 
 
 AXES = {
@@ -22,6 +22,8 @@ AXES = {
     "dim": Axis("float32 a row, 100,000 rows", (8, 32, 128, 512, 1024), {"rows": 100_000}, "dim"),
     "keys": Axis("keys a call, 16 float32 a row", (10, 100, 1_000, 10_000, 100_000, 1_000_000), {"dim": 16}, "a_call"),
     "partitions": Axis("partitions", (16, 64, 256, 1024, 4096), {}, "partitions"),
+    "tables": Axis("tables that share the rows of 16 float32, and each call's keys", (1, 8, 26, 200, 1000), {"dim": 16}, "tables"),
+    "tensors": Axis("dense tensors that share 1,000,000 float32", (1, 8, 64, 500), measured="tensors"),
     "workers": Axis("workers, 100,000 rows", (1, 2, 4, 8, 16, 32, 64), {"rows": 100_000}, "workers"),
     "servers": Axis("servers", (1, 2, 4, 8), {}, "servers"),
     "shards": Axis("shards of the job, half of them COMMITTED", (1_000, 10_000, 100_000, 1_000_000, 10_000_000), measured="shards"),

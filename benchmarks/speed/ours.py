@@ -51,10 +51,10 @@ def spec(options, row, inputs, folder):
     if row.mode == "lease":
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1}
     elif row.mode == "dense":
-        command += [str(options.tensor_bytes // 4)]
+        command += [str(options.tensor_bytes // 4), str(row.tables)]
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
     elif row.mode != "read":
-        command += [inputs["keys"], str(row.dim)]
+        command += [inputs["keys"], str(row.dim), str(row.tables)]
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1024}
     security = {"security": {"tls": "always"}} if row.tls else {}
     return jobs.spec_of([dataset], command, workers=row.workers, servers=row.servers, snapshots=row.snapshots, partitions=row.partitions,

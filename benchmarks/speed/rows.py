@@ -64,6 +64,7 @@ class Row:
     workers: int = 1
     servers: int = 1
     partitions: int = 256
+    tables: int = 1  # that the rows are divided among; or tensors, the elements
     tcp: bool = False
     tls: bool = False  # over TCP, the connections are encrypted
     peer: str = None  # torch, torch over TCP, dlrover

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -151,6 +154,24 @@ std::string TrendsText(const JobStatus& status) {
   return text;
 }
 
+/// The most partitions of a topic that are listed for people.
+constexpr size_t kTopicPartitionsShown = 20;
+
+/// The partitions of a topic that are furthest behind, in order; all, if they are few.
+std::vector<const TopicPartitionStatus*> FurthestBehind(const StreamStatus& stream) {
+  std::vector<const TopicPartitionStatus*> shown;
+  for (const TopicPartitionStatus& partition : stream.partitions) shown.push_back(&partition);
+  if (shown.size() <= kTopicPartitionsShown) return shown;
+  // An unknown lag may be the largest.
+  const auto lag = [](const TopicPartitionStatus* partition) {
+    return partition->lag.value_or(std::numeric_limits<uint64_t>::max());
+  };
+  std::ranges::stable_sort(shown, std::ranges::greater(), lag);
+  shown.resize(kTopicPartitionsShown);
+  std::ranges::sort(shown);
+  return shown;
+}
+
 }  // namespace
 
 /// Figures of a topic: those that other tools show as lag, and those that they cannot know.
@@ -165,18 +186,24 @@ std::string StreamsText(const JobStatus& status) {
     return count ? CountText(*count) : "-";
   };
   for (const StreamStatus* stream : streams) {
-    for (const TopicPartitionStatus& partition : stream->partitions) {
-      rows.push_back({stream->topic, std::to_string(partition.partition),
-                      CountText(partition.begin), CountText(partition.committed),
-                      CountText(partition.cut), known(partition.stable_end), known(partition.lag),
-                      partition.lag_ms
-                          ? fmt::format("{:.1f} s", static_cast<double>(*partition.lag_ms) / 1e3)
+    for (const TopicPartitionStatus* partition : FurthestBehind(*stream)) {
+      rows.push_back({stream->topic, std::to_string(partition->partition),
+                      CountText(partition->begin), CountText(partition->committed),
+                      CountText(partition->cut), known(partition->stable_end),
+                      known(partition->lag),
+                      partition->lag_ms
+                          ? fmt::format("{:.1f} s", static_cast<double>(*partition->lag_ms) / 1e3)
                           : "-",
-                      known(partition.log_begin)});
+                      known(partition->log_begin)});
     }
   }
   std::string text = rows.size() == 1 ? "" : FormatTable(rows);
   for (const StreamStatus* stream : streams) {
+    if (stream->partitions.size() > kTopicPartitionsShown) {
+      text += fmt::format(
+          "topic {}: the {} of {} partitions that are furthest behind; --json lists all\n",
+          stream->topic, kTopicPartitionsShown, CountText(stream->partitions.size()));
+    }
     if (!stream->lag) {
       text += fmt::format("topic {}: the lag of the job is not known yet\n", stream->topic);
     }

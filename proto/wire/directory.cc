@@ -37,17 +37,25 @@ class Writer {
     Put(static_cast<uint32_t>(text.size()));
     out_.append(text);
   }
-  void PutParts(const Parts& parts) {
+  /// `bytes`: as many as the parts take.
+  void PutParts(const Parts& parts, size_t bytes) {
+    size_t at = out_.size();
+    out_.resize(at + bytes);
+    const auto put = [&](auto value) {
+      std::memcpy(out_.data() + at, &value, sizeof(value));
+      at += sizeof(value);
+    };
     for (const Part& part : parts) {
-      Put(part.partition);
-      Put(static_cast<uint32_t>(part.groups.size()));
-      Put(part.owner_epoch);
+      put(part.partition);
+      put(static_cast<uint32_t>(part.groups.size()));
+      put(part.owner_epoch);
       for (const Group& group : part.groups) {
-        Put(group.table);
-        Put(group.versioned() ? group.keys | kHasVersion : group.keys);
-        if (group.versioned()) Put(group.version);
+        put(group.table);
+        put(group.versioned() ? group.keys | kHasVersion : group.keys);
+        if (group.versioned()) put(group.version);
       }
     }
+    MUSTER_CHECK(at == out_.size());
   }
   void Reserve(size_t bytes) { out_.reserve(bytes); }
   std::string Take() { return std::move(out_); }
@@ -137,8 +145,13 @@ class Reader {
     }
     for (uint32_t i = 0; i < count; ++i) {
       Group group;
-      group.table = Get<uint32_t>("a group's table");
-      group.keys = Get<uint32_t>("a group's number of keys");
+      if (in_.size() - at_ < kGroupBytes) {
+        return Fail(
+            fmt::format("it ends at byte {}, within group {} of part {}", in_.size(), i, part));
+      }
+      std::memcpy(&group.table, in_.data() + at_, sizeof(group.table));
+      std::memcpy(&group.keys, in_.data() + at_ + sizeof(group.table), sizeof(group.keys));
+      at_ += kGroupBytes;
       if ((group.keys & kHasVersion) != 0) {
         group.keys &= ~kHasVersion;
         group.version = Get<uint64_t>("a group's version");
@@ -222,8 +235,7 @@ absl::StatusOr<HelloReply> DecodeHelloReply(std::string_view directory) {
 
 void EncodePull(const Parts& parts, std::string* directory) {
   Writer out(std::move(*directory));
-  out.Reserve(PartsBytes(parts));
-  out.PutParts(parts);
+  out.PutParts(parts, PartsBytes(parts));
   *directory = out.Take();
 }
 
@@ -245,7 +257,7 @@ void EncodePush(const PushIdentity& push, const Parts& parts, std::string* direc
   Writer out(std::move(*directory));
   out.Reserve(sizeof(push) + PartsBytes(parts));
   out.Put(push);
-  out.PutParts(parts);
+  out.PutParts(parts, PartsBytes(parts));
   *directory = out.Take();
 }
 

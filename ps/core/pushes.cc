@@ -48,11 +48,14 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
     Begin(request, reply, progress);
   }
   const bool served = progress->all_known && progress->fits && !slice.abandoned;
-  ahead_part_ = progress->part;
-  ahead_keys_ = progress->keys;
-  ahead_.Clear();
+  const auto first_group = [progress] {
+    const bool applying = progress->in_part.stage == PartProgress::Stage::kApplying;
+    return applying ? progress->in_part.group : 0;
+  };
+  if (served) ahead_.Begin(request, progress->part, first_group(), progress->keys);
   for (; progress->part < request.parts.size(); ++progress->part, progress->BeginPart()) {
-    if (served) LookAhead(request);
+    const size_t groups_left = request.parts[progress->part].groups.size() - first_group();
+    const size_t passed_before = ahead_.passed_groups();
     // A half applied part is completed even if nobody wants its answer any more, because no other
     // request would complete it.
     const bool half = progress->in_part.stage == PartProgress::Stage::kApplying;
@@ -64,29 +67,52 @@ Progress Pushes::Serve(const PushRequest& request, const Slice& slice, PushReply
     reply->parts.push_back(*answer);
     if (!progress->all_known || !progress->fits) continue;
     for (const wire::Group& group : request.parts[progress->part].groups) {
-      if (served) ahead_.Pass(group.keys);
       progress->keys += group.keys;
       progress->floats += size_t{group.keys} * tables_->Width(group.table);
+    }
+    // It did not apply all of the part, so what is announced is not what comes next.
+    if (served && ahead_.passed_groups() - passed_before != groups_left) {
+      ahead_.Begin(request, progress->part + 1, 0, progress->keys);
     }
   }
   return Progress::kDone;
 }
 
-void Pushes::LookAhead(const PushRequest& request) {
-  const ShardId shard = ShardOf(request.push);
-  for (; ahead_part_ < request.parts.size() && ahead_.wants_more(); ++ahead_part_) {
-    const wire::Part& part = request.parts[ahead_part_];
-    const Slot* const slot = lane_->Find(PartitionId(part.partition));
-    const Partition* const partition = slot == nullptr ? nullptr : slot->partition.get();
-    if (partition != nullptr) partition->PrefetchWindow(shard);
-    for (const wire::Group& group : part.groups) {
-      const Table* const table =
-          partition == nullptr ? nullptr : partition->FindTable(TableId(group.table));
-      ahead_.Expect(table, request.keys.subspan(ahead_keys_, group.keys));
-      ahead_keys_ += group.keys;
+void Pushes::Ahead::Begin(const PushRequest& request, size_t part, size_t group, size_t keys) {
+  Clear();
+  request_ = &request;
+  shard_ = ShardOf(request.push);
+  part_ = part;
+  group_ = 0;
+  keys_ = keys;
+  if (part_ == request.parts.size()) return;
+  for (; group_ < group; ++group_) keys_ += request.parts[part_].groups[group_].keys;
+  EnterPart();
+  Refill();
+}
+
+void Pushes::Ahead::EnterPart() {
+  const wire::Part part = request_->parts[part_];
+  const Slot* const slot = lane_->Find(PartitionId(part.partition));
+  groups_ = part.groups;
+  partition_ = slot == nullptr ? nullptr : slot->partition.get();
+  if (partition_ != nullptr) partition_->PrefetchWindow(shard_);
+}
+
+void Pushes::Ahead::Refill() {
+  while (part_ < request_->parts.size() && wants_more()) {
+    if (group_ == groups_.size()) {
+      group_ = 0;
+      if (++part_ < request_->parts.size()) EnterPart();
+      continue;
     }
+    const wire::Group& group = groups_[group_++];
+    const Table* const table =
+        partition_ == nullptr ? nullptr : partition_->FindTable(TableId(group.table));
+    Expect(table, request_->keys.subspan(keys_, group.keys));
+    keys_ += group.keys;
   }
-  ahead_.FindRows();
+  FindRows();
 }
 
 std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, const Slice& slice,
@@ -109,13 +135,13 @@ std::optional<wire::PartReply> Pushes::ServePart(const PushRequest& request, con
     MUSTER_CHECK(slot->epoch == OwnerEpoch(part.owner_epoch));
     progress->state = slot->state;
   }
-  const std::optional<ApplyResult> result = Apply(slot, request, slice.work, progress);
+  const std::optional<ApplyResult> result = Apply(slot, request, slice, progress);
   if (!result.has_value()) return std::nullopt;
   part_whole_ = true;
   return AnswerOf(*slot, part, *result, &reply->text, progress);
 }
 
-std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
+std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request, const Slice& slice,
                                          RequestProgress* progress) {
   const wire::Part& part = request.parts[progress->part];
   std::span<const uint64_t> keys = request.keys.subspan(progress->keys);
@@ -132,7 +158,9 @@ std::optional<ApplyResult> Pushes::Apply(Slot* slot, const PushRequest& request,
     keys = keys.subspan(group.keys);
     values = values.subspan(floats);
   }
-  return slot->partition->Apply(part_, &progress->in_part, work);
+  // Of a request that is abandoned, nothing is announced.
+  PushAhead* const ahead = slice.abandoned ? nullptr : &ahead_;
+  return slot->partition->Apply(part_, &progress->in_part, slice.work, ahead);
 }
 
 wire::PartReply Pushes::AnswerOf(const Slot& slot, const wire::Part& part,

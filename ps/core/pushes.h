@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/work_limit.h"
@@ -31,7 +32,7 @@ class Pushes {
  public:
   /// All of them must outlive this object.
   Pushes(LaneState* lane, const LaneTables* tables, LaneTraffic* traffic)
-      : lane_(lane), tables_(tables), traffic_(traffic) {}
+      : lane_(lane), tables_(tables), traffic_(traffic), ahead_(lane) {}
 
   /// Serves one slice of a push; see FrameHandler. Each request has its own `progress`.
   Progress Serve(const PushRequest& request, const Slice& slice, PushReply* reply,
@@ -40,14 +41,32 @@ class Pushes {
   bool part_whole() const { return part_whole_; }
 
  private:
+  /// Announces the groups of the present request, of all its parts.
+  class Ahead final : public PushAhead {
+   public:
+    explicit Ahead(LaneState* lane) : lane_(lane) {}
+    /// Begins with a group of a part; `keys` of the request belong to the parts before it.
+    void Begin(const PushRequest& request, size_t part, size_t group, size_t keys);
+    void Refill() override;
+
+   private:
+    void EnterPart();
+
+    LaneState* const lane_;
+    const PushRequest* request_ = nullptr;
+    ShardId shard_;
+    // The next group to announce, and the position of its keys.
+    size_t part_ = 0, group_ = 0, keys_ = 0;
+    std::span<const wire::Group> groups_;  // of its part
+    const Partition* partition_ = nullptr;
+  };
+
   void Begin(const PushRequest& request, PushReply* reply, RequestProgress* progress);
-  /// Prefetches for the next parts; see PushAhead.
-  void LookAhead(const PushRequest& request);
   /// Applies one part, or as much of it as the slice allows. The result is absent if the part is
   /// not complete.
   std::optional<wire::PartReply> ServePart(const PushRequest& request, const Slice& slice,
                                            PushReply* reply, RequestProgress* progress);
-  std::optional<ApplyResult> Apply(Slot* slot, const PushRequest& request, WorkLimit* work,
+  std::optional<ApplyResult> Apply(Slot* slot, const PushRequest& request, const Slice& slice,
                                    RequestProgress* progress);
   wire::PartReply AnswerOf(const Slot& slot, const wire::Part& part, const ApplyResult& result,
                            std::string* text, RequestProgress* progress);
@@ -55,8 +74,7 @@ class Pushes {
   LaneState* const lane_;
   const LaneTables* const tables_;
   LaneTraffic* const traffic_;
-  PushAhead ahead_;
-  size_t ahead_part_ = 0, ahead_keys_ = 0;  // how far ahead_ was told of the present request
+  Ahead ahead_;
   bool part_whole_ = false;
   Part part_;  // reused between pushes
 };

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -70,7 +72,24 @@ struct Partition::State {
   };
   std::optional<Copying> copying;
   bool holds_half = false;
+  /// A table with a row that is NaN or infinite, the first one that was found.
+  const Table* diverged = nullptr;
 
+  /// The sums over all tables, but for the tables that changed since they were counted.
+  Sizes sums;
+  std::vector<Table*> recount;
+  Garbage garbage;
+
+  /// Call it when a table has changed.
+  void Changed(Table* table) {
+    if (!table->finite() && diverged == nullptr) diverged = table;
+    if (table->WantsRecount()) recount.push_back(table);
+  }
+  void AllChanged() {
+    for (const TableList::Item& item : tables.all()) Changed(item.table.get());
+  }
+  /// Brings the sums up to date, and takes the garbage of the tables that changed.
+  void Recount();
   Table* Find(TableId table) const { return tables.Find(table); }
   /// The answer to every push after some row has become NaN or infinite. Absent while all rows are
   /// finite.
@@ -103,6 +122,7 @@ void Partition::AddTable(const TableSpec& spec, const WarmStartSource* warm_star
 }
 
 void Partition::AdoptTable(std::unique_ptr<Table> table) {
+  state_->Changed(table.get());
   MUSTER_CHECK(state_->tables.Add(std::move(table)));
   state_->meta_changed = state_->generation;
 }
@@ -115,15 +135,25 @@ bool Partition::holds_half() const {
   return state_->holds_half;
 }
 
-std::optional<ApplyResult> Partition::State::Diverged() const {
-  for (const TableList::Item& item : tables.all()) {
-    if (item.table->not_finite().empty()) continue;
-    return ApplyResult{
-        ApplyCode::kBadRequest,
-        fmt::format("{}: the weights have diverged, and no push is accepted any more",
-                    item.table->not_finite())};
+void Partition::State::Recount() {
+  for (Table* const table : recount) {
+    Table::Counted& counted = *table->counted();
+    const Table::Counted now{table->rows(), table->bytes(), table->dirty_rows()};
+    sums.rows += now.rows - counted.rows;
+    sums.row_bytes += now.bytes - counted.bytes;
+    sums.dirty_rows += now.dirty_rows - counted.dirty_rows;
+    counted = now;
+    table->TakeGarbage(&garbage);
+    table->Recounted();
   }
-  return std::nullopt;
+  recount.clear();
+}
+
+std::optional<ApplyResult> Partition::State::Diverged() const {
+  if (diverged == nullptr) return std::nullopt;
+  return ApplyResult{ApplyCode::kBadRequest,
+                     fmt::format("{}: the weights have diverged, and no push is accepted any more",
+                                 diverged->not_finite())};
 }
 
 std::optional<ApplyResult> Partition::State::Judge(const Part& part, const ShardId& shard) const {
@@ -186,7 +216,7 @@ std::optional<ApplyResult> Partition::State::Check(const Part& part, PartProgres
 }
 
 std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* progress,
-                                            WorkLimit* work) {
+                                            WorkLimit* work, PushAhead* ahead) {
   using Stage = PartProgress::Stage;
   State& state = *state_;
   // Rule 12.19.
@@ -216,7 +246,9 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
       progress->row +=
           table->Apply(group.keys.subspan(progress->row),
                        group.gradients.subspan(progress->row * table->dim()), part.step, work);
+      state.Changed(table);
     }
+    if (ahead != nullptr) ahead->Applied(group.keys.size());
   }
   MUSTER_CHECK(state.holds_half);
   state.holds_half = false;
@@ -224,11 +256,11 @@ std::optional<ApplyResult> Partition::Apply(const Part& part, PartProgress* prog
   return ApplyResult{ApplyCode::kApplied, {}};
 }
 
-ApplyResult Partition::Apply(const Part& part) {
+ApplyResult Partition::Apply(const Part& part, PushAhead* ahead) {
   PartProgress progress;
   WorkLimit work = WorkLimit::None();
   for (;;) {
-    if (auto result = Apply(part, &progress, &work)) return *std::move(result);
+    if (auto result = Apply(part, &progress, &work, ahead)) return *std::move(result);
   }
 }
 
@@ -275,6 +307,7 @@ void Partition::BeginImage(SnapshotNumber number, SnapshotKind kind) {
   for (const TableList::Item& item : state.tables.all()) {
     Table* const table = copying.tables.emplace_back(item.table.get());
     copying.image.tables.push_back(table->spec());
+    state.Changed(table);
     copying.row_count += kind == SnapshotKind::kBase ? table->rows() : table->dirty_rows();
     table->BeginImage(kind == SnapshotKind::kBase ? Table::Rows::kAll : Table::Rows::kDirty);
   }
@@ -297,6 +330,7 @@ PartitionImage Partition::TakeImage() {
   MUSTER_CHECK(state.taken.has_value() && state.taken->generation < state.generation);
   PartitionImage image = std::move(state.copying->image);
   uint64_t row_count = 0;
+  state.AllChanged();
   for (Table* table : state.copying->tables) {
     RowImage rows = table->TakeImage();
     row_count += rows.keys.size();
@@ -310,6 +344,7 @@ PartitionImage Partition::TakeImage() {
 void Partition::DropImage() {
   if (!state_->copying.has_value()) return;
   for (Table* table : state_->copying->tables) table->DropImage();
+  state_->AllChanged();
   state_->copying.reset();
   state_->taken.reset();
 }
@@ -331,14 +366,12 @@ bool Partition::Accepted(SnapshotNumber number) {
   MUSTER_CHECK(state.accepted < state.generation);
   state.taken.reset();
   for (const TableList::Item& item : state.tables.all()) item.table->Accept();
+  state.AllChanged();
   return true;
 }
 
 bool Partition::UnchangedSinceAccepted() const {
-  return state_->meta_changed <= state_->accepted &&
-         std::ranges::all_of(state_->tables.all(), [](const TableList::Item& item) {
-           return item.table->dirty_rows() == 0;
-         });
+  return state_->meta_changed <= state_->accepted && sizes().dirty_rows == 0;
 }
 
 absl::Status Partition::State::AddRows(const RowImage& image) {
@@ -361,6 +394,7 @@ absl::Status Partition::State::AddRows(const RowImage& image) {
   for (size_t i = 0; i < image.keys.size(); ++i) {
     table->SetRow(image.keys[i], rows.subspan(i * image.floats_per_row, image.floats_per_row));
   }
+  Changed(table);
   return absl::OkStatus();
 }
 
@@ -402,16 +436,13 @@ absl::Status Partition::Restore(SnapshotNumber number, std::span<const Partition
 }
 
 void Partition::TakeGarbage(Garbage* garbage) {
-  for (const TableList::Item& item : state_->tables.all()) item.table->TakeGarbage(garbage);
+  state_->Recount();
+  std::ranges::move(std::exchange(state_->garbage, {}), std::back_inserter(*garbage));
 }
 
 Partition::Sizes Partition::sizes() const {
-  Sizes sizes;
-  for (const TableList::Item& item : state_->tables.all()) {
-    sizes.rows += item.table->rows();
-    sizes.row_bytes += item.table->bytes();
-    sizes.dirty_rows += item.table->dirty_rows();
-  }
+  state_->Recount();
+  Sizes sizes = state_->sums;
   sizes.window_shards = state_->window.shards();
   return sizes;
 }

@@ -13,6 +13,7 @@
 #include "base/work_limit.h"
 #include "proto/messages/control.h"
 #include "ps/engine/garbage.h"
+#include "ps/engine/push_ahead.h"
 #include "ps/engine/table.h"
 #include "ps/engine/warm_start.h"
 #include "ps/engine/window.h"
@@ -112,9 +113,12 @@ class Partition {
   /// same part. From its first changed row to its last, the partition has half of the part. The
   /// window has its minibatch from the first row on. Until the part is complete, only pulls may see
   /// the partition's rows. The caller must complete the part, unless it drops the partition.
-  std::optional<ApplyResult> Apply(const Part& part, PartProgress* progress, WorkLimit* work);
+  ///
+  /// `ahead` is told of every group that is applied; it may be null.
+  std::optional<ApplyResult> Apply(const Part& part, PartProgress* progress, WorkLimit* work,
+                                   PushAhead* ahead = nullptr);
   /// As above, in one call without a limit.
-  ApplyResult Apply(const Part& part);
+  ApplyResult Apply(const Part& part, PushAhead* ahead = nullptr);
   /// True while a part is half applied. Then no image may begin, because it would contain half a
   /// part, and its window would list the part's minibatch.
   bool holds_half() const;

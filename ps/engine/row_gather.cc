@@ -12,7 +12,8 @@
 namespace muster::ps {
 
 /// One gather. Keys pass through three stages. Each stage works some rows behind the one before:
-/// prefetch the places in the index, find the rows and prefetch them, copy the values.
+/// prefetch the places in the index, find the rows and prefetch them, copy the values. Tables are
+/// prefetched some groups before the first stage.
 class RowGather {
  public:
   RowGather(std::span<const PullGroup> groups, size_t first_row, WorkLimit* work)
@@ -40,6 +41,7 @@ class RowGather {
   };
   /// How many keys lie between the stages. A power of two.
   static constexpr size_t kAhead = 32;
+  static constexpr size_t kTablesAhead = 16;
 
   /// Returns false if the group is not finished: at_ has the error, or the limit is spent.
   bool FindRows(const PullGroup& group) {
@@ -77,15 +79,23 @@ class RowGather {
     return at_.status.ok();
   }
 
+  /// Prefetches the tables of the groups from next_ on.
+  void PrefetchTables() {
+    for (; tables_ < groups_.size() && tables_ <= next_.group + kTablesAhead; ++tables_) {
+      if (groups_[tables_].table != nullptr) groups_[tables_].table->PrefetchHead();
+    }
+  }
+
   /// Prefetches the places of the next `count` keys, and of kAhead keys after them.
   void PrefetchPlaces(size_t count) {
     for (; asked_ < found_or_absent_ + count + kAhead && next_.group < groups_.size();
          ++next_.group, next_.row = 0) {
+      PrefetchTables();
       const PullGroup& group = groups_[next_.group];
       if (group.table == nullptr) continue;
       for (; next_.row < group.keys.size(); ++next_.row) {
         if (asked_ == found_or_absent_ + count + kAhead) return;
-        group.table->index_.Prefetch(group.keys[next_.row]);
+        group.table->PrefetchPlace(group.keys[next_.row]);
         ++asked_;
       }
     }
@@ -125,6 +135,7 @@ class RowGather {
   Gathered at_;
   Position next_;                  // the next key whose place is prefetched
   Position checked_{SIZE_MAX, 0};  // the rows of this group before this one are checked
+  size_t tables_ = 0;              // the tables of the groups before this one are prefetched
   size_t asked_ = 0;
   size_t found_or_absent_ = 0;
   size_t found_ = 0;

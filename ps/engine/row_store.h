@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ps/engine/prefetch.h"
 #include "ps/engine/slab_memory.h"
 
 namespace muster::ps {
@@ -31,6 +32,11 @@ class RowStore {
     const uint64_t slab = kSlabsOfASize * static_cast<uint64_t>(doublings) + step - kSlabsOfASize;
     const uint64_t begin = ((step << doublings) - kSlabsOfASize) << kFirstSlabBits;
     return slabs_[slab].get() + (row - begin) * floats_per_row_;
+  }
+
+  /// Prefetches what Row needs.
+  void Prefetch() const {
+    if (!slabs_.empty()) ps::Prefetch(slabs_.data());
   }
 
   uint32_t size() const { return size_; }

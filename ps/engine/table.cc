@@ -108,7 +108,8 @@ float* Table::Touch(uint64_t key) {
 
 void Table::Watch(std::span<const uint64_t> keys, std::span<float* const> rows) {
   const size_t bad = FirstNonFiniteRow(rows, floats_per_row());
-  if (bad == rows.size() || !not_finite_.empty()) return;
+  if (bad == rows.size() || !finite_) return;
+  finite_ = false;
   const std::span<const float> row(rows[bad], floats_per_row());
   const size_t column = FirstNonFinite(row);
   const std::string place =

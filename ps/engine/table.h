@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,17 @@ class Table {
   /// The memory of rows, index and lists, including the reserve for more rows.
   uint64_t bytes() const;
   uint64_t dirty_rows() const { return changed_.size() + imaged_only_; }
+  /// What the partition's sums have of the table, and whether it has changed since. The partition
+  /// uses both: so its sums cost only the tables that changed.
+  struct Counted {
+    uint64_t rows = 0;
+    uint64_t bytes = 0;
+    uint64_t dirty_rows = 0;
+  };
+  Counted* counted() { return &counted_; }
+  /// Returns false if it was called since the last recount.
+  bool WantsRecount() { return !std::exchange(recount_, true); }
+  void Recounted() { recount_ = false; }
   /// The version of all values, including those of absent rows. It grows with every change, so two
   /// different contents of this object never have the same version. Another object of the table
   /// (after a restore, or at another owner) counts on its own, so a version is valid only together
@@ -76,14 +88,24 @@ class Table {
   /// none. Finite gradients make such a value when a step overflows. It stays, because nothing
   /// makes such a row finite again.
   const std::string& not_finite() const { return not_finite_; }
+  /// True while not_finite() is empty.
+  bool finite() const { return finite_; }
 
   /// Copies values, `[keys.size(), dim]`, until the work limit is spent. Returns how many rows were
   /// done. See Gather. Requires that CheckPull passes.
   size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
 
-  /// Start to load what Apply will need for a key: first its place in the index, and a little later
-  /// its row, if there is one.
-  void PrefetchPlace(uint64_t key) const { index_.Prefetch(key); }
+  /// Start to load what Apply and Pull will need: first the object itself, then a key's place in
+  /// the index, and a little later its row, if there is one.
+  void PrefetchHead() const {
+    for (size_t line = 0; line < kHeadLines; ++line) {
+      Prefetch<CacheLevel::kSecond>(reinterpret_cast<const char*>(this) + line * kLineBytes);
+    }
+  }
+  void PrefetchPlace(uint64_t key) const {
+    index_.Prefetch(key);
+    store_.Prefetch();
+  }
   void PrefetchRow(uint64_t key) const {
     if (const RowIndex::Entry* entry = index_.Find(key)) {
       PrefetchFloats<CacheLevel::kSecond>(store_.Row(entry->row()), floats_per_row());
@@ -115,6 +137,8 @@ class Table {
  private:
   friend class RowGather;
   static constexpr size_t kBatch = 32;  // rows in flight between prefetch and use
+  static constexpr size_t kLineBytes = 64;
+  static constexpr size_t kHeadLines = 5;  // of the members that every push needs
 
   using Generation = uint32_t;
 
@@ -142,7 +166,9 @@ class Table {
   uint64_t WorkPerRow() const;
 
   // The members that every row needs come first, so that they share few cache lines.
-  uint32_t dim_;
+  alignas(kLineBytes) uint32_t dim_;
+  bool finite_ = true;
+  bool recount_ = false;
   RowIndex index_;
   RowStore store_;
   uint64_t blocks_;  // in a dense table; UINT64_MAX in a sparse one
@@ -150,6 +176,7 @@ class Table {
   uint64_t version_ = 1;  // 0 is no version
   Generation generation_ = 1;
   Generation accepted_ = 0;  // the accepted image has everything up to this one
+  std::unique_ptr<Copying> copying_;
   TableSpec spec_;
   SlabList<uint64_t> keys_;  // by row number
   /// The numbers of exactly those rows whose generation is generation_, each once.
@@ -158,9 +185,9 @@ class Table {
   /// once. There may be several lists until the image is copied.
   std::vector<RowList> imaged_;
   uint64_t imaged_only_ = 0;  // how many of them are not in changed_
-  std::unique_ptr<Copying> copying_;
   Garbage garbage_;
   std::string not_finite_;
+  Counted counted_;
 };
 
 }  // namespace muster::ps

@@ -6,16 +6,29 @@
 
 namespace muster::ps {
 
-bool Window::Contains(const ShardId& shard, MinibatchIndex minibatch) const {
+const Window::Bits* Window::Find(const ShardId& shard) const {
+  if (newest_.bits != nullptr && newest_.shard == shard) return newest_.bits;
   const auto found = shards_.find(shard);
-  if (found == shards_.end()) return false;
+  if (found == shards_.end()) return nullptr;
+  newest_.shard = shard;
+  newest_.bits = &found->second;
+  return newest_.bits;
+}
+
+bool Window::Contains(const ShardId& shard, MinibatchIndex minibatch) const {
+  const Bits* const bits = Find(shard);
+  if (bits == nullptr) return false;
   const size_t word = minibatch.value() / 64;
-  return word < found->second.size() && (found->second[word] >> (minibatch.value() % 64) & 1) != 0;
+  return word < bits->size() && ((*bits)[word] >> (minibatch.value() % 64) & 1) != 0;
 }
 
 void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
   MUSTER_CHECK(minibatch.value() < kMinibatchesMax);
-  Bits& bits = shards_[shard];
+  if (Find(shard) == nullptr) {
+    newest_.bits = nullptr;  // the others may move
+    shards_.try_emplace(shard);
+  }
+  Bits& bits = *const_cast<Bits*>(Find(shard));
   const size_t word = minibatch.value() / 64;
   if (word >= bits.size()) bits.resize(word + 1);
   const uint64_t bit = uint64_t{1} << (minibatch.value() % 64);
@@ -24,6 +37,7 @@ void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
 }
 
 void Window::Forget(const ForgetState& state) {
+  newest_.bits = nullptr;
   absl::erase_if(shards_, [&](const auto& entry) {
     const auto found = state.shards.find({entry.first.dataset, entry.first.epoch});
     return found != state.shards.end() && found->second.Contains(entry.first.index.value());
@@ -31,6 +45,7 @@ void Window::Forget(const ForgetState& state) {
 }
 
 void Window::Set(WindowEntry entry) {
+  newest_.bits = nullptr;
   shards_[entry.shard].assign(entry.minibatches.begin(), entry.minibatches.end());
 }
 

@@ -41,7 +41,25 @@ class Window {
  private:
   /// Most shards have few minibatches, so their bits need no separate memory.
   using Bits = absl::InlinedVector<uint64_t, 2>;
+  /// Null: no minibatch of the shard.
+  const Bits* Find(const ShardId& shard) const;
+
+  /// The entry that was used last. The minibatches of a shard come one after the other, and a push
+  /// looks for its shard twice. A copy of a window begins without it, and whatever may move entries
+  /// must forget it.
+  struct Newest {
+    ShardId shard;
+    const Bits* bits = nullptr;
+    Newest() = default;
+    Newest(const Newest& /*other*/) {}            // NOLINT: see above
+    Newest& operator=(const Newest& /*other*/) {  // NOLINT: see above
+      bits = nullptr;
+      return *this;
+    }
+  };
+
   absl::flat_hash_map<ShardId, Bits> shards_;
+  mutable Newest newest_;
 };
 
 }  // namespace muster::ps

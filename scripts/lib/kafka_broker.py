@@ -77,8 +77,10 @@ def install():
 class Broker:
     """A broker with its data in `folder`. `with` starts it, waits until it serves, and ends it."""
 
-    def __init__(self, folder, more=""):
+    def __init__(self, folder, more="", memory="256m"):
+        """`memory`: of Java's heap. A thousand partitions need more than a few."""
         find()
+        self.memory = memory
         self.folder = os.path.abspath(folder)
         self.port, self.controller = ports.free_ports(2)
         self.address = f"127.0.0.1:{self.port}"
@@ -110,7 +112,7 @@ class Broker:
         if not os.path.exists(self._path("data/meta.properties")):
             self.tool("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", self._path("server.properties"))
         with open(self._path("broker.log"), "ab") as log:
-            self.process = subprocess.Popen(self._java("kafka.Kafka", self._path("server.properties")), stdout=log, stderr=log,
+            self.process = subprocess.Popen(self._java("kafka.Kafka", self._path("server.properties"), memory=self.memory), stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
         end = time.monotonic() + START_SECONDS
         while True:

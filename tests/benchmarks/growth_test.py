@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import axes, members, plot, rates, shards  # noqa: E402
+from growth import axes, members, plot, rates, shards, tensors  # noqa: E402
 
 
 class AxesTest(unittest.TestCase):
@@ -20,6 +20,8 @@ class AxesTest(unittest.TestCase):
         row = axes.row_of("servers", 4, "pull")
         self.assertEqual((row.keys.a_call, row.keys.rows, row.dim, row.mode, row.servers), (10_000, 1_000_000, 64, "pull", 4))
         self.assertEqual(axes.row_of("partitions", 16, "pull").partitions, 16)
+        self.assertEqual(axes.row_of("tables", 26, "pull").tables, 26)
+        self.assertEqual((tensors.row_of(500).tables, tensors.row_of(500).mode), (500, "dense"))
         self.assertEqual(axes.row_of("rows", 100_000, "pull").keys.rows, 100_000)
 
     def test_every_value_of_every_axis_is_a_job(self):
@@ -48,12 +50,14 @@ def summary(median):
 class PointTest(unittest.TestCase):
     POINTS = {
         rates: {mode: {"rows_per_second": summary(2e6), "server_cpu_ns": summary(60), "worker_cpu_ns": summary(80)} for mode in rates.MODES},
+        tensors: {"step_ms": summary(4), "server_cpu_ms": summary(2), "worker_cpu_ms": summary(3)},
         shards: {"memory_bytes": summary(50_000_000), "memory_max_bytes": summary(70_000_000), "serving_ms": summary(250)},
         members: {"one_server_ms": summary(9), "all_servers_ms": summary(90), "steady_ms": summary(3)},
     }
 
     def test_every_line_has_a_height(self):
         self.assertEqual(rates.heights(self.POINTS[rates]), [2, 2])
+        self.assertEqual(tensors.heights(self.POINTS[tensors]), [250])
         self.assertEqual(shards.heights(self.POINTS[shards]), [50, 70, 250])
         self.assertEqual(members.heights(self.POINTS[members]), [9, 90, 3])
         for measured, point in self.POINTS.items():
@@ -62,6 +66,7 @@ class PointTest(unittest.TestCase):
 
     def test_text_has_figures_and_units(self):
         self.assertIn("median 2.00 Mrows/s", next(rates.text(self.POINTS[rates])))
+        self.assertIn("median 4.00 ms", next(tensors.text(self.POINTS[tensors])))
         self.assertEqual([line.partition(",")[0] for line in shards.text(self.POINTS[shards])],
                          ["memory of the master: median 50 MB", "its peak: median 70 MB", "from SIGKILL until it serves: median 250 ms"])
         self.assertIn("a steady second: median 3.0 ms of CPU", list(members.text(self.POINTS[members]))[2])

@@ -97,6 +97,20 @@ TEST_F(KeyFileTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(read->keys, written_.keys);
 }
 
+TEST(TableCallsTest, EveryKeyIsARowOfOneTable) {
+  const KeySequence keys{.rows = 8, .keys_a_call = 3, .keys = {7, 2, 1, 0, 6, 3}};
+  const TableCalls calls(keys, 3);
+  const auto rows = [&](uint64_t call, uint64_t table) {
+    const std::span<const uint64_t> all = calls.Rows(call, table);
+    return std::vector<uint64_t>(all.begin(), all.end());
+  };
+  EXPECT_EQ(rows(0, 0), std::vector<uint64_t>());
+  EXPECT_EQ(rows(0, 1), (std::vector<uint64_t>{2, 0}));
+  EXPECT_EQ(rows(0, 2), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(rows(1, 0), (std::vector<uint64_t>{0, 2, 1}));
+  EXPECT_EQ(rows(3, 0), rows(1, 0));  // after the last call, the first one comes again
+}
+
 TEST_F(KeyFileTest, AFileOfSomethingElseIsRefused) {
   EXPECT_THAT(ReadWith(0, 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a file of keys")));

@@ -13,6 +13,11 @@
 
 namespace muster::kafka {
 
+/// A KeepWaiting that never ends the wait.
+inline bool Always(std::string_view) {
+  return true;
+}
+
 /// Brokers inside the test, of librdkafka's. They know nothing of transactions, keep what fits into
 /// 5 MiB per partition, and listen on loopback.
 class MockCluster {

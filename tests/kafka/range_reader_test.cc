@@ -18,15 +18,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-bool Always(std::string_view) {
-  return true;
-}
-
 class RangeReaderTest : public ::testing::Test {
  protected:
   RangeReaderTest() {
     cluster_.CreateTopic("t", 2);
-    Open({.group = "muster.test"});
+    Open({});
   }
   void Open(RangeReader::Options options) {
     auto reader = RangeReader::Open(cluster_.config(), options);
@@ -34,7 +30,7 @@ class RangeReaderTest : public ::testing::Test {
     reader_ = *std::move(reader);
   }
   std::vector<std::string> Read(uint64_t begin, uint64_t end, uint32_t partition = 0) {
-    auto records = reader_->Read({"t", partition, begin, end}, Always);
+    auto records = reader_->Read(RangeOf(begin, end, partition), Always);
     EXPECT_TRUE(records.ok()) << records.status();
     std::vector<std::string> values;
     if (!records.ok()) return values;
@@ -42,13 +38,22 @@ class RangeReaderTest : public ::testing::Test {
     return values;
   }
 
+  RangeReader::Range RangeOf(uint64_t begin, uint64_t end, uint32_t partition = 0) const {
+    return {.topic = "t",
+            .partition = partition,
+            .begin = begin,
+            .end = end,
+            .record_bytes_max = record_bytes_max_};
+  }
+
   MockCluster cluster_{2};
+  uint64_t record_bytes_max_ = 1'000'000;
   std::unique_ptr<RangeReader> reader_;
 };
 
 TEST_F(RangeReaderTest, ARecordHasAllThatItWasWrittenWith) {
   cluster_.Produce("t", 0, 2, 7);
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read({"t", 0, 0, 2}, Always));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read(RangeOf(0, 2, 0), Always));
   ASSERT_THAT(records->all(), SizeIs(2));
   const Record& record = records->all()[1];
   EXPECT_EQ(record.value, "r8");
@@ -81,7 +86,7 @@ TEST_F(RangeReaderTest, SeveralThreadsReadOnePartition) {
   for (uint64_t i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       for (uint64_t begin = i * 20; begin < 400; begin += 80) {
-        auto read = reader_->Read({"t", 0, begin, begin + 20}, Always);
+        auto read = reader_->Read(RangeOf(begin, begin + 20, 0), Always);
         ASSERT_TRUE(read.ok()) << read.status();
         ASSERT_THAT((*read)->all(), SizeIs(20));
         ASSERT_EQ((*read)->all().front().offset, begin);
@@ -97,14 +102,14 @@ TEST_F(RangeReaderTest, WaitsForRecordsAndBrokersAndCanBeStopped) {
   cluster_.Produce("t", 0, 1);
   int asked = 0;
   const auto stop_at_once = [&](std::string_view) { return ++asked < 2; };
-  EXPECT_THAT(reader_->Read({"t", 0, 0, 2}, stop_at_once),
+  EXPECT_THAT(reader_->Read(RangeOf(0, 2, 0), stop_at_once),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("topic 't'")));
   // Records that were read without use are read again.
   const auto produce = [&](std::string_view) {
     if (asked++ == 2) cluster_.Produce("t", 0, 1, 1);
     return true;
   };
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read({"t", 0, 0, 2}, produce));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read(RangeOf(0, 2, 0), produce));
   EXPECT_THAT(records->all(), SizeIs(2));
 }
 
@@ -114,7 +119,7 @@ TEST_F(RangeReaderTest, ALeaderThatMovesIsFollowed) {
   EXPECT_THAT(Read(0, 5), SizeIs(5));
   rd_kafka_mock_partition_set_leader(cluster_.get(), "t", 0, 2);
   EXPECT_THAT(Read(5, 10), SizeIs(5));
-  Open({.group = "muster.test"});
+  Open({});
   EXPECT_THAT(Read(5, 10), SizeIs(5));
 }
 
@@ -130,7 +135,7 @@ TEST_F(RangeReaderTest, ABrokerThatWasDownIsWaitedFor) {
     }
     return true;
   };
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read({"t", 0, 0, 10}, wait));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read(RangeOf(0, 10, 0), wait));
   EXPECT_THAT(records->all(), SizeIs(10));
   EXPECT_THAT(trouble, HasSubstr("127.0.0.1"));
 }
@@ -139,7 +144,7 @@ TEST_F(RangeReaderTest, OffsetsThatAreGoneAreAnErrorAndNeverJumpedOver) {
   // The mock keeps 5 MiB of a partition.
   const std::string large(200'000, 'x');
   cluster_.Produce("t", 0, 60, 0, large);
-  EXPECT_THAT(reader_->Read({"t", 0, 0, 5}, Always),
+  EXPECT_THAT(reader_->Read(RangeOf(0, 5, 0), Always),
               StatusIs(absl::StatusCode::kOutOfRange,
                        AllOf(HasSubstr("topic 't', partition 0, offsets [0, 5)"),
                              HasSubstr("no longer have records"))));
@@ -147,25 +152,25 @@ TEST_F(RangeReaderTest, OffsetsThatAreGoneAreAnErrorAndNeverJumpedOver) {
 }
 
 TEST_F(RangeReaderTest, RecordsMayBeHeldWhenTheirConsumerHasGone) {
-  Open({.group = "muster.test", .idle_max = 1});
+  Open({.fetched_max = 1});
   cluster_.Produce("t", 0, 2);
   cluster_.Produce("t", 1, 2, 100);
   std::unique_ptr<Records> held;
   // While one consumer waits another one reads; of the two that come back the latter goes.
   const auto read_other = [&](std::string_view) {
     if (held != nullptr) return true;
-    held = std::move(reader_->Read({"t", 1, 0, 2}, Always)).value();
+    held = std::move(reader_->Read(RangeOf(0, 2, 1), Always)).value();
     cluster_.Produce("t", 0, 2, 2);
     return true;
   };
-  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read({"t", 0, 0, 4}, read_other));
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto records, reader_->Read(RangeOf(0, 4, 0), read_other));
   EXPECT_THAT(records->all(), SizeIs(4));
   ASSERT_NE(held, nullptr);
   EXPECT_EQ(held->all()[1].value, "r101");
 }
 
 TEST_F(RangeReaderTest, WhatFailsBehindARangeIsNoneOfItsTrouble) {
-  Open({.group = "muster.test", .record_bytes_max = 100});
+  record_bytes_max_ = 100;
   cluster_.Produce("t", 0, 2);
   cluster_.Produce("t", 0, 1, 2, std::string(200, 'x'));
   cluster_.Produce("t", 0, 1, 3);
@@ -174,11 +179,11 @@ TEST_F(RangeReaderTest, WhatFailsBehindARangeIsNoneOfItsTrouble) {
 }
 
 TEST_F(RangeReaderTest, ARecordThatIsTooLargeIsNamed) {
-  Open({.group = "muster.test", .record_bytes_max = 100});
+  record_bytes_max_ = 100;
   cluster_.Produce("t", 0, 2);
   cluster_.Produce("t", 0, 1, 2, std::string(200, 'x'));
   EXPECT_THAT(Read(0, 2), SizeIs(2));
-  EXPECT_THAT(reader_->Read({"t", 0, 2, 3}, Always),
+  EXPECT_THAT(reader_->Read(RangeOf(2, 3, 0), Always),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("offset 2"), HasSubstr("kafka.recordBytesMax is 100"))));
 }

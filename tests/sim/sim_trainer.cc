@@ -243,7 +243,7 @@ void SimWorker::CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& t
     rows.insert(rows.end(), row.begin(), row.end());
   }
   for (const auto& [partition, rows] : parts) {
-    const sdk::Tensor::Held& held = tensor.held.at(partition.value());
+    const sdk::Tensor::Held held = tensor.HeldOf(partition);
     if (held.version == wire::kNoVersion) continue;
     const OwnerEpoch asked =
         pull.map == nullptr ? OwnerEpoch() : pull.map->partitions[partition.value()].epoch;

@@ -298,9 +298,13 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
     return;
   }
   delivery->next_due = TimePoint::max();
-  size_t first = out->size();
-  const uint64_t floats_max = std::clamp(delivery->batch->plan.value_count / kRequestsOfDelivery,
-                                         kRequestFloatsMin, kRequestFloatsMax);
+  const RowPlan& plan = delivery->batch->plan;
+  const size_t first = out->size();
+  const uint64_t floats_max =
+      std::clamp(plan.value_count / kRequestsOfDelivery, kRequestFloatsMin, kRequestFloatsMax);
+  // Parts for one lane lie together in a plan, so nearly all use the request of the part before.
+  SendRequest* request = nullptr;
+  InFlight* in_flight = nullptr;
   for (uint32_t i = 0; i < delivery->parts.size(); ++i) {
     PartState& part = delivery->parts[i];
     if (part.state != State::kWaiting) continue;
@@ -308,52 +312,57 @@ void PartSender::FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now,
       delivery->next_due = std::min(delivery->next_due, part.not_before);
       continue;
     }
-    PartitionId partition = delivery->batch->plan.parts[i].partition;
-    std::optional<LaneAddress> lane = LaneOf(partition);
+    const PlanPart& rows = plan.parts[i];
+    const std::optional<LaneAddress> lane = LaneOf(rows.partition);
     if (!lane) {  // no map has its server yet
       wants_map_ = true;
       SendAgain(delivery, &part, now);
       continue;
     }
-    const PlanPart& rows = delivery->batch->plan.parts[i];
-    auto has_room = [&](const SendRequest& r) {
+    const auto has_room = [&](const SendRequest& r) {
       return r.lane == *lane && r.keys + rows.key_count <= kRequestKeysMax &&
              r.floats + rows.value_count <= floats_max;
     };
-    auto request =
-        std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);
-    if (request == out->end()) {
-      RequestId request_id = std::exchange(next_request_, next_request_.Next());
-      out->push_back({request_id, *lane, delivery->push, delivery->batch, {}, {}, 0, 0});
-      request = out->end() - 1;
-      in_flight_[request_id] = {.delivery = id,
-                                .parts = {},
-                                .lane = *lane,
-                                .push = delivery->push.has_value(),
-                                .question = IsQuestion(*delivery->batch),
-                                .versions = {},
-                                .placed = {},
-                                .turn_since = now};
-      request->items.reserve(delivery->parts.size() - i);
-      in_flight_[request_id].parts.reserve(delivery->parts.size() - i);
+    if (request == nullptr || !has_room(*request)) {
+      const auto found =
+          std::find_if(out->begin() + static_cast<std::ptrdiff_t>(first), out->end(), has_room);
+      request = found != out->end() ? &*found : BeginRequest(id, *delivery, i, *lane, now, out);
+      in_flight = &in_flight_[request->id];
     }
     request->keys += rows.key_count;
     request->floats += rows.value_count;
     part.state = State::kInFlight;
     part.request = request->id;
     part.lane = *lane;
-    part.epoch = map_->partitions[partition.value()].epoch;
+    part.epoch = map_->partitions[rows.partition.value()].epoch;
     part.sent_under = map_->restore_epoch;
     MUSTER_CHECK(!delivery->push || part.sent_under >= delivery->push->restore_epoch);
     request->items.push_back({i, part.epoch});
-    InFlight& in_flight = in_flight_[request->id];
-    in_flight.parts.push_back(i);
+    in_flight->parts.push_back(i);
     if (delivery->tensors.empty()) continue;
     const auto asked = static_cast<std::ptrdiff_t>(request->versions.size());
-    AskByVersion(*delivery, rows, part.epoch, &request->versions);
-    in_flight.versions.insert(in_flight.versions.end(), request->versions.begin() + asked,
-                              request->versions.end());
+    AskByVersion(delivery, rows, part.epoch, &request->versions);
+    in_flight->versions.insert(in_flight->versions.end(), request->versions.begin() + asked,
+                               request->versions.end());
   }
+}
+
+SendRequest* PartSender::BeginRequest(DeliveryId id, const Delivery& delivery, uint32_t first_part,
+                                      const LaneAddress& lane, TimePoint now, SendRequests* out) {
+  const RequestId request = std::exchange(next_request_, next_request_.Next());
+  out->push_back({request, lane, delivery.push, delivery.batch, {}, {}, 0, 0});
+  InFlight& in_flight = in_flight_[request];
+  in_flight = {.delivery = id,
+               .parts = {},
+               .lane = lane,
+               .push = delivery.push.has_value(),
+               .question = IsQuestion(*delivery.batch),
+               .versions = {},
+               .placed = {},
+               .turn_since = now};
+  out->back().items.reserve(delivery.parts.size() - first_part);
+  in_flight.parts.reserve(delivery.parts.size() - first_part);
+  return &out->back();
 }
 
 std::optional<TimePoint> PartSender::NextDue() const {

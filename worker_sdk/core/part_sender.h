@@ -139,8 +139,8 @@ class PartSender {
   /// the caller makes in between, without a lock. No other answer may come in between. The copies
   /// go only into memory that is not read yet, and only for parts that still wait for this request.
   /// The rows are complete when OnReply has counted all parts. Without this call, OnReply copies.
-  PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                  const ReceivedRows& rows);
+  RowMoves PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                     const ReceivedRows& rows);
   /// There will be no answer: the connection was lost, or none could be made.
   void OnUnanswered(RequestId id, TimePoint now);
   /// The server calls the request's frame malformed. It is sent again like an unanswered one. True:
@@ -195,7 +195,7 @@ class PartSender {
     size_t remaining = 0;
     bool was_in_rows = false;
     PullRows rows;
-    PooledVector<PulledTensor> tensors;  // of the pull's dense tables
+    PooledVector<PulledTensor> tensors;  // of the pull's dense tables, the last ones of its plan
     TimePoint next_due{};                // no part is due before; TimePoint::max(): none waits
   };
   struct InFlight {
@@ -240,13 +240,14 @@ class PartSender {
   };
   /// True if all rows of the part are in place after the moves.
   bool PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited, const InFlight& request,
-                 const ReceivedRows& rows, RowCursor* at, PooledVector<RowMove>* moves);
-  static RowMove MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
-                        const float* row);
+                 const ReceivedRows& rows, RowCursor* at, RowMoves* moves);
   /// The versions by which a request asks for one more part.
-  static void AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
+  static void AskByVersion(Delivery* delivery, const PlanPart& part, OwnerEpoch epoch,
                            PooledVector<uint64_t>* versions);
-  static PulledTensor* TensorOf(Delivery* delivery, TableId table);
+  /// `number`: of a dense table in the plan's tables.
+  static PulledTensor& TensorOf(Delivery* delivery, size_t number);
+  /// The delivery's tensor of the table, which may be at this number; null: it has none.
+  static PulledTensor* TensorLike(Delivery* delivery, size_t number, TableId table);
   /// The pull's dense tensors are complete. They are the newest ones from now on.
   void TakeTensors(DeliveryId id, Delivery* delivery);
   void BeginRows(const RowBatch& batch, Delivery* delivery);
@@ -256,6 +257,8 @@ class PartSender {
   void SendAgain(Delivery* delivery, PartState* part, TimePoint now);
   void Settle(Delivery* delivery, uint32_t part, const PartAnswer& answer, Outcome* outcome);
   void FlushDelivery(DeliveryId id, Delivery* delivery, TimePoint now, SendRequests* out);
+  SendRequest* BeginRequest(DeliveryId id, const Delivery& delivery, uint32_t first_part,
+                            const LaneAddress& lane, TimePoint now, SendRequests* out);
   std::optional<LaneAddress> LaneOf(PartitionId partition) const;
   void CountAnswer(const InFlight& request, std::span<const wire::PartReply> parts, TimePoint now);
 

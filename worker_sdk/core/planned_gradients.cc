@@ -59,12 +59,6 @@ PlannedGradients PlannedGradients::Merge(std::span<const PlannedGradients> all,
   return merged;
 }
 
-std::optional<size_t> PlannedGradients::Find(const std::shared_ptr<const KeySet>& keys) const {
-  const auto found = std::ranges::find(keys_, keys);
-  if (found == keys_.end()) return std::nullopt;
-  return static_cast<size_t>(found - keys_.begin());
-}
-
 RowsBefore PlannedGradients::Touch(size_t table) {
   const bool before = pushed_[table];
   pushed_[table] = true;

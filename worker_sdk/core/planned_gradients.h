@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "worker_sdk/core/kept_memory.h"
@@ -24,8 +23,6 @@ class PlannedGradients {
   static PlannedGradients Merge(std::span<const PlannedGradients> all,
                                 std::span<const PartitionId> order);
 
-  /// The number of the table whose keys are this very object.
-  std::optional<size_t> Find(const std::shared_ptr<const KeySet>& keys) const;
   /// Adds `gradients: [original.size(), dim] float32 row-major` of the table's keys.
   void Add(size_t table, std::span<const float> gradients);
   /// As above for a dense tensor: `gradient` in rows ("blocks") of dim, the last of which may be

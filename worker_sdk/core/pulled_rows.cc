@@ -61,30 +61,44 @@ void PartSender::BeginRows(const RowBatch& batch, Delivery* delivery) {
   }
 }
 
-PulledTensor* PartSender::TensorOf(Delivery* delivery, TableId table) {
-  const auto found = std::ranges::find(delivery->tensors, table, &PulledTensor::table);
-  MUSTER_CHECK(found != delivery->tensors.end());
-  return &*found;
+PulledTensor& PartSender::TensorOf(Delivery* delivery, size_t number) {
+  const size_t sparse = delivery->batch->plan.tables.size() - delivery->tensors.size();
+  MUSTER_CHECK(number >= sparse);
+  return delivery->tensors[number - sparse];
 }
 
-void PartSender::AskByVersion(const Delivery& delivery, const PlanPart& part, OwnerEpoch epoch,
+PulledTensor* PartSender::TensorLike(Delivery* delivery, size_t number, TableId table) {
+  // Pulls of the same trainer nearly always ask for the same tables.
+  PooledVector<PulledTensor>& tensors = delivery->tensors;
+  const size_t sparse = delivery->batch->plan.tables.size() - tensors.size();
+  if (number >= sparse && number - sparse < tensors.size() &&
+      tensors[number - sparse].table() == table) {
+    return &tensors[number - sparse];
+  }
+  const auto its = std::ranges::find(tensors, table, &PulledTensor::table);
+  return its == tensors.end() ? nullptr : &*its;
+}
+
+void PartSender::AskByVersion(Delivery* delivery, const PlanPart& part, OwnerEpoch epoch,
                               PooledVector<uint64_t>* versions) {
-  for (const PlanGroup& group : GroupsOf(delivery.batch->plan, part)) {
+  for (const PlanGroup& group : GroupsOf(delivery->batch->plan, part)) {
     if (!group.dense) continue;
-    const auto tensor = std::ranges::find(delivery.tensors, group.table, &PulledTensor::table);
-    versions->push_back(tensor->Holds(part.partition, epoch));
+    versions->push_back(TensorOf(delivery, group.number).Holds(part.partition, epoch));
   }
 }
 
-PooledVector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                            const ReceivedRows& rows) {
-  PooledVector<RowMove> moves;
+RowMoves PartSender::PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                               const ReceivedRows& rows) {
+  RowMoves moves;
   const auto it = in_flight_.find(id);
   if (it == in_flight_.end() || it->second.push) return moves;
   InFlight& request = it->second;
   const auto found = deliveries_.find(request.delivery);
   if (found == deliveries_.end() || !IsOfLength(request, parts, rows)) return moves;
   Delivery& delivery = found->second;
+  moves.batch = delivery.batch;
+  moves.sparse.reserve(parts.size());
+  request.placed.reserve(parts.size());
   RowCursor at{.row = rows.values, .version = 0};
   for (size_t i = 0; i < parts.size(); ++i) {
     const uint32_t index = request.parts[i];
@@ -95,49 +109,38 @@ PooledVector<RowMove> PartSender::PlaceRows(RequestId id, std::span<const wire::
   return moves;
 }
 
-RowMove PartSender::MoveOf(const RowBatch& batch, const PlanGroup& group, uint64_t key,
-                           const float* row) {
-  const auto table = std::ranges::find(batch.plan.tables, group.table, &TablePlaces::table);
-  MUSTER_CHECK(batch.outputs.size() == batch.plan.tables.size());
-  const RowOutput& output = batch.outputs[static_cast<size_t>(table - batch.plan.tables.begin())];
-  return {.from = row,
-          .to = output.rows.get(),
-          .dim = group.dim,
-          .ids = std::span(batch.plan.ids).subspan(key, group.keys),
-          .first = output.spread ? output.keys->first : std::span<const uint32_t>(),
-          .keeps_to = output.rows,
-          .keeps_from = output.keys};
-}
-
 bool PartSender::PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awaited,
                            const InFlight& request, const ReceivedRows& rows, RowCursor* at,
-                           PooledVector<RowMove>* moves) {
+                           RowMoves* moves) {
   const RowPlan& plan = delivery->batch->plan;
   const PlanPart& part = plan.parts[index];
+  if (ok && awaited) moves->sparse.push_back({index, at->row});
+  if (delivery->tensors.empty()) {
+    if (ok) at->row += part.value_count;
+    return true;
+  }
   const OwnerEpoch epoch = delivery->parts[index].epoch;
   bool whole = true;
   uint64_t next_key = part.key_begin;
   for (const PlanGroup& group : GroupsOf(plan, part)) {
     const uint64_t first_key = std::exchange(next_key, next_key + group.keys);
-    const std::span<const uint64_t> keys = std::span(plan.keys).subspan(first_key, group.keys);
-    const float* const row = at->row;
     if (!group.dense) {
-      if (!ok) continue;
-      at->row += group.floats();
-      if (awaited) moves->push_back(MoveOf(*delivery->batch, group, first_key, row));
+      if (ok) at->row += group.floats();
       continue;
     }
+    const float* const row = at->row;
     const uint64_t asked = request.versions[at->version], answered = rows.versions[at->version];
     ++at->version;
     if (!ok) continue;
     const bool unchanged = wire::Group{.version = asked}.Unchanged(answered);
     if (!unchanged) at->row += group.floats();
     if (!awaited) continue;
-    PulledTensor* const tensor = TensorOf(delivery, group.table);
+    const std::span<const uint64_t> keys = std::span(plan.keys).subspan(first_key, group.keys);
+    PulledTensor& tensor = TensorOf(delivery, group.number);
     if (!unchanged) {
-      tensor->Place(part.partition, {epoch, answered}, keys, row, moves);
-    } else if (tensor->Holds(part.partition, epoch) == answered) {
-      tensor->Keep(part.partition, keys, moves);
+      tensor.Place(part.partition, {epoch, answered}, keys, row, &moves->tensors);
+    } else if (tensor.Holds(part.partition, epoch) == answered) {
+      tensor.Keep(part.partition, keys, &moves->tensors);
     } else {
       whole = false;  // what it speaks of has been given up
     }
@@ -147,9 +150,10 @@ bool PartSender::PlacePart(Delivery* delivery, uint32_t index, bool ok, bool awa
 
 void PartSender::TakeTensors(DeliveryId id, Delivery* delivery) {
   if (delivery->tensors.empty()) return;
-  for (const TablePlaces& table : delivery->batch->plan.tables) {
-    delivery->rows.tensors.push_back(table.dense ? TensorOf(delivery, table.table)->Take()
-                                                 : nullptr);
+  const RowPlan& plan = delivery->batch->plan;
+  for (size_t number = 0; number < plan.tables.size(); ++number) {
+    const TablePlaces& table = plan.tables[number];
+    delivery->rows.tensors.push_back(table.dense ? TensorOf(delivery, number).Take() : nullptr);
     if (!table.dense) continue;
     const std::shared_ptr<const Tensor>& tensor = delivery->rows.tensors.back();
     MUSTER_CHECK(tensor != nullptr);
@@ -158,8 +162,9 @@ void PartSender::TakeTensors(DeliveryId id, Delivery* delivery) {
     newest = {id, tensor};
     for (auto& [other, waiting] : deliveries_) {
       if (other == id || waiting.tensors.empty()) continue;
-      const auto its = std::ranges::find(waiting.tensors, table.table, &PulledTensor::table);
-      if (its != waiting.tensors.end()) its->Rebase(tensor);
+      if (PulledTensor* const its = TensorLike(&waiting, number, table.table)) {
+        its->Rebase(tensor);
+      }
     }
   }
   delivery->tensors.clear();

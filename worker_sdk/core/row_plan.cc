@@ -4,71 +4,93 @@
 #include <cstring>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "sharding/partition_of.h"
 
 namespace muster::sdk {
 
+namespace {
+
+/// What a partition has of a plan: first how much, then where the next row goes.
+struct Cell {
+  uint64_t key = 0;
+  uint64_t value = 0;
+  uint32_t group = 0;
+  uint32_t open = UINT32_MAX;  // the number of the table whose group is the newest
+
+  /// True if the table has no group here yet. Tables come one after the other.
+  bool Opens(uint32_t table) { return std::exchange(open, table) != table; }
+};
+
+/// Makes the parts of partitions that have rows. Their cells then say where their rows begin.
+void LayOut(std::span<const PartitionId> order, PooledVector<Cell>* cells, RowPlan* plan) {
+  Cell next;
+  for (const PartitionId partition : order) {
+    Cell& cell = (*cells)[partition.value()];
+    const Cell count = std::exchange(cell, next);
+    if (count.key == 0) continue;
+    plan->parts.push_back(
+        {partition, next.key, count.key, next.value, count.value, next.group, count.group});
+    next.key += count.key;
+    next.value += count.value;
+    next.group += count.group;
+  }
+  plan->keys.resize(next.key);
+  plan->ids.resize(next.key);
+  plan->groups.resize(next.group);
+  plan->value_count = next.value;
+}
+
+}  // namespace
+
 RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order) {
   MUSTER_CHECK(std::ranges::is_sorted(tables, {}, &TableKeys::dense));
   RowPlan plan;
-  uint32_t partitions = static_cast<uint32_t>(order.size());
-  size_t cells = size_t{partitions} * tables.size();
-  // counts[partition * tables + table], then the next free key of that group.
-  PooledVector<uint64_t> counts(cells, 0);
+  const auto partitions = static_cast<uint32_t>(order.size());
+  // The rows are sorted by partition. Tables come one after the other, so within a partition the
+  // rows of a table stay together.
+  PooledVector<Cell> cells(partitions);
   size_t total = 0;
-  plan.tables.reserve(tables.size());
-  for (size_t t = 0; t < tables.size(); ++t) {
-    plan.tables.push_back({tables[t].table, tables[t].dim, {}, {}, tables[t].dense});
-    TablePlaces& places = plan.tables.back();
-    places.part.resize(tables[t].keys.size());
-    places.offset.resize(tables[t].keys.size());
-    total += tables[t].keys.size();
-    for (size_t i = 0; i < tables[t].keys.size(); ++i) {
-      uint32_t partition = PartitionOf(tables[t].table, tables[t].keys[i], partitions).value();
-      places.part[i] = partition;  // until parts are numbered
-      ++counts[partition * tables.size() + t];
-    }
-  }
-  plan.keys.resize(total);
-  plan.ids.resize(total);
-  plan.groups.reserve(std::min(cells, total));
+  for (const TableKeys& table : tables) total += table.keys.size();
+  RowVector<uint32_t> partition_of(total);  // of the keys of all tables
   plan.parts.reserve(std::min<size_t>(partitions, total));
-  PooledVector<uint64_t> next_key(cells), next_value(cells);
-  PooledVector<uint32_t> part_of(partitions, 0);
-  uint64_t key = 0, value = 0;
-  for (PartitionId partition : order) {
-    PlanPart part{partition, key, 0, value, 0, static_cast<uint32_t>(plan.groups.size()), 0};
-    for (size_t t = 0; t < tables.size(); ++t) {
-      size_t cell = partition.value() * tables.size() + t;
-      if (counts[cell] == 0) continue;
-      next_key[cell] = key;
-      next_value[cell] = value;
-      plan.groups.push_back(
-          {tables[t].table, tables[t].dim, static_cast<uint32_t>(counts[cell]), tables[t].dense});
-      key += counts[cell];
-      value += counts[cell] * tables[t].dim;
+  plan.tables.reserve(tables.size());
+  uint32_t* partition = partition_of.data();
+  for (uint32_t t = 0; t < tables.size(); ++t) {
+    const TableKeys& table = tables[t];
+    plan.tables.push_back({table.table, table.dim, {}, table.dense});
+    for (const uint64_t key : table.keys) {
+      *partition = PartitionOf(table.table, key, partitions).value();
+      Cell& cell = cells[*partition++];
+      ++cell.key;
+      cell.value += table.dim;
+      cell.group += cell.Opens(t) ? 1 : 0;
     }
-    part.key_count = key - part.key_begin;
-    if (part.key_count == 0) continue;
-    part.value_count = value - part.value_begin;
-    part.group_count = static_cast<uint32_t>(plan.groups.size()) - part.group_begin;
-    part_of[partition.value()] = static_cast<uint32_t>(plan.parts.size());
-    plan.parts.push_back(part);
   }
-  plan.value_count = value;
-  for (size_t t = 0; t < tables.size(); ++t) {
-    TablePlaces& places = plan.tables[t];
-    for (size_t i = 0; i < tables[t].keys.size(); ++i) {
-      uint32_t partition = places.part[i];
-      size_t cell = partition * tables.size() + t;
-      plan.keys[next_key[cell]] = tables[t].keys[i];
-      plan.ids[next_key[cell]++] = static_cast<uint32_t>(i);
-      places.part[i] = part_of[partition];
-      places.offset[i] = next_value[cell];
-      next_value[cell] += tables[t].dim;
+  LayOut(order, &cells, &plan);
+  RowVector<uint64_t> first_key(plan.groups.size());
+  partition = partition_of.data();
+  for (uint32_t t = 0; t < tables.size(); ++t) {
+    const TableKeys& table = tables[t];
+    RowVector<uint64_t>& offset = plan.tables[t].offset;
+    offset.resize(table.keys.size());
+    for (size_t i = 0; i < table.keys.size(); ++i) {
+      Cell& cell = cells[*partition++];
+      if (cell.Opens(t)) {
+        first_key[cell.group] = cell.key;
+        plan.groups[cell.group++] = {table.table, table.dim, 0, table.dense, t};
+      }
+      plan.keys[cell.key] = table.keys[i];
+      plan.ids[cell.key++] = static_cast<uint32_t>(i);
+      offset[i] = cell.value;
+      cell.value += table.dim;
     }
+  }
+  for (size_t group = 0; group < plan.groups.size(); ++group) {
+    const uint64_t end = group + 1 < plan.groups.size() ? first_key[group + 1] : total;
+    plan.groups[group].keys = static_cast<uint32_t>(end - first_key[group]);
   }
   return plan;
 }

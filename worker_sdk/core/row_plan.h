@@ -25,6 +25,8 @@ struct PlanGroup {
   uint32_t dim = 0;
   uint32_t keys = 0;
   bool dense = false;
+  /// The position of its table in the plan's tables.
+  uint32_t number = 0;
   uint64_t floats() const { return uint64_t{keys} * dim; }
 };
 /// All rows that live in one partition; ranges into the plan's keys, values and groups.
@@ -41,7 +43,6 @@ struct PlanPart {
 struct TablePlaces {
   TableId table;
   uint32_t dim = 0;
-  RowVector<uint32_t> part;    // of key i
   RowVector<uint64_t> offset;  // first float of key i's row in the values
   bool dense = false;
 };
@@ -60,7 +61,8 @@ struct RowPlan {
 };
 
 /// Cuts `tables` into parts: each table once, dense ones last, so that the rows of the others are
-/// contiguous in each part. `order` lists every partition once; parts follow it.
+/// contiguous in each part. `order` lists every partition once; parts follow it. The cost grows
+/// with the rows and the partitions, not with tables times partitions.
 RowPlan PlanRows(std::span<const TableKeys> tables, std::span<const PartitionId> order);
 
 /// Copies `rows: [keys, dim] float32 row-major` of plan.tables[table] to their places in `values:

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/words/types.h"
 #include "proto/wire/parts.h"
 #include "worker_sdk/core/kept_memory.h"
+#include "worker_sdk/core/row_batch.h"
 #include "worker_sdk/core/row_check.h"
 #include "worker_sdk/core/row_kernels.h"
 
@@ -23,29 +25,44 @@ struct Tensor {
     uint64_t version = wire::kNoVersion;
   };
   std::shared_ptr<float[]> values;
-  PooledVector<Held> held;  // by partition; those that are not listed have no version
+  /// Sorted by partition; those that are not listed have no version. A list of the partitions that
+  /// the tensor has, because a small one has few of them.
+  PooledVector<std::pair<PartitionId, Held>> held;
+
+  /// Nothing known: no version.
+  Held HeldOf(PartitionId partition) const;
+  void Hold(PartitionId partition, const Held& state);
 };
 
-/// Rows to be copied: of a tensor, row i from `from + i * dim` to `to + keys[i] * dim`; of a sparse
-/// table, as PlaceRows does. What it points to outlives it, if the answer that brought the rows
-/// does.
+/// Rows of a tensor to be copied, row i from `from + i * dim` to `to + keys[i] * dim`. What it
+/// points to outlives it, if the answer that brought the rows does.
 struct RowMove {
   const float* from = nullptr;
   float* to = nullptr;
   size_t dim = 0;
   std::span<const uint64_t> keys{};
-  /// Of a sparse table: PlaceRows' own.
-  std::span<const uint32_t> ids{};
-  std::span<const uint32_t> first{};
   /// The rows come from the same places in another tensor: row i is at `from + keys[i] * dim`.
   bool from_tensor = false;
   Reading reading = Reading::kSoon;
   std::shared_ptr<const void> keeps_to{};
   std::shared_ptr<const void> keeps_from{};
 };
-/// `check`: checks the rows of each move just before they are copied; null: nothing does. The moves
-/// are then in the order of the rows, none from a tensor.
-void MoveRows(std::span<const RowMove> moves, RowCheck* check = nullptr);
+void MoveRows(std::span<const RowMove> moves);
+
+/// The rows of an answer to be copied to their places. It keeps the places, but not the answer.
+struct RowMoves {
+  /// The sparse rows of a part of the batch, which lie one after the other. They go to the batch's
+  /// outputs.
+  struct Sparse {
+    uint32_t part = 0;
+    const float* from = nullptr;
+  };
+  std::shared_ptr<const RowBatch> batch;
+  PooledVector<Sparse> sparse;  // in the order of the answer
+  PooledVector<RowMove> tensors;
+};
+/// `check`: checks the sparse rows of each part just before they are copied; null: nothing does.
+void MoveRows(const RowMoves& moves, RowCheck* check = nullptr);
 
 /// A dense tensor that one pull is receiving. For parts that have not changed since the base
 /// tensor, it uses the rows of the base. If no part has changed, the base is the result, and
@@ -79,7 +96,6 @@ class PulledTensor {
     std::span<const uint64_t> keys;
   };
   void TakeFromBase(const Kept& kept, PooledVector<RowMove>* moves);
-  void Note(PartitionId partition, const Tensor::Held& held);
   Reading reading() const {
     return floats_ * sizeof(float) >= kReadLaterBytesMin ? Reading::kLater : Reading::kSoon;
   }

@@ -98,6 +98,15 @@ std::optional<ShardRun> WorkerCore::TakeShard() {
   return ShardRun{held.grant, held.run, ToRunAgain(held)};
 }
 
+std::vector<ShardWork> WorkerCore::TakeSoon(size_t most) {
+  std::vector<ShardWork> soon;
+  for (size_t i = 0; i < std::min(most, queue_.size()); ++i) {
+    Held& held = held_.at(queue_[i]);
+    if (!std::exchange(held.told, true)) soon.push_back(held.grant.work);
+  }
+  return soon;
+}
+
 bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
   Held* held = Find(token, run);
   if (held == nullptr) return false;

@@ -69,6 +69,9 @@ class WorkerCore {
 
   /// The next shard to compute, if one is queued: a re-run before everything else.
   std::optional<ShardRun> TakeShard();
+  /// The shards among the next `most` that were not returned here before, in order. Their records
+  /// may be fetched.
+  std::vector<ShardWork> TakeSoon(size_t most);
   /// How many loops wait for a shard.
   void SetWaiting(uint32_t loops) { waiting_loops_ = loops; }
   /// The lease is held and in this run.
@@ -114,8 +117,8 @@ class WorkerCore {
   void OnReply(const SendRequest& request, std::span<const wire::PartReply> parts,
                const ReceivedRows& rows, std::string_view text, TimePoint now);
   /// See PartSender.
-  PooledVector<RowMove> PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
-                                  const ReceivedRows& rows) {
+  RowMoves PlaceRows(RequestId id, std::span<const wire::PartReply> parts,
+                     const ReceivedRows& rows) {
     return sender_.PlaceRows(id, parts, rows);
   }
   void OnUnanswered(RequestId id, TimePoint now) { sender_.OnUnanswered(id, now); }
@@ -168,6 +171,7 @@ class WorkerCore {
   struct Held {
     ShardGrant grant;
     RunNumber run;
+    bool told = false;  // TakeSoon has returned it
     LeasePhase phase = LeasePhase::kQueued;
     uint32_t minibatches_started = 0;
     std::set<DeliveryId, std::less<>, PoolAllocator<DeliveryId>> outstanding;  // pushes not yet OK

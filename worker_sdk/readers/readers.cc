@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 
@@ -45,6 +46,14 @@ absl::StatusOr<ShardReader*> Readers::Of(const ShardWork& work) const {
       fmt::format("the master does not say where the records of a shard of dataset '{}' lie: build "
                   "master and trainer from the same release",
                   work.dataset_name));
+}
+
+void Readers::Expect(std::span<const ShardWork> works) const {
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    std::vector<ShardWork> of_kind;
+    std::ranges::copy_if(works, std::back_inserter(of_kind), kKinds[i].has);
+    if (!of_kind.empty()) readers_[i]->Expect(of_kind);
+  }
 }
 
 }  // namespace muster::sdk

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,8 @@ class Readers {
   /// The reader for the shard. It lives as long as this object. kFailedPrecondition if there is
   /// none for its kind.
   absl::StatusOr<ShardReader*> Of(const ShardWork& work) const;
+  /// Announces shards, of all kinds, to their readers. See ShardReader::Expect.
+  void Expect(std::span<const ShardWork> works) const;
 
  private:
   /// The readers, in the order of the table of kinds.

@@ -59,6 +59,9 @@ class ShardReader {
   /// wait. Other errors are the shard's. All errors name the place.
   virtual absl::StatusOr<ShardRecords> Read(const ShardWork& work,
                                             const KeepWaiting& keep_waiting) = 0;
+  /// Announces shards that this process will probably read soon, the first one first. A reader may
+  /// begin to fetch them. It does not wait.
+  virtual void Expect(std::span<const ShardWork>) {}
   /// A name of what Read waits for, for messages.
   virtual std::string NameOf(const ShardWork& work) const = 0;
   /// The place of a record, for messages. `position` is the index in ShardRecords::records.

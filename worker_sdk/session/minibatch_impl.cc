@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -51,7 +52,7 @@ const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, Tabl
     return nullptr;
   }
   const bool dense = kind == TableKind::kDense;
-  const TableSpec* table = session_->FindTable(id);
+  const TableSpec* table = loop_->FindTable(id);
   if (table == nullptr || table->shape.empty() != dense) return table;
   session_->ProgramError(
       fmt::format("{} of table \"{}\": the table is {}, the call is for a {} one", call,
@@ -59,27 +60,28 @@ const TableSpec* MinibatchImpl::TableFor(TableId id, std::string_view call, Tabl
   return nullptr;
 }
 
-std::shared_ptr<const sdk::KeySet> MinibatchImpl::KeysOf(TableId table,
-                                                         std::span<const uint64_t> keys) {
-  for (const auto& [known_table, known] : key_sets_) {
-    if (known_table == table && std::ranges::equal(known->original, keys)) return known;
-  }
-  auto fresh = sdk::MakePooled<const sdk::KeySet>(sdk::MakeKeySet(keys));
-  key_sets_.emplace_back(table, fresh);
-  return fresh;
+size_t MinibatchImpl::AddKnown(TableId table, std::shared_ptr<const sdk::KeySet> keys) {
+  const size_t known = known_.size();
+  known_.push_back({.table = table, .keys = std::move(keys), .before = NewestOf(table)});
+  if (newest_of_.size() <= table.value()) newest_of_.resize(table.value() + 1, kNone);
+  newest_of_[table.value()] = known;
+  return known;
 }
 
-std::shared_ptr<const sdk::KeySet> MinibatchImpl::BlocksOf(const TableSpec& table) {
-  for (const auto& [known_table, known] : key_sets_) {
-    if (known_table == table.id) return known;
+size_t MinibatchImpl::KeysOf(TableId table, std::span<const uint64_t> keys) {
+  for (size_t known = NewestOf(table); known != kNone; known = known_[known].before) {
+    if (std::ranges::equal(known_[known].keys->original, keys)) return known;
   }
+  return AddKnown(table, sdk::MakePooled<const sdk::KeySet>(sdk::MakeKeySet(keys)));
+}
+
+size_t MinibatchImpl::BlocksOf(const TableSpec& table) {
+  if (const size_t known = NewestOf(table.id); known != kNone) return known;
   auto fresh = sdk::MakePooled<sdk::KeySet>();
-  for (uint64_t block = 0; block < DenseBlockCount(table); ++block) {
-    fresh->unique.push_back(block);
-  }
+  fresh->unique.resize(DenseBlockCount(table));
+  std::iota(fresh->unique.begin(), fresh->unique.end(), uint64_t{0});
   fresh->original = fresh->unique;
-  key_sets_.emplace_back(table.id, fresh);
-  return fresh;
+  return AddKnown(table.id, std::move(fresh));
 }
 
 void MinibatchImpl::Need(TableId table, std::span<const uint64_t> keys) {
@@ -92,17 +94,27 @@ void MinibatchImpl::NeedDense(TableId table) {
   if (spec != nullptr) AddNeed(spec, BlocksOf(*spec));
 }
 
-void MinibatchImpl::AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys) {
+bool MinibatchImpl::Asks(const PullOp& pull, TableId table) const {
+  for (size_t known = NewestOf(table); known != kNone; known = known_[known].before) {
+    if (known_[known].pull == &pull) return true;
+  }
+  return false;
+}
+
+void MinibatchImpl::AddNeed(const TableSpec* table, size_t known) {
+  if (known_[known].pull != nullptr) return;
   PullOp* open = nullptr;
-  for (PullOp& pull : pulls_) {
-    for (const auto& known : pull.keys) {
-      if (known == keys) return;
-    }
-    if (!pull.batch && std::ranges::find(pull.tables, table) == pull.tables.end()) open = &pull;
+  // Those that have not started are the last ones.
+  for (auto pull = pulls_.rbegin(); pull != pulls_.rend() && !pull->batch; ++pull) {
+    if (Asks(*pull, table->id)) continue;
+    open = &*pull;
+    break;
   }
   if (open == nullptr) open = &pulls_.emplace_back();
   open->tables.push_back(table);
-  open->keys.push_back(std::move(keys));
+  open->keys.push_back(known_[known].keys);
+  open->known.push_back(known);
+  known_[known].pull = open;
   if (!preparing_) StartPulls();
 }
 
@@ -121,20 +133,23 @@ void MinibatchImpl::DenseTablesLast(PullOp* pull) {
   for (size_t t = 0; t < order.size(); ++t) {
     pull->tables[t] = before.tables[order[t]];
     pull->keys[t] = before.keys[order[t]];
+    pull->known[t] = before.known[order[t]];
   }
 }
 
 void MinibatchImpl::StartPulls() {
-  for (PullOp& pull : pulls_) {
-    if (pull.batch) continue;
-    DenseTablesLast(&pull);
+  auto first = pulls_.end();
+  while (first != pulls_.begin() && !std::prev(first)->batch) --first;
+  for (auto pull = first; pull != pulls_.end(); ++pull) {
+    DenseTablesLast(&*pull);
     sdk::PooledVector<sdk::TableKeys> tables;
-    for (size_t t = 0; t < pull.tables.size(); ++t) {
-      const TableSpec& table = *pull.tables[t];
-      tables.push_back({table.id, table.dim, pull.keys[t]->unique, IsDense(table)});
+    for (size_t t = 0; t < pull->tables.size(); ++t) {
+      const TableSpec& table = *pull->tables[t];
+      tables.push_back({table.id, table.dim, pull->keys[t]->unique, IsDense(table)});
+      known_[pull->known[t]].number = t;
     }
-    pull.batch = sdk::MakePull(tables, pull.keys, *session_->sending_order());
-    pull.id = session_->StartPull(pull.batch);
+    pull->batch = sdk::MakePull(tables, pull->keys, *session_->sending_order());
+    pull->id = session_->StartPull(pull->batch);
   }
 }
 
@@ -143,28 +158,23 @@ float* MinibatchImpl::NewBuffer(size_t floats) {
   return buffers_.back().get();
 }
 
-const float* MinibatchImpl::TakeRows(const TableSpec* table,
-                                     const std::shared_ptr<const sdk::KeySet>& keys,
-                                     size_t floats) {
-  AddNeed(table, keys);
+const float* MinibatchImpl::TakeRows(const TableSpec* table, size_t known, size_t floats) {
+  AddNeed(table, known);
   StartPulls();
-  for (PullOp& pull : pulls_) {
-    const auto found = std::ranges::find(pull.keys, keys);
-    if (found == pull.keys.end()) continue;
-    const auto number = static_cast<size_t>(found - pull.keys.begin());
-    if (!pull.waited) {
-      pull.rows = session_->WaitPull(loop_->run(), pull.id);
-      pull.waited = true;
-      pull.given.resize(pull.keys.size());
-    }
-    if (pull.given[number] == nullptr) {
-      if (!pull.rows) break;
-      pull.given[number] = TableOf(&pull, number);
-      // All rows are in buffers_ and tensors_ now.
-      if (std::ranges::find(pull.given, nullptr) == pull.given.end()) pull.rows.reset();
-    }
-    return pull.given[number];
+  PullOp& pull = *known_[known].pull;
+  if (!pull.waited) {
+    pull.rows = session_->WaitPull(loop_->run(), pull.id);
+    pull.waited = true;
+    pull.given.resize(pull.keys.size());
+    pull.not_given = pull.keys.size();
   }
+  const float*& given = pull.given[known_[known].number];
+  if (given == nullptr && pull.rows) {
+    given = TableOf(&pull, known_[known].number);
+    // All rows are in buffers_ and tensors_ now.
+    if (--pull.not_given == 0) pull.rows.reset();
+  }
+  if (given != nullptr) return given;
   float* const zeros = NewBuffer(floats);
   std::fill_n(zeros, floats, 0.0f);
   return zeros;
@@ -216,21 +226,25 @@ bool MinibatchImpl::PushAllowed(const TableSpec& table) {
   return false;
 }
 
-std::pair<sdk::PlannedGradients*, size_t> MinibatchImpl::PlanFor(
-    const TableSpec& table, const std::shared_ptr<const sdk::KeySet>& keys) {
-  for (sdk::PlannedGradients& planned : pushed_) {
-    if (const std::optional<size_t> number = planned.Find(keys)) return {&planned, *number};
+std::pair<sdk::PlannedGradients*, size_t> MinibatchImpl::PlanFor(const TableSpec& table,
+                                                                 size_t known) {
+  KnownKeys& its = known_[known];
+  if (its.gradients == kNone && its.pull != nullptr && its.pull->batch) {
+    PullOp& pull = *its.pull;
+    if (pull.gradients == kNone) {
+      pull.gradients = pushed_.size();
+      pushed_.emplace_back(pull.batch, pull.keys);
+    }
+    return {&pushed_[pull.gradients], its.number};
   }
-  for (const PullOp& pull : pulls_) {
-    const auto found = std::ranges::find(pull.keys, keys);
-    if (!pull.batch || found == pull.keys.end()) continue;
-    return {&pushed_.emplace_back(pull.batch, pull.keys),
-            static_cast<size_t>(found - pull.keys.begin())};
+  if (its.gradients == kNone) {
+    const sdk::TableKeys rows{table.id, table.dim, its.keys->unique};
+    auto batch = sdk::MakePooled<sdk::RowBatch>();
+    batch->plan = sdk::PlanRows(std::span(&rows, 1), *session_->sending_order());
+    its.gradients = pushed_.size();
+    pushed_.emplace_back(std::move(batch), sdk::PlannedGradients::Keys{its.keys});
   }
-  const sdk::TableKeys rows{table.id, table.dim, keys->unique};
-  auto batch = sdk::MakePooled<sdk::RowBatch>();
-  batch->plan = sdk::PlanRows(std::span(&rows, 1), *session_->sending_order());
-  return {&pushed_.emplace_back(std::move(batch), sdk::PlannedGradients::Keys{keys}), 0};
+  return {&pushed_[its.gradients], 0};
 }
 
 void MinibatchImpl::BeginPush(uint64_t floats) {

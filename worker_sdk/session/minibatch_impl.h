@@ -70,27 +70,46 @@ class MinibatchImpl {
   sdk::PooledVector<std::chrono::milliseconds> Timestamps() const;
 
  private:
+  static constexpr size_t kNone = SIZE_MAX;
   /// One request for rows. It names each of its tables once.
   struct PullOp {
     sdk::PooledVector<const TableSpec*> tables;
     sdk::PooledVector<std::shared_ptr<const sdk::KeySet>> keys;
+    sdk::PooledVector<size_t> known;       // the same keys in known_
     std::shared_ptr<sdk::RowBatch> batch;  // null until the pull has started
     sdk::DeliveryId id;
     bool waited = false;
     std::optional<sdk::PullRows> rows;      // until the trainer has all; none if the lease is lost
     sdk::PooledVector<const float*> given;  // by table: the rows that the trainer got, or null
+    size_t not_given = 0;                   // how many of these are null
+    size_t gradients = kNone;               // the gradients of its plan in pushed_
   };
-  std::shared_ptr<const sdk::KeySet> KeysOf(TableId table, std::span<const uint64_t> keys);
-  std::shared_ptr<const sdk::KeySet> BlocksOf(const TableSpec& table);
-  void AddNeed(const TableSpec* table, std::shared_ptr<const sdk::KeySet> keys);
+  /// The keys of an earlier call. Need, Pull and Push of the same keys search for repeats only
+  /// once, and find at once what became of them, however many tables there are.
+  struct KnownKeys {
+    TableId table;
+    std::shared_ptr<const sdk::KeySet> keys;
+    size_t before = kNone;     // in known_: the last ones of the table before them
+    PullOp* pull = nullptr;    // which asks for them
+    size_t number = 0;         // the table's in that pull, from its start
+    size_t gradients = kNone;  // in pushed_, with a plan of their own
+  };
+  /// Positions in known_.
+  size_t KeysOf(TableId table, std::span<const uint64_t> keys);
+  size_t BlocksOf(const TableSpec& table);
+  size_t NewestOf(TableId table) const {
+    return table.value() < newest_of_.size() ? newest_of_[table.value()] : kNone;
+  }
+  size_t AddKnown(TableId table, std::shared_ptr<const sdk::KeySet> keys);
+  bool Asks(const PullOp& pull, TableId table) const;
+  void AddNeed(const TableSpec* table, size_t known);
   void StartPulls();
   /// Puts the tables into the order that PlanRows requires.
   static void DenseTablesLast(PullOp* pull);
-  /// Waits for the rows of `keys`, and returns their `floats` floats in the order of the keys. They
-  /// are in memory of this minibatch, which is the same for every call with these keys. If the
+  /// Waits for the rows of known keys, and returns their `floats` floats in the order of the keys.
+  /// They are in memory of this minibatch, which is the same for every call with these keys. If the
   /// lease is lost, they are zeros.
-  const float* TakeRows(const TableSpec* table, const std::shared_ptr<const sdk::KeySet>& keys,
-                        size_t floats);
+  const float* TakeRows(const TableSpec* table, size_t known, size_t floats);
   /// The rows of one table of a pull that has been answered. Call it once for each table.
   const float* TableOf(PullOp* pull, size_t number);
   float* NewBuffer(size_t floats);
@@ -99,10 +118,9 @@ class MinibatchImpl {
   /// program error.
   const TableSpec* TableFor(TableId id, std::string_view call, TableKind kind);
   bool PushAllowed(const TableSpec& table);
-  /// Where gradients of `keys` are added: the gradients of a plan, and the number of the table
+  /// Where gradients of known keys are added: the gradients of a plan, and the number of the table
   /// there.
-  std::pair<sdk::PlannedGradients*, size_t> PlanFor(const TableSpec& table,
-                                                    const std::shared_ptr<const sdk::KeySet>& keys);
+  std::pair<sdk::PlannedGradients*, size_t> PlanFor(const TableSpec& table, size_t known);
   /// Call it before gradients are added. The first call waits until there is room for them.
   void BeginPush(uint64_t floats);
   /// True if the gradients can be sent. If not, the run fails, and its reason names the key and the
@@ -123,9 +141,8 @@ class MinibatchImpl {
   std::any user_data_;
   bool preparing_ = false;
   bool committed_ = false;
-  // The keys of earlier calls, so that Need, Pull and Push of the same keys search for repeats only
-  // once.
-  sdk::PooledVector<std::pair<TableId, std::shared_ptr<const sdk::KeySet>>> key_sets_;
+  sdk::PooledVector<KnownKeys> known_;
+  sdk::PooledVector<size_t> newest_of_;  // by table: in known_, or kNone
   std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
   sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
   sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer

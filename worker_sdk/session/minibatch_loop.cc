@@ -21,6 +21,14 @@ void MinibatchLoop::Close() {
   window_.clear();
 }
 
+const TableSpec* MinibatchLoop::FindTable(TableId id) {
+  if (id.value() < tables_.size() && tables_[id.value()] != nullptr) return tables_[id.value()];
+  const TableSpec* const table = session_->FindTable(id);
+  if (table == nullptr) return nullptr;
+  if (tables_.size() <= id.value()) tables_.resize(id.value() + 1);
+  return tables_[id.value()] = table;
+}
+
 std::string MinibatchLoop::id() const {
   return fmt::format("{}/{}/{}", work().dataset_name, shard_id().epoch.value(),
                      shard_id().index.value());

@@ -45,6 +45,8 @@ class MinibatchLoop {
   void Close();
 
   LoopSession& session() const { return *session_; }
+  /// See LoopSession. The loop remembers the table, so that its minibatches need no lock for it.
+  const TableSpec* FindTable(TableId id);
   LoopOwner& owner() const { return *owner_; }
   RunRef run() const { return {shard_.grant.token, shard_.run}; }
   const ShardWork& work() const { return shard_.grant.work; }
@@ -84,6 +86,7 @@ class MinibatchLoop {
   sdk::ShardReader* const reader_;
   const std::shared_ptr<const sdk::ShardRecords> records_;
   ShardMetrics metrics_;
+  std::vector<const TableSpec*> tables_;       // by id, of those that were asked for
   std::vector<sdk::RejectedRecord> rejected_;  // for the dead-letter topic
   Prepare prepare_;
   uint32_t prepared_ = 0;

@@ -22,6 +22,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kCallTimeout{2'000};
 constexpr milliseconds kRetryEvery{100};
+/// How many of the shards that come next are announced to their readers.
+constexpr size_t kSoonMax = 32;
 
 /// A number that only the calling thread has.
 sdk::FirstAlone::ThreadNumber ThisThread() {
@@ -198,6 +200,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
   const sdk::FirstAlone::ThreadNumber thread = ThisThread();
   while (true) {
     std::optional<sdk::ShardRun> shard;
+    std::vector<ShardWork> soon;
     Effects effects;
     {
       MutexLock lock(&mutex_);
@@ -213,6 +216,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
               : "the first shard after a restart, which runs alone",
           &times_.wait_shard);
       core_.SetWaiting(--waiting_loops_);
+      if (failure_.ok()) soon = core_.TakeSoon(kSoonMax);
       if (failure_.ok()) shard = core_.TakeShard();
       if (shard) first_alone_.Took(thread, shard->grant.token, clock_.Now());
       effects = TakeEffects();
@@ -220,6 +224,7 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
     }
     CarryOut(std::move(effects));
     if (!shard) return std::nullopt;
+    readers_.Expect(soon);
     slot_.Enter(shard->grant.token);
     absl::StatusOr<NextResult> next = ReadShard(*shard);
     {
@@ -280,21 +285,6 @@ void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status
     changed_.WaitFor(&mutex_, until - clock_.Now());
   }
   times_.wait_shard.Leave(clock_.Now());
-}
-
-sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bool leaving) {
-  return [this, run, leaving, what = std::move(what),
-          lines = sdk::WaitingLines(clock_.Now())](std::string_view trouble) mutable {
-    const TimePoint now = clock_.Now();
-    if (lines.Due(now)) {
-      std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", what.c_str(),
-                   lines.seconds(now),
-                   trouble.empty() ? "" : "; last trouble: ", std::string(trouble).c_str());
-    }
-    MutexLock lock(&mutex_);
-    const bool holds = hello_.group || core_.Holds(run.token, run.run);
-    return failure_.ok() && (leaving || !told_to_stop_) && holds;
-  };
 }
 
 void SessionImpl::EnterLoop() {

@@ -45,7 +45,7 @@ bool SessionImpl::OnReply(const sdk::SendRequest& request, std::span<const wire:
   if (request.push.has_value()) MUSTER_FAILPOINT("push.after-reply");
   if (!request.push.has_value()) {
     // The rows may have megabytes, so they are copied without the mutex.
-    sdk::PooledVector<sdk::RowMove> moves;
+    sdk::RowMoves moves;
     {
       MutexLock lock(&mutex_);
       moves = core_.PlaceRows(request.id, parts, rows);
@@ -247,6 +247,21 @@ SessionImpl::~SessionImpl() {
   }
   if (control_.joinable()) control_.join();
   data_->Stop();
+}
+
+sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bool leaving) {
+  return [this, run, leaving, what = std::move(what),
+          lines = sdk::WaitingLines(clock_.Now())](std::string_view trouble) mutable {
+    const TimePoint now = clock_.Now();
+    if (lines.Due(now)) {
+      std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", what.c_str(),
+                   lines.seconds(now),
+                   trouble.empty() ? "" : "; last trouble: ", std::string(trouble).c_str());
+    }
+    MutexLock lock(&mutex_);
+    const bool holds = hello_.group || core_.Holds(run.token, run.run);
+    return failure_.ok() && (leaving || !told_to_stop_) && holds;
+  };
 }
 
 }  // namespace muster::internal

@@ -187,7 +187,7 @@ bool Streams::CheckTruncated(DatasetId dataset, const std::vector<TopicPartition
   std::optional<Truncation> truncation;
   for (const StreamTable::Progress& partition : books_->ledger.streams().ProgressOf(dataset)) {
     const TopicPartition id = partition.position.partition;
-    if (std::ranges::find(truncated, id) == truncated.end()) continue;
+    if (!std::ranges::binary_search(truncated, id)) continue;
     if (!truncation.has_value()) truncation = TruncationOf(PlanOf(dataset), partition);
     const auto [least, first] = told->truncated_at.try_emplace(id, partition.stable_end);
     least->second = std::min(least->second, partition.stable_end);

@@ -160,6 +160,20 @@ TEST(TextOutputTest, WhatIsNotKnownOfATopicIsNotZero) {
   EXPECT_THAT(StatusText(status), HasSubstr("topic clicks: 75 more offsets wait for open"));
 }
 
+TEST(TextOutputTest, OfManyTopicPartitionsThoseFurthestBehindAreShown) {
+  JobStatus status;
+  StreamStatus& stream = status.datasets.emplace_back().stream.emplace();
+  stream.topic = "clicks";
+  for (uint32_t p = 0; p < 1'000; ++p) {
+    stream.partitions.push_back({.partition = p, .lag = p == 500 ? 70'707 : p});
+  }
+  const std::string text = StatusText(status);
+  EXPECT_THAT(text, AllOf(HasSubstr("70,707"), HasSubstr("clicks  999"), HasSubstr("clicks  981"),
+                          Not(HasSubstr("clicks  980")), Not(HasSubstr("clicks  0 "))));
+  EXPECT_LT(text.find("70,707"), text.find("clicks  981")) << "in order";
+  EXPECT_THAT(text, HasSubstr("topic clicks: the 20 of 1,000 partitions that are furthest behind"));
+}
+
 TEST(TextOutputTest, StatusNodesShardsEvents) {
   JobStatus status;
   status.name = "demo";

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "ps/engine/partition.h"
+
 namespace muster::ps {
 namespace {
 
@@ -19,7 +21,7 @@ TEST(PushAheadTest, IsToldOfGroupsUntilEnoughKeysAreAhead) {
   const std::vector<uint64_t> keys = Keys(10);
   size_t groups = 0;
   for (; ahead.wants_more(); ++groups) ahead.Expect(nullptr, keys);
-  EXPECT_EQ(groups, 7u) << "64 keys";
+  EXPECT_EQ(groups, 13u) << "128 keys";
   ahead.Pass(10);
   EXPECT_TRUE(ahead.wants_more());
   ahead.Expect(nullptr, keys);
@@ -41,6 +43,41 @@ TEST(PushAheadTest, ALargeGroupCountsAsAFewKeysBothTimes) {
     ASSERT_TRUE(ahead.wants_more()) << round;
     ahead.Pass(keys.size());
   }
+}
+
+TEST(PushAheadTest, GroupsWithoutKeysAreNotAnnouncedWithoutEnd) {
+  PushAhead ahead;
+  size_t groups = 0;
+  for (; ahead.wants_more(); ++groups) ahead.Expect(nullptr, {});
+  EXPECT_EQ(groups, 256u);
+  ahead.FindRows();
+  for (size_t group = 0; group < groups; ++group) ahead.Pass(0);
+  EXPECT_EQ(ahead.passed_groups(), groups);
+  EXPECT_TRUE(ahead.wants_more());
+}
+
+TEST(PushAheadTest, APartitionTellsOfEveryGroupThatItApplies) {
+  class Counting final : public PushAhead {
+   public:
+    void Refill() override { passed.push_back(passed_groups()); }
+    std::vector<size_t> passed;
+  };
+  Counting ahead;
+  Partition partition(PartitionId(0), 1);
+  const std::vector<uint64_t> keys = Keys(3);
+  const std::vector<float> gradients(6, 1);
+  Part part{.minibatch = MinibatchIndex(1), .token = LeaseToken(MasterIncarnation(1), 1)};
+  for (const uint32_t id : {1, 2}) {
+    TableSpec spec;
+    spec.id = TableId(id);
+    spec.dim = 2;
+    partition.AddTable(spec);
+    part.groups.push_back({spec.id, keys, gradients});
+  }
+  EXPECT_EQ(partition.Apply(part, &ahead).code, ApplyCode::kApplied);
+  EXPECT_EQ(ahead.passed, (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(partition.Apply(part, &ahead).code, ApplyCode::kSkipped);
+  EXPECT_EQ(ahead.passed_groups(), 2u);
 }
 
 /// Whatever it is told, rows and index stay as they are.

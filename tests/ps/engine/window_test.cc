@@ -1,5 +1,7 @@
 #include "ps/engine/window.h"
 
+#include <memory>
+
 #include "tests/support/status_matchers.h"
 
 namespace muster::ps {
@@ -25,6 +27,38 @@ TEST(WindowTest, KnowsExactlyWhatWasAdded) {
   EXPECT_FALSE(window.Contains(Shard(1, 2, 4), MinibatchIndex(0)));
   EXPECT_FALSE(window.Contains(Shard(1, 3, 3), MinibatchIndex(0)));
   EXPECT_FALSE(window.Contains(Shard(0, 2, 3), MinibatchIndex(0)));
+}
+
+TEST(WindowTest, WhatWasUsedLastIsFoundAfterEveryChangeAndInCopies) {
+  auto window = std::make_unique<Window>();
+  const auto has = [](const Window& of, uint64_t shard, uint32_t minibatch) {
+    return of.Contains(Shard(0, 0, shard), MinibatchIndex(minibatch));
+  };
+  window->Add(Shard(0, 0, 0), MinibatchIndex(5));
+  for (uint64_t shard = 1; shard < 100; ++shard) {
+    EXPECT_TRUE(has(*window, 0, 5));
+    window->Add(Shard(0, 0, shard), MinibatchIndex(5));  // the entries may move
+  }
+  EXPECT_TRUE(has(*window, 0, 5));
+  window->Set({Shard(0, 0, 100), {1}});
+  EXPECT_TRUE(has(*window, 100, 0));
+  ForgetState state;
+  state.shards[{DatasetId(0), EpochIndex(0)}].Add(100, 101);
+  window->Forget(state);
+  EXPECT_FALSE(has(*window, 100, 0));
+  EXPECT_TRUE(has(*window, 0, 5));
+  Window copy = *window;
+  Window assigned;
+  assigned.Add(Shard(0, 0, 0), MinibatchIndex(6));
+  assigned = *window;
+  window->Add(Shard(0, 0, 0), MinibatchIndex(7));
+  window.reset();
+  for (Window* of : {&copy, &assigned}) {
+    EXPECT_TRUE(has(*of, 0, 5));
+    EXPECT_FALSE(has(*of, 0, 6) || has(*of, 0, 7));
+    of->Add(Shard(0, 0, 0), MinibatchIndex(7));
+    EXPECT_TRUE(has(*of, 0, 7));
+  }
 }
 
 TEST(WindowTest, EntriesAreSortedAndSetTakesThemBack) {

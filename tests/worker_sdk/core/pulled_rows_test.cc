@@ -292,8 +292,8 @@ TEST_F(PulledRowsTest, SparseRowsBesideATensorAreWhereTheirKeysAppearFirst) {
     const auto row_at = [&](size_t i) { return std::vector<float>(&all[3 * i], &all[3 * i] + 3); };
     EXPECT_EQ(row_at(1), row_at(0));
     for (size_t i = 0; i < sparse_keys_.size(); ++i) {
-      const PlanPart& part = batch->plan.parts[batch->plan.tables[0].part[i]];
-      const float expected = 100 + server_[part.partition.value()].value;
+      const PartitionId partition = PartitionOf(kSparse, sparse_keys_[i], kPartitions);
+      const float expected = 100 + server_[partition.value()].value;
       EXPECT_THAT(row_at(i == 0 ? 0 : i + 1), Each(expected));
     }
   }
@@ -361,7 +361,7 @@ TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
   ReceivedRows rows;
   rows.values = answer.values.data();
   rows.versions = answer.versions;
-  const PooledVector<RowMove> moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
+  const RowMoves moves = sender_.PlaceRows(former[0].id, answer.parts, rows);
   GiveMap(RestoredMap(2, {0, 1, 2, 3, 4, 5, 6, 7}));
   MoveRows(moves);
   sender_.OnReply(former[0].id, answer.parts, rows, now_);
@@ -375,7 +375,7 @@ TEST_F(PulledRowsTest, CopiesMayBeMadeWhileTheMapChangesAndThePullIsGivenUp) {
   const AnswerTo last = AnswerOf(requests[0]);
   rows.values = last.values.data();
   rows.versions = last.versions;
-  const PooledVector<RowMove> late = sender_.PlaceRows(requests[0].id, last.parts, rows);
+  const RowMoves late = sender_.PlaceRows(requests[0].id, last.parts, rows);
   sender_.Cancel(given_up);
   MoveRows(late);
   sender_.OnReply(requests[0].id, last.parts, rows, now_);

@@ -53,15 +53,22 @@ TEST_F(RowCheckTest, ABitAnywhereIsFound) {
 
 TEST_F(RowCheckTest, RowsAreCheckedWhileTheyAreCopiedAndThoseThatNobodyWantsToo) {
   std::vector<float> out(rows_.size());
-  const std::vector<uint32_t> ids = {1, 0};
+  // Two parts of two rows, each in the other order.
+  auto batch = std::make_shared<RowBatch>();
+  batch->plan.ids = {1, 0, 3, 2};
+  batch->plan.tables.push_back({.dim = kDim});
+  batch->plan.groups = {{.dim = kDim, .keys = 2}, {.dim = kDim, .keys = 2}};
+  batch->plan.parts = {{.key_count = 2, .group_count = 1},
+                       {.key_begin = 2, .key_count = 2, .group_begin = 1, .group_count = 1}};
+  batch->outputs.push_back({.rows = std::shared_ptr<float[]>(new float[out.size()])});
   // Rows 3 and 4, and rows 10 and 11; the others are not wanted.
-  const std::vector<RowMove> moves = {
-      {.from = rows_.data() + 3 * kDim, .to = out.data(), .dim = kDim, .ids = ids},
-      {.from = rows_.data() + 10 * kDim, .to = out.data() + 2 * kDim, .dim = kDim, .ids = ids}};
+  const RowMoves moves{.batch = batch,
+                       .sparse = {{0, rows_.data() + 3 * kDim}, {1, rows_.data() + 10 * kDim}}};
   const uint64_t sum = Sum();
   RowCheck check = Check(sum);
   MoveRows(moves, &check);
   EXPECT_TRUE(check.Finish());
+  std::copy_n(batch->outputs[0].rows.get(), out.size(), out.begin());
   for (size_t i = 0; i < kDim; ++i) {
     EXPECT_EQ(out[i], rows_[4 * kDim + i]);
     EXPECT_EQ(out[3 * kDim + i], rows_[10 * kDim + i]);

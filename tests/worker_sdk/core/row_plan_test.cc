@@ -55,9 +55,42 @@ TEST(RowPlanTest, EveryKeyIsInThePartOfItsPartitionWithItsRow) {
     EXPECT_EQ(part.value_count, value - part.value_begin);
   }
   EXPECT_EQ(seen.size(), 200u);
-  for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(plan.parts[plan.tables[0].part[i]].partition, PartitionOf(TableId(1), a[i], 4));
+}
+
+TEST(RowPlanTest, GroupsOfManyTablesAreInTheOrderOfTheTables) {
+  std::vector<std::vector<uint64_t>> keys(50);
+  for (size_t t = 0; t < keys.size(); ++t) {
+    for (uint64_t key = 0; key < t % 4; ++key) keys[t].push_back(key);  // some have none
   }
+  std::vector<TableKeys> tables;
+  for (uint32_t t = 0; t < keys.size(); ++t) {
+    tables.push_back({TableId(t + 1), t % 3 + 1, keys[t], t >= 40});
+  }
+  const RowPlan plan = PlanRows(tables, Order({2, 0, 1}));
+  uint32_t group_begin = 0;
+  uint64_t keys_of_parts = 0;
+  for (const PlanPart& part : plan.parts) {
+    EXPECT_EQ(part.group_begin, group_begin);
+    group_begin += part.group_count;
+    uint64_t of_groups = 0, floats = 0;
+    for (uint32_t g = part.group_begin; g < group_begin; ++g) {
+      const PlanGroup& group = plan.groups[g];
+      EXPECT_GT(group.keys, 0u);
+      EXPECT_EQ(group.table, tables[group.number].table);
+      EXPECT_EQ(group.dim, tables[group.number].dim);
+      EXPECT_EQ(group.dense, group.number >= 40);
+      if (g > part.group_begin) {
+        EXPECT_GT(group.number, plan.groups[g - 1].number);
+      }
+      of_groups += group.keys;
+      floats += group.floats();
+    }
+    EXPECT_EQ(part.key_count, of_groups);
+    EXPECT_EQ(part.value_count, floats);
+    keys_of_parts += of_groups;
+  }
+  EXPECT_EQ(plan.groups.size(), group_begin);
+  EXPECT_EQ(plan.keys.size(), keys_of_parts);
 }
 
 TEST(RowPlanTest, PartitionsWithoutRowsHaveNoPart) {

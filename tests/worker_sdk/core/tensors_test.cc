@@ -134,17 +134,28 @@ TEST_F(TensorsTest, MovesKeepWhatTheyTouch) {
   EXPECT_EQ(moves[0].to[2], 2);
 }
 
-TEST_F(TensorsTest, RowsOfASparseTableGoToTheirIds) {
-  const std::vector<float> from = {1, 2, 3, 4};
-  const std::vector<uint32_t> ids = {2, 0}, first = {1, 2, 3};
-  std::vector<float> to(8, 0.0f);
-  const RowMove moves[] = {{.from = from.data(), .to = to.data(), .dim = 2, .ids = ids}};
-  MoveRows(moves);
-  EXPECT_THAT(to, ElementsAre(3, 4, 0, 0, 1, 2, 0, 0));
-  const RowMove to_first[] = {
-      {.from = from.data(), .to = to.data(), .dim = 2, .ids = ids, .first = first}};
-  MoveRows(to_first);
-  EXPECT_THAT(to, ElementsAre(3, 4, 3, 4, 1, 2, 1, 2));
+TEST_F(TensorsTest, SparseRowsOfAPartGoToTheOutputsOfTheirTables) {
+  const auto keys = std::make_shared<KeySet>();
+  keys->first = {1, 2, 3};
+  auto batch = std::make_shared<RowBatch>();
+  const auto output = [] { return std::shared_ptr<float[]>(new float[8]()); };
+  batch->outputs = {{.keys = keys, .spread = false, .rows = output()},
+                    {.keys = keys, .spread = true, .rows = output()}};
+  batch->plan.tables.resize(2);
+  batch->plan.ids = {9, 2, 0, 1, 0, 2};  // the first one is of another part
+  batch->plan.groups = {{.dim = 1, .keys = 1},
+                        {.dim = 2, .keys = 2, .number = 0},
+                        {.dim = 2, .keys = 3, .number = 1}};
+  batch->plan.parts = {{.key_count = 1, .group_count = 1},
+                       {.key_begin = 1, .key_count = 5, .group_begin = 1, .group_count = 2}};
+  const std::vector<float> from = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  MoveRows(RowMoves{.batch = batch, .sparse = {{1, from.data()}}});
+  const auto rows = [&](size_t table) {
+    const float* const of = batch->outputs[table].rows.get();
+    return std::vector<float>(of, of + 8);
+  };
+  EXPECT_THAT(rows(0), ElementsAre(3, 4, 0, 0, 1, 2, 0, 0));
+  EXPECT_THAT(rows(1), ElementsAre(0, 0, 7, 8, 5, 6, 9, 10));
 }
 
 }  // namespace

@@ -403,5 +403,24 @@ TEST_F(PushedBeforeTest, ARefusalIsNoSending) {
   EXPECT_EQ(MinibatchesAgain(), 1u);
 }
 
+TEST_F(WorkerCoreTest, ShardsThatComeSoonAreToldOnce) {
+  const auto starts = [&](size_t most) {
+    std::vector<std::string> names;
+    for (const ShardWork& work : core_.TakeSoon(most)) names.push_back(work.dataset_name);
+    return names;
+  };
+  WorkerExchangeReply reply = Reply();
+  for (uint64_t i = 1; i <= 4; ++i) {
+    reply.grants.push_back(Grant(static_cast<uint32_t>(i), Token(i)));
+    reply.grants.back().work.dataset_name = fmt::format("d{}", i);
+  }
+  Exchange(reply);
+  EXPECT_THAT(starts(2), ElementsAre("d1", "d2"));
+  EXPECT_THAT(starts(2), IsEmpty());
+  core_.TakeShard();
+  EXPECT_THAT(starts(2), ElementsAre("d3"));
+  EXPECT_THAT(starts(9), ElementsAre("d4"));
+}
+
 }  // namespace worker_core_test
 }  // namespace muster::sdk

@@ -84,7 +84,7 @@ TEST_F(TopicSessionTest, WhatIsRejectedIsADeadLetterBeforeItsShardIsDone) {
   ASSERT_EQ(master_.done.size(), 1u);
   EXPECT_EQ(master_.done[0].metrics.rejected_records, 1u);
   EXPECT_THAT(master_.done[0].metrics.reject_samples, ElementsAre("clicks[0]@5: odd"));
-  auto reader = kafka::RangeReader::Open(brokers_.config(), {.group = "muster.test"});
+  auto reader = kafka::RangeReader::Open(brokers_.config());
   ASSERT_TRUE(reader.ok());
   auto records = (*reader)->Read({"dead", 0, 0, 1}, [](std::string_view) { return true; });
   ASSERT_TRUE(records.ok()) << records.status();

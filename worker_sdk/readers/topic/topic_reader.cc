@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kDeadLetterTimeout{30'000};
 constexpr std::chrono::milliseconds kDeadLetterLook{200};
+/// The ranges of a shard are announced while those before are read, so that each fetch has many.
+constexpr size_t kAnnounceEvery = 16;
 
 kafka::ClientConfig ConfigOf(const TopicSource& topic) {
   return {topic.brokers, topic.properties, topic.secrets};
@@ -46,27 +49,61 @@ TopicReader::TopicReader(std::vector<TopicSource> topics) {
   MutexLock lock(&mutex_);
   for (TopicSource& topic : topics) {
     const std::string dataset = topic.dataset;
-    sources_.try_emplace(dataset, Source{std::move(topic), nullptr, nullptr});
+    sources_.try_emplace(dataset, Source{std::move(topic), nullptr, "", nullptr});
   }
 }
 
 TopicReader::~TopicReader() = default;
 
-absl::StatusOr<kafka::RangeReader*> TopicReader::ReaderOf(const std::string& dataset) {
+absl::StatusOr<std::shared_ptr<kafka::RangeReader>> TopicReader::ReaderFor(
+    const TopicSource& source, const std::string& topic) const {
+  const kafka::ClientConfig config = ConfigOf(source);
+  std::map<kafka::RangeReader*, std::pair<std::shared_ptr<kafka::RangeReader>, bool>> readers;
+  for (const auto& [dataset, other] : sources_) {
+    if (other.reader == nullptr || ConfigOf(other.topic) != config) continue;
+    auto& [reader, has_topic] = readers[other.reader.get()];
+    reader = other.reader;
+    has_topic = has_topic || other.topic_name == topic;
+  }
+  for (auto& [pointer, entry] : readers) {
+    if (!entry.second) return entry.first;
+  }
+  auto reader = kafka::RangeReader::Open(config);
+  if (!reader.ok()) return AsSettings(reader.status(), source);
+  return *std::move(reader);
+}
+
+absl::StatusOr<TopicReader::Place> TopicReader::PlaceOf(const ShardWork& work) {
   MutexLock lock(&mutex_);
-  const auto it = sources_.find(dataset);
+  const auto it = sources_.find(work.dataset_name);
   if (it == sources_.end()) {
-    return absl::InternalError(
-        fmt::format("the master did not say where the topic of dataset '{}' is", dataset));
+    return absl::InternalError(fmt::format(
+        "the master did not say where the topic of dataset '{}' is", work.dataset_name));
   }
   Source& source = it->second;
-  if (source.reader != nullptr) return source.reader.get();
-  auto reader = kafka::RangeReader::Open(
-      ConfigOf(source.topic),
-      {.group = source.topic.group, .record_bytes_max = source.topic.record_bytes_max});
-  if (!reader.ok()) return AsSettings(reader.status(), source.topic);
-  source.reader = *std::move(reader);
-  return source.reader.get();
+  if (source.reader == nullptr) {
+    MUSTER_ASSIGN_OR_RETURN(source.reader, ReaderFor(source.topic, work.stream->topic));
+    source.topic_name = work.stream->topic;
+  }
+  Place place{source.reader.get(), {}};
+  for (const OffsetRange& range : work.stream->ranges) {
+    place.ranges.push_back({.topic = work.stream->topic,
+                            .partition = range.partition.value(),
+                            .begin = range.begin,
+                            .end = range.end,
+                            .record_bytes_max = source.topic.record_bytes_max});
+  }
+  return place;
+}
+
+void TopicReader::Expect(std::span<const ShardWork> works) {
+  std::map<kafka::RangeReader*, std::vector<kafka::RangeReader::Range>> ranges;
+  for (const ShardWork& work : works) {
+    absl::StatusOr<Place> place = PlaceOf(work);
+    if (!place.ok()) continue;
+    std::ranges::move(place->ranges, std::back_inserter(ranges[place->reader]));
+  }
+  for (const auto& [reader, expected] : ranges) reader->Expect(expected);
 }
 
 absl::StatusOr<kafka::Producer*> TopicReader::ProducerOf(const std::string& dataset) {
@@ -98,14 +135,18 @@ kafka::Producer::Message TopicReader::MessageOf(const RejectedRecord& rejected,
 
 absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
                                                const KeepWaiting& keep_waiting) {
-  MUSTER_ASSIGN_OR_RETURN(kafka::RangeReader * reader, ReaderOf(work.dataset_name));
+  MUSTER_ASSIGN_OR_RETURN(const Place place, PlaceOf(work));
   ShardRecords result;
   result.topic = std::make_unique<TopicRecords>();
   std::vector<uint64_t> positions;
   uint64_t first = 0;  // position of the range's first offset
-  for (const OffsetRange& range : work.stream->ranges) {
-    absl::StatusOr<std::unique_ptr<kafka::Records>> read = reader->Read(
-        {work.stream->topic, range.partition.value(), range.begin, range.end}, keep_waiting);
+  for (size_t i = 0; i < place.ranges.size(); ++i) {
+    const kafka::RangeReader::Range& range = place.ranges[i];
+    if (i % kAnnounceEvery == 0) {
+      const size_t soon = std::min(place.ranges.size() - i, 2 * kAnnounceEvery);
+      place.reader->Expect(std::span(place.ranges).subspan(i, soon));
+    }
+    absl::StatusOr<std::unique_ptr<kafka::Records>> read = place.reader->Read(range, keep_waiting);
     // The records are too large for the job's limit on every worker. So it is not this process that
     // lacks something.
     if (absl::IsResourceExhausted(read.status())) {
@@ -116,8 +157,8 @@ absl::StatusOr<ShardRecords> TopicReader::Read(const ShardWork& work,
       result.records.push_back(record.value);
       positions.push_back(first + (record.offset - range.begin));
     }
-    first += range.offsets();
-    result.topic->Add(range.partition, std::move(records));
+    first += range.end - range.begin;
+    result.topic->Add(TopicPartition(range.partition), std::move(records));
   }
   result.minibatches = CutByOffset(first, work.minibatch_count, positions);
   return result;

@@ -25,7 +25,7 @@ namespace muster::sdk {
 std::vector<size_t> CutByOffset(uint64_t offsets, uint32_t minibatches,
                                 std::span<const uint64_t> positions);
 
-/// Reads shards that are ranges of a topic. Consumers are kept between shards. Thread-safe.
+/// Reads shards that are ranges of a topic. Clients are kept between shards. Thread-safe.
 class TopicReader final : public ShardReader {
  public:
   /// `topics` are those of the job. It connects when a topic is first read.
@@ -38,6 +38,7 @@ class TopicReader final : public ShardReader {
   /// settings are wrong or a secret is missing.
   absl::StatusOr<ShardRecords> Read(const ShardWork& work,
                                     const KeepWaiting& keep_waiting) override;
+  void Expect(std::span<const ShardWork> works) override;
   std::string NameOf(const ShardWork& work) const override;
   /// "topic[partition]@offset".
   std::string LocationOf(const ShardWork& work, const ShardRecords& records,
@@ -55,10 +56,21 @@ class TopicReader final : public ShardReader {
  private:
   struct Source {
     TopicSource topic;
-    std::unique_ptr<kafka::RangeReader> reader;
+    std::shared_ptr<kafka::RangeReader> reader;
+    std::string topic_name;  // of `reader`
     std::unique_ptr<kafka::Producer> producer;
   };
-  absl::StatusOr<kafka::RangeReader*> ReaderOf(const std::string& dataset);
+  /// Where a shard's records are.
+  struct Place {
+    kafka::RangeReader* reader;
+    std::vector<kafka::RangeReader::Range> ranges;
+  };
+  absl::StatusOr<Place> PlaceOf(const ShardWork& work);
+  /// One for all datasets that reach their cluster in the same way. But datasets of one topic have
+  /// a reader each, because they are in different places of it.
+  absl::StatusOr<std::shared_ptr<kafka::RangeReader>> ReaderFor(const TopicSource& source,
+                                                                const std::string& topic) const
+      MUSTER_REQUIRES(mutex_);
   absl::StatusOr<kafka::Producer*> ProducerOf(const std::string& dataset);
   struct Writing {
     const ShardWork& work;

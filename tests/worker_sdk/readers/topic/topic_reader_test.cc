@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <iterator>
+
 #include "tests/kafka/mock_cluster.h"
 #include "tests/support/status_matchers.h"
 
@@ -52,6 +55,37 @@ class TopicReaderTest : public ::testing::Test {
   ShardWork work_;
   TopicSource topic_;
 };
+
+TEST_F(TopicReaderTest, ShardsMayBeAnnounced) {
+  cluster_.Produce("clicks", 0, 5);
+  TopicReader reader({topic_});
+  ShardWork unknown = work_;
+  unknown.dataset_name = "other";
+  const std::vector<ShardWork> soon = {work_, unknown, work_};
+  reader.Expect(soon);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  EXPECT_THAT(records.records, ElementsAre("r1", "r2", "r3"));
+}
+
+TEST_F(TopicReaderTest, DatasetsOfOneClusterShareAClientAndHaveTheirOwnLimits) {
+  cluster_.CreateTopic("views", 1);
+  cluster_.Produce("clicks", 0, 5);
+  cluster_.Produce("views", 0, 5);
+  TopicSource small = topic_;
+  small.dataset = "small";
+  small.record_bytes_max = 1;
+  TopicReader reader({topic_, small});
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardRecords records, Read(&reader));
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  const auto before = threads();
+  work_.dataset_name = "small";
+  work_.stream->topic = "views";
+  EXPECT_THAT(Read(&reader).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("recordBytesMax is 1")));
+  EXPECT_LE(threads(), before);
+}
 
 TEST_F(TopicReaderTest, ReadsAShard) {
   cluster_.Produce("clicks", 0, 5);
