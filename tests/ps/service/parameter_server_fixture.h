@@ -127,6 +127,15 @@ class ParameterServerTest : public ::testing::Test {
     EXPECT_THAT(Stop(), IsOk());
   }
 
+  /// How the server ends when `time` has passed without the master. An answer that was on its way
+  /// may be heard after the clock was put forward, so once is not always enough.
+  absl::Status ResultAfter(std::chrono::nanoseconds time) {
+    do {
+      clock_.PutForward(time);
+    } while (result_.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready);
+    return result_.get();
+  }
+
   void Start(const std::string& address) {
     server_ = std::make_unique<ParameterServer>(
         ParameterServer::Options{.name = "ps-0",

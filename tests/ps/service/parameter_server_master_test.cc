@@ -34,8 +34,7 @@ TEST_F(ParameterServerTest, GoesOnServingWhileTheMasterIsAwayAndFindsTheNextOne)
 TEST_F(ParameterServerTest, EndsIfTheMasterIsAwayForTooLong) {
   StartServing();
   master_.reset();
-  clock_.PutForward(2 * testing::kSilenceMax);
-  EXPECT_THAT(result_.get(),
+  EXPECT_THAT(ResultAfter(2 * testing::kSilenceMax),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("has not answered")));
   server_.reset();
 }
@@ -48,8 +47,7 @@ TEST_F(ParameterServerTest, EndsWithoutAMasterAfterTheEndOfTheJob) {
         master_->WaitFor([](const ServerExchangeRequest& request) { return OwnsAll(request, 1); }));
   }
   master_.reset();
-  clock_.PutForward(std::chrono::minutes(2));
-  EXPECT_THAT(result_.get(), IsOk());
+  EXPECT_THAT(ResultAfter(std::chrono::minutes(2)), IsOk());
   server_.reset();
 }
 
