@@ -43,7 +43,7 @@ ServerExchangeRequest ThroughWire(const ServerExchangeRequest& request);
 ServerExchangeReply ThroughWire(const ServerExchangeReply& reply);
 
 /// What the master's shell fills in of a shard of files: here a file of one record. Trainers of the
-/// simulation read nothing, but the wire takes no shard without records.
+/// simulation read nothing; it is there to be encoded and decoded.
 void FillWork(ShardWork* work);
 
 }  // namespace muster::sim
