@@ -30,7 +30,7 @@ absl::Status Unfit(const std::string& path, std::string_view what) {
       fmt::format("the token file {} {}; remove it, then Muster makes a new token", path, what));
 }
 
-struct Found {
+struct FoundToken {
   absl::StatusOr<std::string> token;
   /// The file is ours, but its mode is wrong, so we may replace it.
   bool replaceable = false;
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> MakeToken() {
 }
 
 /// Checks the open descriptor, so the checked file is the file that is read.
-Found ReadToken(int fd, const std::string& path, TokenOwner owner) {
+FoundToken ReadToken(int fd, const std::string& path, TokenOwner owner) {
   struct stat info{};
   if (::fstat(fd, &info) != 0) return {ErrnoStatus(errno, fmt::format("cannot examine {}", path))};
   if (!S_ISREG(info.st_mode)) return {Unfit(path, "is not a regular file")};
@@ -78,10 +78,10 @@ bool IsOurFile(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-Found OpenToken(const std::string& path, TokenOwner owner) {
+FoundToken OpenToken(const std::string& path, TokenOwner owner) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
-    Found found = ReadToken(fd, path, owner);
+    FoundToken found = ReadToken(fd, path, owner);
     ::close(fd);
     return found;
   }
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> LoadOrMakeToken(const std::string& path) {
   // Without it, two threads could each make a token, and the first token would be outdated at once.
   static Mutex one_at_a_time;
   const MutexLock lock(&one_at_a_time);
-  Found found = OpenToken(path, TokenOwner::kUs);
+  FoundToken found = OpenToken(path, TokenOwner::kUs);
   if (!absl::IsNotFound(found.token.status()) && !found.replaceable) return std::move(found.token);
   MUSTER_ASSIGN_OR_RETURN(std::string token, MakeToken());
   MUSTER_RETURN_IF_ERROR(WriteFileAtomically(path, token + "\n", FileAccess::kOwnerOnly));

@@ -9,7 +9,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 set(MUSTER_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
 option(MUSTER_PCH "Use precompiled headers" ON)
-option(MUSTER_BATCH "Compile a few sources of a target together" ON)
+set(MUSTER_BATCH 32 CACHE STRING "How many sources of a target are compiled together")
 option(MUSTER_FUZZ "Build the fuzz targets of tests/fuzz with libFuzzer; needs Clang" OFF)
 set(MUSTER_FUZZ_SECONDS 10 CACHE STRING "How long CTest runs each fuzz target")
 option(MUSTER_BENCHMARKS "Build benchmarks/" ON)
@@ -28,7 +28,7 @@ add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees overruns inside its own std::string and std::vector when it optimises (GCC bugs 105651, 105329).
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
-  if(MUSTER_BATCH)
+  if(MUSTER_BATCH GREATER 1)
     add_compile_options(-Wno-subobject-linkage)  # takes the sources of a batch for headers
   endif()
 endif()

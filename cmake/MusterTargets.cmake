@@ -25,11 +25,12 @@ function(muster_share_precompiled_headers target kind)
   endif()
 endfunction()
 
-# muster_batch(<target>): eight of its sources at a time are compiled together, in every preset: it halves the compiler's
-# time, and hides a forgotten #include. With -DMUSTER_BATCH=OFF they are compiled one by one. CMake's own unity builds name
-# sources by absolute paths, so ccache would find nothing from another clone; these name them from the root.
+# muster_batch(<target>): up to MUSTER_BATCH of its sources at a time are compiled together, in every preset. Batches of 8 halve the
+# compiler's time, batches of 32 halve it once more. They hide a forgotten #include; with -DMUSTER_BATCH=1 sources are compiled one by
+# one. CMake's own unity builds name sources by absolute paths, so ccache would find nothing from another clone; these name them from
+# the root.
 function(muster_batch target)
-  if(MUSTER_BATCH)
+  if(MUSTER_BATCH GREATER 1)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL muster_write_batches ${target})")
   endif()
 endfunction()
@@ -47,15 +48,19 @@ function(muster_write_batches target)
       list(APPEND together ${source})
     endif()
   endforeach()
+  list(LENGTH together count)
+  if(count EQUAL 0)
+    return()
+  endif()
+  math(EXPR batches "(${count} + ${MUSTER_BATCH} - 1) / ${MUSTER_BATCH}")
   set(number 0)
   foreach(source IN LISTS together)
     set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
-    math(EXPR batch "${number} / 8")
+    math(EXPR batch "${number} * ${batches} / ${count}")  # of about the same size
     string(APPEND batch_${batch} "#include \"${name}\"\n")
     math(EXPR number "${number} + 1")
   endforeach()
-  math(EXPR batches "(${number} + 7) / 8")
   set(batch 0)
   while(batch LESS batches)
     set(path ${CMAKE_CURRENT_BINARY_DIR}/${target}_batch_${batch}.cc)

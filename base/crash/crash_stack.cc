@@ -11,15 +11,15 @@
 namespace muster {
 namespace {
 
-struct Crash {
+struct CrashSignal {
   int signal;
   std::string_view name;
 };
-constexpr std::array<Crash, 5> kCrashes = {{{SIGSEGV, "SIGSEGV"},
-                                            {SIGBUS, "SIGBUS"},
-                                            {SIGFPE, "SIGFPE"},
-                                            {SIGILL, "SIGILL"},
-                                            {SIGABRT, "SIGABRT"}}};
+constexpr std::array<CrashSignal, 5> kCrashes = {{{SIGSEGV, "SIGSEGV"},
+                                                  {SIGBUS, "SIGBUS"},
+                                                  {SIGFPE, "SIGFPE"},
+                                                  {SIGILL, "SIGILL"},
+                                                  {SIGABRT, "SIGABRT"}}};
 
 /// Calls only functions that a signal handler may call.
 void Print(std::string_view text) {
@@ -35,7 +35,7 @@ constexpr int kOwnFrames = 2;
 void OnCrash(int signal, siginfo_t* info, void* /*context*/) {
   std::array<void*, kOwnFrames + kFramesMax> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
-  for (const Crash& crash : kCrashes) {
+  for (const CrashSignal& crash : kCrashes) {
     if (crash.signal != signal) continue;
     Print("muster: this process crashed with ");
     Print(crash.name);
@@ -57,7 +57,7 @@ void PrintStackOfCrash() {
     // The first call of backtrace() loads a library, which a handler may not do.
     void* frame = nullptr;
     ::backtrace(&frame, 1);
-    for (const Crash& crash : kCrashes) {
+    for (const CrashSignal& crash : kCrashes) {
       struct sigaction before{};
       if (::sigaction(crash.signal, nullptr, &before) != 0) continue;
       if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) continue;

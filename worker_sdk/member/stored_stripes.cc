@@ -17,7 +17,7 @@ namespace muster::internal {
 namespace {
 
 /// The master's journal may be on the same device, and every step waits for its sync.
-constexpr size_t kPieceBytes = size_t{4} << 20;
+constexpr size_t kWrittenBytes = size_t{4} << 20;
 
 /// The name comes from the network: it has no part that leads out of the place.
 absl::Status CheckObject(std::string_view object) {
@@ -36,8 +36,8 @@ absl::Status StoreStripe(ObjectStore* store, const std::string& object,
   MUSTER_ASSIGN_OR_RETURN(LocalFile staged, store->Stage(object + ".tmp"));
   MUSTER_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(staged.path()));
   const std::string_view contents(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  for (size_t offset = 0; offset < contents.size(); offset += kPieceBytes) {
-    const std::string_view piece = contents.substr(offset, kPieceBytes);
+  for (size_t offset = 0; offset < contents.size(); offset += kWrittenBytes) {
+    const std::string_view piece = contents.substr(offset, kWrittenBytes);
     MUSTER_RETURN_IF_ERROR(file.WriteAt(offset, piece));
     file.WriteBack(offset, piece.size());
     MUSTER_RETURN_IF_ERROR(moved(piece.size()));

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
-using Kind = StreamBound::Kind;
+using BoundKind = StreamBound::Kind;
 
 absl::StatusOr<JobSpec> ParseDataset(const std::string& dataset) {
   return ParseJobFile(R"(apiVersion: muster/v1
@@ -48,8 +48,8 @@ TEST(KafkaFieldsTest, EveryFieldIsRead) {
   const TopicSpec& kafka = std::get<TopicSpec>(job.datasets[0].source);
   EXPECT_THAT(kafka.brokers, ElementsAre("a:1", "b:2"));
   EXPECT_EQ(kafka.topic, "my.Clicks_1");
-  EXPECT_EQ(kafka.start.kind, Kind::kLatest);
-  EXPECT_EQ(kafka.end.kind, Kind::kOffsets);
+  EXPECT_EQ(kafka.start.kind, BoundKind::kLatest);
+  EXPECT_EQ(kafka.end.kind, BoundKind::kOffsets);
   EXPECT_THAT(kafka.end.offsets, ElementsAre(Pair(0, 10), Pair(3, 40)));
   EXPECT_EQ(kafka.max_delay, milliseconds(250));
   EXPECT_EQ(kafka.open_ranges_max, 7u);
@@ -65,7 +65,7 @@ TEST(KafkaFieldsTest, TimesAreReadAndShownInUtc) {
                               ParseKafka("start: 2026-01-31T12:00:00+01:00, end: now"));
   const TopicSpec& topic = std::get<TopicSpec>(job.datasets[0].source);
   const StreamBound& start = topic.start;
-  EXPECT_EQ(start.kind, Kind::kTime);
+  EXPECT_EQ(start.kind, BoundKind::kTime);
   EXPECT_EQ(start.time, milliseconds(1'769'857'200'000));
   EXPECT_EQ(ToString(start), "2026-01-31T11:00:00.000Z");
   EXPECT_EQ(ToString(topic.end), "now");

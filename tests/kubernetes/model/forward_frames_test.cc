@@ -9,7 +9,7 @@
 namespace muster::kubernetes {
 namespace {
 
-using Kind = ForwardFrame::Kind;
+using FrameKind = ForwardFrame::Kind;
 
 std::string Message(char channel, const std::string& bytes) {
   return std::string(1, channel) + bytes;
@@ -17,19 +17,19 @@ std::string Message(char channel, const std::string& bytes) {
 
 TEST(ForwardFrames, EachChannelBeginsWithThePort) {
   ForwardFrames frames;
-  EXPECT_EQ(frames.Read(Message(0, "\x01\x1c"))->kind, Kind::kNothing);
-  EXPECT_EQ(frames.Read(Message(1, "\x01\x1c"))->kind, Kind::kNothing);
+  EXPECT_EQ(frames.Read(Message(0, "\x01\x1c"))->kind, FrameKind::kNothing);
+  EXPECT_EQ(frames.Read(Message(1, "\x01\x1c"))->kind, FrameKind::kNothing);
   const std::string data = Message(0, "abc");
-  EXPECT_EQ(frames.Read(data)->kind, Kind::kData);
+  EXPECT_EQ(frames.Read(data)->kind, FrameKind::kData);
   EXPECT_EQ(frames.Read(data)->bytes, "abc");
   const std::string error = Message(1, "refused");
-  EXPECT_EQ(frames.Read(error)->kind, Kind::kError);
+  EXPECT_EQ(frames.Read(error)->kind, FrameKind::kError);
   EXPECT_EQ(frames.Read(error)->bytes, "refused");
 }
 
 TEST(ForwardFrames, ThePortMayComeInPiecesOrWithData) {
   ForwardFrames frames;
-  EXPECT_EQ(frames.Read(Message(0, "\x01"))->kind, Kind::kNothing);
+  EXPECT_EQ(frames.Read(Message(0, "\x01"))->kind, FrameKind::kNothing);
   const std::string rest = Message(0,
                                    "\x1c"
                                    "abc");
@@ -38,8 +38,8 @@ TEST(ForwardFrames, ThePortMayComeInPiecesOrWithData) {
 
 TEST(ForwardFrames, EmptyMessagesSayNothing) {
   ForwardFrames frames;
-  EXPECT_EQ(frames.Read("")->kind, Kind::kNothing);
-  EXPECT_EQ(frames.Read(Message(0, ""))->kind, Kind::kNothing);
+  EXPECT_EQ(frames.Read("")->kind, FrameKind::kNothing);
+  EXPECT_EQ(frames.Read(Message(0, ""))->kind, FrameKind::kNothing);
 }
 
 TEST(ForwardFrames, ForeignChannels) {
