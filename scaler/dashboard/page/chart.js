@@ -82,7 +82,7 @@ class LineChart {
           tooltip: {
             callbacks: {
               title: (items) => (items.length > 0 ? over.at(items[0].parsed.x) : ""),
-              label: (item) => `${item.dataset.label}: ${this.text(item.parsed.y)}`,
+              label: ({ dataset, parsed, raw }) => `${dataset.label}: ${this.text(parsed.y)}${raw?.note ? `, ${raw.note}` : ""}`,
             },
           },
         },
@@ -176,7 +176,7 @@ export class EpochChart extends LineChart {
     });
   }
 
-  /** series: [{label, number: of its colour, best: its epoch or null, points: [{x: epoch from 1, y}]}]. */
+  /** series: [{label, number: of its colour, best: its epoch or null, points: [{x: epoch from 1, y, note}]}]. */
   set(series) {
     const { scales } = this.chart.options;
     for (const [axis, { min, max }] of Object.entries(rangesOf(series))) Object.assign(scales[axis], { min, max });

@@ -39,6 +39,12 @@ export function metric(value) {
   return value === null ? "not known" : String(Number(value.toPrecision(4)));
 }
 
+/** Of which weights an evaluation says something, if they may have seen later epochs. */
+export function laterText({ records_later: later }, overlaps) {
+  const records = plural(later, "record");
+  return overlaps ? `while up to ${records} of later epochs were trained` : `measured again, by weights that may have seen ${records} of later epochs`;
+}
+
 export function percent(part, whole) {
   if (!(whole > 0)) return "0 %";
   const value = (100 * part) / whole;

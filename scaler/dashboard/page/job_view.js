@@ -2,7 +2,8 @@
 
 import { cancelJob, drainJob, scale } from "./actions.js";
 import { byId, fillFigures, setAttribute, setText, show } from "./dom.js";
-import { count, percent, plural, roughly, seconds, short, time, words } from "./format.js";
+import { count, plural, roughly, seconds, short, time, words } from "./format.js";
+import { progressOf } from "./progress.js";
 import { RemainingTime } from "./remaining_time.js";
 import { hasEnded } from "./store.js";
 
@@ -57,14 +58,20 @@ function updateConnection(store) {
   document.body.classList.toggle("stale", stale);
 }
 
-function figures(job, store, left) {
+/** How long the job still needs, for people. `left`: seconds; null: not known. */
+export function remainingText(left, endless, ended) {
+  if (ended) return "–";
+  if (endless) return "no end is known";
+  return left === null ? "not known yet" : `about ${roughly(left)}`;
+}
+
+function figures(job, store, said, left) {
   const { progress } = job;
   const workers = store.nodes.filter((node) => node.role === "worker" && node.state === "running").length;
   return [
-    ["Training records committed", `${count(progress.records_committed)} of ${count(progress.records_expected)} (${percent(progress.records_committed, progress.records_expected)})`],
-    ["Done, not yet committed", count(Math.max(0, progress.records_done - progress.records_committed))],
+    ...said.figures,
     ["Rate", store.ended ? "–" : `${short(progress.records_per_second ?? 0)} records/s`],
-    ["Remaining", store.ended ? "–" : left === null ? "not known yet" : `about ${roughly(left)}`],
+    ["Remaining", remainingText(left, said.done === null, store.ended)],
     ["Running for", seconds(Math.round(job.running_ms / 1000))],
     ["Workers", plural(workers, "worker")],
   ];
@@ -95,12 +102,15 @@ function updateJob(store, remaining) {
   show(state, true);
   setText(state, job.state);
   setAttribute(state, "data-state", job.state);
-  document.title = `${percent(progress.records_committed, progress.records_expected)} ${job.name} – Muster`;
-  const part = (records) => `${Math.min(100, (100 * records) / Math.max(1, progress.records_expected))}%`;
-  byId("progress-done").style.width = part(progress.records_done);
-  byId("progress-committed").style.width = part(progress.records_committed);
-  setAttribute(byId("progress-bar"), "aria-valuenow", part(progress.records_committed).replace("%", "").slice(0, 5));
-  fillFigures(byId("job-figures"), figures(job, store, remaining.take(progress.remaining_seconds ?? null, store.seenAt)));
+  const said = progressOf(progress, store.datasets);
+  document.title = `${said.title} ${job.name} – Muster`;
+  show(byId("progress-bar"), said.done !== null);
+  if (said.done !== null) {
+    byId("progress-done").style.width = `${said.done}%`;
+    byId("progress-committed").style.width = `${said.committed}%`;
+    setAttribute(byId("progress-bar"), "aria-valuenow", String(said.committed).slice(0, 5));
+  }
+  fillFigures(byId("job-figures"), figures(job, store, said, remaining.take(progress.remaining_seconds ?? null, store.seenAt)));
   setText(byId("commit-hint"), store.ended ? "" : commitText(progress, job.snapshot_interval_s, store.partitions, performance.now()));
   fillFigures(byId("job-counters"), Object.entries(job.counters).map(([name, value]) => [words(name), count(value)]));
 }
@@ -113,7 +123,7 @@ export function addJobView(store, dialog) {
   ];
   const remaining = new RemainingTime();
   byId("job-actions").append(...orders.map(([button]) => button));
-  store.view(["job", "nodes", "connection"], () => {
+  store.view(["job", "nodes", "datasets", "connection"], () => {
     updateJob(store, remaining);
     updateConnection(store);
     const banner = bannerText(store);

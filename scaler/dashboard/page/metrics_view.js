@@ -2,20 +2,22 @@
 
 import { EpochChart } from "./chart.js";
 import { byId, element, reconcile, setAttribute, setText, show } from "./dom.js";
-import { metric } from "./format.js";
+import { laterText, metric } from "./format.js";
 
 // More charts than this make the page slow, so further metrics are only named.
 const kChartsMax = 12;
 
-/** The lines of each metric, one per dataset: [[name, [{label, number, best, points}]]]. */
+/** The lines of each metric, one per dataset: [[name, [{label, number, best, points: [{x, y, note}]}]]]. */
 export function linesOf(datasets, trends) {
   const lines = new Map();
   datasets.forEach((dataset, number) => {
-    for (const { epoch, records_committed: committed, metrics } of dataset.epochs) {
+    for (const one of dataset.epochs) {
+      const { epoch, records_committed: committed, metrics } = one;
+      const later = one.records_later > 0 ? { note: laterText(one, dataset.overlaps) } : {};
       for (const [name, value] of committed > 0 ? Object.entries(metrics) : []) {
         if (!lines.has(name)) lines.set(name, new Map());
         const line = lines.get(name).get(dataset.name) || { label: dataset.name, number, best: null, points: [] };
-        line.points.push({ x: epoch + 1, y: value });
+        line.points.push({ x: epoch + 1, y: value, ...later });
         lines.get(name).set(dataset.name, line);
       }
     }

@@ -2,7 +2,7 @@
 
 import { retry } from "./actions.js";
 import { byId, element, fillOptions, reconcile, setAttribute, setText, show } from "./dom.js";
-import { count, metric, plural } from "./format.js";
+import { count, laterText, metric, plural } from "./format.js";
 import { onTheme } from "./chart.js";
 import { kStates, ShardMap, stateAt } from "./shard_map.js";
 
@@ -39,12 +39,13 @@ export function epochsOf(datasets, shown, whole) {
   return left > 0 ? [...listed, [kAll, `List ${plural(left, "more epoch")}`]] : listed;
 }
 
-/** The results of the shown epoch so far, besides its shards. */
-function epochText(store) {
-  const dataset = store.datasets.find((one) => one.index === store.shown?.dataset);
-  const epoch = dataset?.epochs.find((one) => one.epoch === store.shown.epoch);
+/** The results of the shown epoch ({dataset, epoch} or null) so far, besides its shards. */
+export function epochText(datasets, shown) {
+  const dataset = datasets.find((one) => one.index === shown?.dataset);
+  const epoch = dataset?.epochs.find((one) => one.epoch === shown.epoch);
   if (!epoch) return "";
   const parts = Object.entries(epoch.metrics).map(([name, value]) => `${name} ${metric(value)}`);
+  if (epoch.records_later > 0 && parts.length > 0) parts.push(laterText(epoch, dataset.overlaps));
   if (epoch.rejected_records > 0) {
     const samples = epoch.reject_samples.length > 0 ? ` (${epoch.reject_samples.join("; ")})` : "";
     parts.push(`${plural(epoch.rejected_records, "record")} rejected${samples}`);
@@ -182,7 +183,7 @@ export function addShardsView(store, dialog, poller) {
     const counts = map ? countsOf(map) : Object.fromEntries(kStates.map((state) => [state, 0]));
     fillLegend(byId("shards-legend"), counts);
     setText(byId("shards-elsewhere"), mapHint(store));
-    setText(byId("shards-metrics"), epochText(store));
+    setText(byId("shards-metrics"), epochText(store.datasets, store.shown));
     view.draw();
     if (map) {
       setAttribute(view.canvas, "aria-label", `${plural(map.shards, "shard")}: ${kStates.map((state) => `${counts[state]} ${state}`).join(", ")}`);

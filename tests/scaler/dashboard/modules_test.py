@@ -54,6 +54,46 @@ class ModulesTest(DashboardCase):
         self.assertEqual(self.call("format.js", "return m.field('memory_bytes', 1024);"), {"name": "memory", "text": "1 KiB"})
         self.assertEqual(self.call("format.js", "return m.field('factor', 1.5);"), {"name": "factor", "text": "1.50"})
 
+    def test_a_topic_without_a_known_end_has_no_percent(self):
+        said = "return m.progressOf(args[0], args[1].map((stream) => ({ stream })));"
+        progress = {"records_expected": 2000, "records_done": 1500, "records_committed": 1000}
+        whole = {"title": "50.0 %", "done": 75, "committed": 50,
+                 "figures": [["Training records committed", "1,000 of 2,000 (50.0 %)"], ["Done, not yet committed", "500"]]}
+        endless = {"title": "1,000 records", "done": None, "committed": None,
+                   "figures": [["Training records committed", "1,000"], ["Done, not yet committed", "500"], ["Behind", "500 records"]]}
+        closed, bounded = {"open": False, "partitions": [{"end": None}]}, {"open": True, "partitions": [{"end": 7}]}
+        for streams, expected in (
+            ([None], whole),
+            ([closed], whole),
+            ([bounded], whole),
+            ([{"open": True, "partitions": [{"end": 7}, {"end": None}]}], endless),
+            ([{"open": True, "partitions": []}], endless),
+            ([None, {"open": True, "partitions": [{}]}], endless),
+        ):
+            with self.subTest(streams=streams):
+                self.assertEqual(self.call("progress.js", said, progress, streams), expected)
+        for left, is_endless, ended, text in (
+            (None, False, False, "not known yet"),
+            (83, False, False, "about 1 min 20 s"),
+            (83, True, False, "no end is known"),
+            (83, True, True, "–"),
+        ):
+            with self.subTest(left=left, is_endless=is_endless, ended=ended):
+                self.assertEqual(self.call("job_view.js", "return m.remainingText(...args);", left, is_endless, ended), text)
+
+    def test_a_metric_says_if_its_weights_may_have_seen_later_epochs(self):
+        def datasets(later, overlaps):
+            epoch = {"epoch": 2, "records_committed": 9, "metrics": {"auc": 0.75}, "records_later": later, "rejected_records": 0}
+            return [{"index": 1, "name": "test", "overlaps": overlaps, "epochs": [epoch]}]
+        again = "measured again, by weights that may have seen 30 records of later epochs"
+        overlapping = "while up to 30 records of later epochs were trained"
+        for later, overlaps, note in ((0, False, None), (30, False, again), (30, True, overlapping)):
+            with self.subTest(later=later, overlaps=overlaps):
+                text = self.call("shards_view.js", "return m.epochText(...args);", datasets(later, overlaps), {"dataset": 1, "epoch": 2})
+                self.assertEqual(text, "auc 0.75" if note is None else f"auc 0.75 · {note}")
+                lines = self.call("metrics_view.js", "return m.linesOf(args[0], []);", datasets(later, overlaps))
+                self.assertEqual(lines[0][1][0]["points"], [{"x": 3, "y": 0.75} | ({} if note is None else {"note": note})])
+
     def test_why_a_group_waits_is_said_once_for_each_reason(self):
         waits = "return m.waitsOf({ waits: args[0], processes: args[1].map(([worker, waits]) => ({ worker, waits })) });"
         for group, processes, expected in (
