@@ -10,6 +10,10 @@ machine has cores show what it costs to share them.
 worker takes half of the shards, which are COMMITTED when the master is killed. Ten million take minutes. A master holds what is DONE
 until a snapshot has it, here for 10 s, the default, so the memory of large jobs is that of the rate.
 
+`epochs` shows the memory of every process of a real job after so many epochs, which are as short as epochs can be. A hundred thousand
+take minutes. `files` shows how many records a second a worker reads, of which a number of files has equal parts. (What partitions of a
+topic cost is measured by `topics.py partitions`.)
+
 `members` shows the CPU time of the thread of the master that owns everything, which a real core, group commit and journal spend on
 simulated workers and servers: `master_members_bench --help`.
 
@@ -26,12 +30,12 @@ import sys
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import members, plot, rates, shards, tensors  # noqa: E402
+from growth import epochs, files, members, plot, rates, shards, tensors  # noqa: E402
 from growth.axes import AXES  # noqa: E402
 from scaling import job  # noqa: E402
 from speed import command  # noqa: E402
 
-MEASURED = {"rates": rates, "tensors": tensors, "shards": shards, "members": members}
+MEASURED = {"rates": rates, "tensors": tensors, "shards": shards, "epochs": epochs, "files": files, "members": members}
 
 EXAMPLES = """
 examples:

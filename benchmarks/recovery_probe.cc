@@ -5,7 +5,7 @@
 //   pull    a pull of keys in every partition was answered; the line also has the time at which it
 //           began
 //   ok      a minibatch of it is acknowledged by every partition
-// With --hold-after it writes nothing: growth.py stops the master at a number of shards.
+// With --hold-after it writes nothing: growth.py looks at the job at a number of shards.
 #include <muster/muster.h>
 
 #include <unistd.h>
@@ -36,6 +36,8 @@ struct Options {
   std::chrono::milliseconds minibatch{0};
   /// Shards, after which it stands still in the next one, until it is ended.
   unsigned long long hold_after = std::numeric_limits<unsigned long long>::max();
+  /// A row and a metric in each minibatch, though nothing is written.
+  bool pushes = false;
 };
 
 class EventLog {
@@ -67,6 +69,10 @@ void Run(muster::Shard& shard, const muster::Table& table, const Options& option
   bool first = true;
   for (muster::Minibatch& batch : shard.Minibatches()) {
     if (options.folder == nullptr) {
+      if (options.pushes) {
+        batch.Push(table, {keys.data(), 1}, {ones.data(), 1});
+        batch.Metric("loss", 1.0, batch.records().size());
+      }
       batch.Commit();
       continue;
     }
@@ -90,11 +96,12 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--help") {
     std::puts(
         "Usage: recovery_probe [FOLDER [MINIBATCH_MS]]\n"
-        "       recovery_probe --hold-after SHARDS\n\n"
+        "       recovery_probe --hold-after SHARDS [--push]\n\n"
         "Started by benchmarks/recovery.py and growth.py.");
     return 0;
   }
-  const bool holds = argc == 3 && std::string_view(argv[1]) == "--hold-after";
+  const bool holds = argc > 2 && std::string_view(argv[1]) == "--hold-after";
+  options.pushes = holds && argc > 3 && std::string_view(argv[3]) == "--push";
   if (holds) options.hold_after = std::strtoull(argv[2], nullptr, 10);
   if (argc > 1 && !holds) options.folder = argv[1];
   if (argc > 2 && !holds) options.minibatch = std::chrono::milliseconds(std::atoi(argv[2]));

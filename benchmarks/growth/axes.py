@@ -14,7 +14,7 @@ class Axis:
     # For an axis of rates: the differences from `speed.py pull`, and the field of Row or of Keys.
     base: dict = dataclasses.field(default_factory=dict)
     field: str = ""
-    measured: str = "rates"  # or "tensors", "shards", "members": the module of this folder
+    measured: str = "rates"  # or "tensors", "shards", "epochs", "files", "members": the module of this folder
 
 
 AXES = {
@@ -27,6 +27,8 @@ AXES = {
     "workers": Axis("workers, 100,000 rows", (1, 2, 4, 8, 16, 32, 64), {"rows": 100_000}, "workers"),
     "servers": Axis("servers", (1, 2, 4, 8), {}, "servers"),
     "shards": Axis("shards of the job, half of them COMMITTED", (1_000, 10_000, 100_000, 1_000_000, 10_000_000), measured="shards"),
+    "epochs": Axis("epochs of one minibatch", (1_000, 10_000, 100_000), measured="epochs"),
+    "files": Axis("files that share 4,000,000 records of 64 bytes", (1, 10, 100, 1_000, 20_000), measured="files"),
     "members": Axis("simulated workers, 4 to a server", (10, 30, 100, 300, 1_000), measured="members"),
 }
 

@@ -7,7 +7,7 @@ WIDTH, HEIGHT = 300, 200  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 38  # around its plot
 ACROSS = 3
 LEGEND_LINE = 14
-COLORS = ("#1f6feb", "#d1570a", "#2da44e", "#8250df")
+COLORS = ("#1f6feb", "#d1570a", "#2da44e", "#8250df", "#bf3989")
 
 
 def short(number):

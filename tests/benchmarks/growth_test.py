@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from growth import axes, members, plot, rates, shards, tensors  # noqa: E402
+from growth import axes, epochs, files, members, plot, rates, shards, tensors  # noqa: E402
 
 
 class AxesTest(unittest.TestCase):
@@ -36,6 +36,19 @@ class AxesTest(unittest.TestCase):
             self.assertEqual(int(spec["replicaSpecs"]["worker"]["command"][-1]), value // 2)
             self.assertLess(spec["training"]["shardsAhead"], value // 2)
 
+    def test_the_worker_stands_still_after_a_number_of_epochs_and_more_are_left(self):
+        options = types.SimpleNamespace(build="build", smoke=False)
+        for value in axes.AXES["epochs"].values:
+            spec = epochs.spec(options, value, "lines")
+            self.assertEqual(spec["replicaSpecs"]["worker"]["command"][-2:], [str(value), "--push"])
+            self.assertGreater(spec["datasets"][0]["epochs"], value + spec["training"]["shardsAhead"])
+
+    def test_files_share_all_records(self):
+        for records, number in ((10, 1), (10, 3), (4_000_000, 20_000), (100_000, 7)):
+            shared = files.parts(records, number)
+            self.assertEqual((sum(shared), len(shared)), (records, number))
+            self.assertLessEqual(max(shared) - min(shared), 1)
+
     def test_members_are_a_job_that_the_program_takes(self):
         words = members.arguments(1_000)
         sizes = dict(zip(words[::2], map(int, words[1::2])))
@@ -52,6 +65,8 @@ class PointTest(unittest.TestCase):
         rates: {mode: {"rows_per_second": summary(2e6), "server_cpu_ns": summary(60), "worker_cpu_ns": summary(80)} for mode in rates.MODES},
         tensors: {"step_ms": summary(4), "server_cpu_ms": summary(2), "worker_cpu_ms": summary(3)},
         shards: {"memory_bytes": summary(50_000_000), "memory_max_bytes": summary(70_000_000), "serving_ms": summary(250)},
+        epochs: {role: summary(40e6 + number) for number, role in enumerate(epochs.ROLES)} | {"epochs_per_second": summary(700)},
+        files: {"records_per_second": summary(3e6), "worker_cpu_share": summary(0.8)},
         members: {"one_server_ms": summary(9), "all_servers_ms": summary(90), "steady_ms": summary(3)},
     }
 
@@ -60,6 +75,8 @@ class PointTest(unittest.TestCase):
         self.assertEqual(tensors.heights(self.POINTS[tensors]), [250])
         self.assertEqual(shards.heights(self.POINTS[shards]), [50, 70, 250])
         self.assertEqual(members.heights(self.POINTS[members]), [9, 90, 3])
+        self.assertEqual([round(height) for height in epochs.heights(self.POINTS[epochs])], [40] * 5)
+        self.assertEqual(files.heights(self.POINTS[files]), [3])
         for measured, point in self.POINTS.items():
             self.assertEqual(len(measured.LINES), len(measured.heights(point)))
             self.assertLessEqual(len(measured.LINES), len(plot.COLORS))
@@ -69,6 +86,8 @@ class PointTest(unittest.TestCase):
         self.assertIn("median 4.00 ms", next(tensors.text(self.POINTS[tensors])))
         self.assertEqual([line.partition(",")[0] for line in shards.text(self.POINTS[shards])],
                          ["memory of the master: median 50 MB", "its peak: median 70 MB", "from SIGKILL until it serves: median 250 ms"])
+        self.assertIn("memory of the server: median 40.0 MB", list(epochs.text(self.POINTS[epochs]))[1])
+        self.assertIn("median 3.00 M records/s", next(files.text(self.POINTS[files])))
         self.assertIn("a steady second: median 3.0 ms of CPU", list(members.text(self.POINTS[members]))[2])
 
 
