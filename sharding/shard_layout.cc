@@ -117,12 +117,60 @@ ShardLayout::ShardLayout(std::vector<Source> sources, Options options)
   for (Stretch& stretch : stretches_) {
     stretch.first_shard = shard_count_;
     stretch.first_minibatch = minibatch_count_;
-    stretch.minibatches = DivideUp(stretch.records(), options_.minibatch_size);
-    stretch.shards = DivideUp(stretch.minibatches, options_.minibatches_per_shard);
+    Cut(&stretch);
     record_count_ += stretch.records();
     minibatch_count_ += stretch.minibatches;
     shard_count_ += stretch.shards;
   }
+}
+
+std::pair<uint64_t, uint64_t> ShardLayout::Stretch::RecordsOf(uint64_t shard) const {
+  const auto record = [this](uint64_t of) {
+    return BeginOfPart(BeginOfPart(of, shards, minibatches), minibatches, records());
+  };
+  return {record(shard), record(shard + 1)};
+}
+
+void ShardLayout::Cut(Stretch* stretch) {
+  stretch->minibatches = DivideUp(stretch->records(), options_.minibatch_size);
+  uint64_t most_runs = 0;
+  for (uint64_t minibatches = options_.minibatches_per_shard;;
+       minibatches = (minibatches + 1) / 2) {
+    stretch->shards = DivideUp(stretch->minibatches, minibatches);
+    most_runs = MostRuns(*stretch);
+    if (most_runs <= options_.runs_max || minibatches == 1) break;
+  }
+  is_cut_smaller_ |=
+      stretch->shards > DivideUp(stretch->minibatches, options_.minibatches_per_shard);
+  most_runs_ = std::max(most_runs_, most_runs);
+}
+
+uint64_t ShardLayout::MostRuns(const Stretch& stretch) const {
+  // A run has a record at least.
+  const uint64_t records = DivideUp(stretch.minibatches, stretch.shards) *
+                           DivideUp(stretch.records(), stretch.minibatches);
+  if (records <= options_.runs_max) return records;
+  uint64_t most = 0;
+  if (options_.shuffle != Shuffle::kAll) {
+    const auto source_of = [&](uint64_t at) {
+      return std::ranges::upper_bound(stretch.first_record, at) - stretch.first_record.begin();
+    };
+    for (uint64_t shard = 0; shard < stretch.shards; ++shard) {
+      const auto [begin, end] = stretch.RecordsOf(shard);
+      most = std::max(most, static_cast<uint64_t>(source_of(end - 1) - source_of(begin) + 1));
+    }
+    return most;
+  }
+  // In some epoch, the smallest blocks may be neighbours.
+  std::vector<uint64_t> blocks;
+  for (size_t i = 0; i < stretch.sources.size(); ++i) {
+    const uint64_t rest = (stretch.first_record[i + 1] - stretch.first_record[i]) % block_records_;
+    if (rest > 0) blocks.push_back(rest);
+  }
+  std::ranges::sort(blocks);
+  uint64_t in_them = 0;
+  while (most < blocks.size() && in_them + blocks[most] <= records) in_them += blocks[most++];
+  return most + (records - in_them) / block_records_ + 2;  // parts of two more
 }
 
 ShardLayout::Place ShardLayout::PlaceOf(EpochIndex epoch, ShardIndex index) const {
@@ -138,12 +186,10 @@ ShardLayout::Place ShardLayout::PlaceOf(EpochIndex epoch, ShardIndex index) cons
   const auto minibatch = [&](uint64_t of) {
     return BeginOfPart(of, stretch.shards, stretch.minibatches);
   };
-  const auto record = [&](uint64_t of) {
-    return BeginOfPart(minibatch(of), stretch.minibatches, stretch.records());
-  };
+  const auto [begin, end] = stretch.RecordsOf(shard);
   return {.stretch = &stretch,
-          .begin = record(shard),
-          .end = record(shard + 1),
+          .begin = begin,
+          .end = end,
           .first_minibatch = permuted ? BeginOfPart(index.value(), shard_count_, minibatch_count_)
                                       : stretch.first_minibatch + minibatch(shard),
           .minibatches = static_cast<uint32_t>(minibatch(shard + 1) - minibatch(shard))};

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/words/limits.h"
 #include "base/words/types.h"
 #include "sharding/shard_order.h"
 
@@ -40,6 +42,7 @@ class ShardLayout {
     uint32_t minibatch_size = 1;
     uint32_t minibatches_per_shard = 1;
     Shuffle shuffle = Shuffle::kNone;
+    uint64_t runs_max = most::kRunsOfShard;
   };
   /// What is known of a shard without a look at its records.
   struct Shard {
@@ -64,6 +67,14 @@ class ShardLayout {
   /// A shard has at most about so many runs of records, if the sources are not smaller than a
   /// block.
   static constexpr uint32_t kBlocksPerShard = 64;
+  /// Of sources that are so small that a shard may have more runs than `runs_max`, shards have
+  /// fewer minibatches.
+  uint64_t runs_max() const { return options_.runs_max; }
+  /// No shard has more runs, in any epoch. More than runs_max() only if a single minibatch may
+  /// have: then no shard can be sent to a worker.
+  uint64_t most_runs() const { return most_runs_; }
+  /// Some shards have fewer minibatches because of runs_max().
+  bool is_cut_smaller() const { return is_cut_smaller_; }
   static uint32_t BlockRecords(uint32_t minibatch_size, uint32_t minibatches_per_shard);
 
   /// Requires index < shard_count().
@@ -83,6 +94,8 @@ class ShardLayout {
     uint64_t minibatches = 0;
     uint64_t shards = 0;
     uint64_t records() const { return first_record.back(); }
+    /// The records of the shard `number` of the stretch: [begin, end).
+    std::pair<uint64_t, uint64_t> RecordsOf(uint64_t shard) const;
   };
   /// A shard within its stretch: records [begin, end), and minibatches.
   struct Place {
@@ -93,6 +106,10 @@ class ShardLayout {
   };
   class EpochBlocks;
 
+  /// Cuts the stretch into shards.
+  void Cut(Stretch* stretch);
+  /// No shard of the stretch has more runs.
+  uint64_t MostRuns(const Stretch& stretch) const;
   Place PlaceOf(EpochIndex epoch, ShardIndex index) const;
   static RecordRun RunAt(const Stretch& stretch, uint64_t record, uint64_t end);
   std::shared_ptr<const EpochBlocks> BlocksOf(const Stretch& stretch, EpochIndex epoch) const;
@@ -103,6 +120,8 @@ class ShardLayout {
   uint64_t shard_count_ = 0;
   uint64_t record_count_ = 0;
   uint64_t minibatch_count_ = 0;
+  uint64_t most_runs_ = 0;
+  bool is_cut_smaller_ = false;
 
   /// The newest few: leases and replays are of neighbouring epochs.
   static constexpr size_t kEpochsKept = 4;

@@ -131,6 +131,58 @@ TEST(ShardLayoutTest, MinibatchesDifferByOneRecordAndShardsByOneMinibatch) {
   }
 }
 
+// What a worker gets of a shard has a limit.
+TEST(ShardLayoutTest, ShardsOfTinySourcesAreSmallerThanAskedFor) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    auto [sources, options] = Draw(seed);
+    const uint64_t asked = ShardLayout(sources, options).shard_count();
+    options.runs_max = 2 + seed % 40;
+    const ShardLayout layout(sources, options);
+    size_t most = 0;
+    uint64_t records = 0;
+    for (uint64_t index = 0; index < layout.shard_count(); ++index) {
+      for (const uint32_t epoch : {0, 1, 5}) {
+        const size_t runs = Runs(layout, index, EpochIndex(epoch)).size();
+        most = std::max(most, runs);
+        ASSERT_LE(runs, layout.most_runs()) << "seed " << seed;
+      }
+      records += layout.At(kFirst, ShardIndex(index)).record_count;
+    }
+    ASSERT_EQ(records, layout.record_count()) << "seed " << seed;
+    ASSERT_EQ(layout.is_cut_smaller(), layout.shard_count() > asked) << "seed " << seed;
+    if (options.minibatch_size <= options.runs_max) {
+      ASSERT_LE(most, options.runs_max) << "seed " << seed;
+    }
+  }
+}
+
+TEST(ShardLayoutTest, AShardHasNoMoreRunsThanAWorkerTakes) {
+  // 150,000 files of a record each, a few of them empty or with another header.
+  std::vector<ShardLayout::Source> sources(150'000, {.records = 1, .header = 1});
+  for (size_t i = 0; i < sources.size(); i += 1'000) sources[i].records = 0;
+  for (size_t i = 500; i < sources.size(); i += 30'000) sources[i].header = 2;
+  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kShards, Shuffle::kAll}) {
+    const ShardLayout layout(
+        sources, {.minibatch_size = 1'024, .minibatches_per_shard = 1'024, .shuffle = shuffle});
+    // In the order of the files, those of the other header part stretches of 30,000 files.
+    EXPECT_EQ(layout.is_cut_smaller(), shuffle != Shuffle::kNone);
+    uint64_t records = 0;
+    for (uint64_t index = 0; index < layout.shard_count(); ++index) {
+      const std::vector<RecordRun> runs = Runs(layout, index);
+      EXPECT_LE(runs.size(), most::kRunsOfShard);
+      for (const RecordRun& run : runs) records += run.record_count;
+    }
+    EXPECT_EQ(records, 149'850u);
+  }
+}
+
+TEST(ShardLayoutTest, AMinibatchOfTooManySourcesIsSeen) {
+  const ShardLayout layout(Sources(std::vector<uint64_t>(100, 1)),
+                           {.minibatch_size = 90, .minibatches_per_shard = 2, .runs_max = 40});
+  EXPECT_GT(layout.most_runs(), layout.runs_max());
+  EXPECT_LE(ShardLayout(Sources({1'000}), {.minibatch_size = 90, .runs_max = 40}).most_runs(), 40u);
+}
+
 TEST(ShardLayoutTest, PositionsOfAnEpochGoOn) {
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kAll}) {
     const ShardLayout layout(

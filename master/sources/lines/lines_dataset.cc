@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "master/sources/lines/file_reader.h"
 #include "master/sources/lines/finished_sources.h"
 #include "master/sources/lines/glob.h"
@@ -154,7 +155,7 @@ absl::Status LinesDataset::Keep() {
     RemoveFinished(index_path_);
     MUSTER_ASSIGN_OR_RETURN(index_, IndexFile::Open(index_path_));
   }
-  Assemble();
+  MUSTER_RETURN_IF_ERROR(Assemble());
   if (!news_) return absl::OkStatus();
   return WriteFileStamps(seen_path_, std::exchange(stamps_, {}));
 }
@@ -165,11 +166,10 @@ absl::Status LinesDataset::OpenKept() {
                                  fmt::format("dataset '{}'", dataset_.name));
   files_.clear();
   for (const IndexFile::Source& source : index_->sources()) files_.emplace_back(source.path);
-  Assemble();
-  return absl::OkStatus();
+  return Assemble();
 }
 
-void LinesDataset::Assemble() {
+absl::Status LinesDataset::Assemble() {
   std::vector<ShardLayout::Source> sources;
   for (const IndexFile::Source& source : index_->sources()) {
     sources.push_back({.records = source.record_count, .header = source.header});
@@ -181,6 +181,12 @@ void LinesDataset::Assemble() {
                            .minibatch_size = dataset_.minibatch_size,
                            .minibatches_per_shard = dataset_.minibatches_per_shard,
                            .shuffle = dataset_.shuffle});
+  if (layout_->most_runs() <= layout_->runs_max()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "dataset '{}': a minibatch of {} may have records of {} files, and a worker takes those of "
+      "{} at once. Make spec.datasets[].minibatchSize smaller, or join small files",
+      dataset_.name, CountText(dataset_.minibatch_size, "record"), CountText(layout_->most_runs()),
+      CountText(layout_->runs_max())));
 }
 
 std::string LinesDataset::Fingerprint() const {
@@ -191,6 +197,8 @@ std::string LinesDataset::Fingerprint() const {
   for (const IndexFile::Source& source : index_->sources()) {
     hash = HashWords(hash, source.pin.bytes, source.pin.hash, source.record_count);
   }
+  // Earlier versions cut such data in another way.
+  if (layout_->is_cut_smaller()) hash = HashWords(hash, layout_->shard_count());
   return fmt::format("{:016x}", hash);
 }
 

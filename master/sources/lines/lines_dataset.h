@@ -57,8 +57,8 @@ class LinesDataset final : public DatasetSource {
                   uint64_t bytes_max) const;
   /// Writes `scanned_`, the first of all files.
   void KeepScanned() const;
-  /// With `files_` and `index_`: it is open.
-  void Assemble();
+  /// With `files_` and `index_`: it is open. Refuses data of which no shard can be made.
+  absl::Status Assemble();
 
   const uint64_t seed_;
   const DatasetId id_;

@@ -12,7 +12,11 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/words/limits.h"
 #include "master/sources/lines/file_stamps.h"
+#include "master/sources/lines/index_file.h"
+#include "proto/fields/decode.h"
+#include "proto/fields/encode.h"
 #include "tests/master/sources/lines_job.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -273,6 +277,45 @@ TEST_F(CutOffScanTest, TellsThatItLives) {
   alive_ = 0;
   ASSERT_THAT(Scan(), IsOk());
   EXPECT_GE(alive_, 3) << "each file was looked at";
+}
+
+/// An index of so many files with one record each.
+void WriteTinyFiles(const JobSpec& job, size_t files) {
+  const DatasetSpec& dataset = job.datasets[0];
+  std::vector<SourceIndex> sources(files, {"/data/x", {4, 0x1}, {4, 1, {0}}});
+  ASSERT_THAT(MakeDirectories(job.state_directory + "/index"), IsOk());
+  ASSERT_THAT(
+      IndexFile::Write(job.state_directory + "/index/train.idx",
+                       {dataset.minibatch_size, dataset.minibatches_per_shard, true}, sources),
+      IsOk());
+}
+
+TEST_F(LinesDatasetTest, AShardOfTinyFilesHasAsManyAsAWorkerTakes) {
+  job_.datasets[0].minibatch_size = 30'000;
+  job_.datasets[0].minibatches_per_shard = 4;
+  WriteTinyFiles(job_, 70'000);
+  LinesDataset dataset(job_, kTrain);
+  ASSERT_THAT(dataset.OpenKept(), IsOk());
+  ASSERT_EQ(dataset.layout()->shard_count(), 2u) << "3 minibatches would be one shard";
+  ShardWork work;
+  dataset.Locate(dataset.layout()->RunsOf(EpochIndex(0), ShardIndex(0)), &work);
+  EXPECT_LE(work.runs.size(), most::kRunsOfShard);
+  EXPECT_THAT(fields::Decode<ShardWork>(fields::Encode(work)).status(), IsOk());
+  const std::string fingerprint = dataset.Fingerprint();
+  WriteTinyFiles(job_, 60'000);
+  LinesDataset fewer(job_, kTrain);
+  ASSERT_THAT(fewer.OpenKept(), IsOk());
+  EXPECT_EQ(fewer.layout()->shard_count(), 1u);
+  EXPECT_NE(fewer.Fingerprint(), fingerprint);
+}
+
+TEST_F(LinesDatasetTest, AMinibatchOfMoreFilesThanAWorkerTakesIsRefused) {
+  job_.datasets[0].minibatch_size = 70'000;
+  WriteTinyFiles(job_, 70'000);
+  EXPECT_THAT(LinesDataset(job_, kTrain).OpenKept(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("dataset 'train'"), HasSubstr("of 70,000 records"),
+                             HasSubstr("join small files"))));
 }
 
 }  // namespace
