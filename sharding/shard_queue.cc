@@ -28,7 +28,7 @@ ShardQueue::ShardQueue(std::vector<QueueDataset> datasets, Evaluation evaluation
     }
     shard_count_ += dataset.epochs * dataset.shards;
   }
-  epochs_.resize(datasets_.size());
+  begun_.resize(datasets_.size());
 }
 
 void ShardQueue::AddShards(DatasetId dataset, uint64_t count) {
@@ -51,8 +51,11 @@ void ShardQueue::EndAfter(uint32_t epochs) {
   for (uint32_t i = 0; i < datasets_.size(); ++i) {
     QueueDataset& dataset = datasets_[i];
     if (dataset.epochs <= epochs) continue;
-    for (uint32_t e = epochs; e < epochs_[i].size(); ++e) MUSTER_CHECK(epochs_[i][e].cursor == 0);
-    if (epochs_[i].size() > epochs) epochs_[i].resize(epochs);
+    auto& [begun, whole, of_whole] = begun_[i];
+    MUSTER_CHECK(whole.empty() || whole.intervals().rbegin()->second <= epochs);
+    const auto later = begun.lower_bound(epochs);
+    for (auto one = later; one != begun.end(); ++one) MUSTER_CHECK(one->second.cursor == 0);
+    begun.erase(later, begun.end());
     shard_count_ -= (dataset.epochs - epochs) * dataset.shards;
     dataset.epochs = epochs;
   }
@@ -70,18 +73,43 @@ bool ShardQueue::Valid(const ShardId& shard) const {
 
 const ShardQueue::Epoch* ShardQueue::Find(DatasetId dataset, EpochIndex epoch) const {
   MUSTER_CHECK(ValidEpoch(dataset, epoch));
-  const std::vector<Epoch>& epochs = epochs_[dataset.value()];
-  return epoch.value() < epochs.size() ? &epochs[epoch.value()] : nullptr;
+  const BegunEpochs& begun = begun_[dataset.value()];
+  const auto found = begun.epochs.find(epoch.value());
+  if (found != begun.epochs.end()) return &found->second;
+  return begun.whole.Contains(epoch.value()) ? &begun.of_whole : nullptr;
 }
 
 ShardQueue::Epoch& ShardQueue::At(DatasetId dataset, EpochIndex epoch) {
   MUSTER_CHECK(ValidEpoch(dataset, epoch));
-  std::vector<Epoch>& epochs = epochs_[dataset.value()];
-  if (epochs.size() <= epoch.value()) epochs.resize(epoch.value() + 1);
-  return epochs[epoch.value()];
+  BegunEpochs& begun = begun_[dataset.value()];
+  MUSTER_CHECK(!begun.whole.Contains(epoch.value()));
+  return begun.epochs[epoch.value()];
+}
+
+void ShardQueue::SettleWhole(DatasetId dataset, EpochIndex epoch) {
+  const QueueDataset& of = datasets_[dataset.value()];
+  BegunEpochs& begun = begun_[dataset.value()];
+  const Epoch& at = begun.epochs.at(epoch.value());
+  if (of.open || at.committed.count() != of.shards) return;
+  MUSTER_CHECK(at.cursor == of.shards && at.todo.empty() && at.failed.empty() && at.done == 0);
+  begun.of_whole.cursor = of.shards;
+  begun.of_whole.committed = at.committed;
+  begun.epochs.erase(epoch.value());
+  begun.whole.Add(epoch.value());
+}
+
+void ShardQueue::RestoreWhole(DatasetId dataset, const IntervalSet& epochs) {
+  const QueueDataset& of = datasets_[dataset.value()];
+  BegunEpochs& begun = begun_[dataset.value()];
+  MUSTER_CHECK(!of.open && of.shards > 0 && begun.whole.empty() && begun.epochs.empty());
+  begun.whole = epochs;
+  begun.of_whole.cursor = of.shards;
+  begun.of_whole.committed.Add(0, of.shards);
+  committed_count_ += epochs.count() * of.shards;
 }
 
 void ShardQueue::RestoreCommitted(DatasetId dataset, EpochIndex epoch, const IntervalSet& shards) {
+  if (begun_[dataset.value()].whole.Contains(epoch.value())) return;
   Epoch& at = At(dataset, epoch);
   MUSTER_CHECK(at.committed.empty());
   at.committed = shards;
@@ -109,8 +137,8 @@ void ShardQueue::RestoreFailed(const ShardId& shard) {
 }
 
 void ShardQueue::FinishRestore() {
-  for (std::vector<Epoch>& epochs : epochs_) {
-    for (Epoch& epoch : epochs) {
+  for (BegunEpochs& begun : begun_) {
+    for (auto& [number, epoch] : begun.epochs) {
       if (epoch.cursor > 0) epoch.todo.Add(0, epoch.cursor);
       for (const auto& [begin, end] : epoch.committed.intervals()) epoch.todo.Remove(begin, end);
       for (uint64_t index : epoch.failed) epoch.todo.Remove(index, index + 1);
@@ -119,6 +147,12 @@ void ShardQueue::FinishRestore() {
   for (const DoneShard& done : done_) {
     const uint64_t index = done.shard.index.value();
     At(done.shard.dataset, done.shard.epoch).todo.Remove(index, index + 1);
+  }
+  for (uint32_t i = 0; i < begun_.size(); ++i) {
+    const std::map<uint32_t, Epoch>& epochs = begun_[i].epochs;
+    for (auto at = epochs.begin(); at != epochs.end();) {
+      SettleWhole(DatasetId(i), EpochIndex((at++)->first));
+    }
   }
 }
 
@@ -160,10 +194,10 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
     if (dataset.mode != DatasetMode::kTrain || dataset.epochs == 0) continue;
     if (dataset.open) return false;
     // Includes shards of earlier epochs, because the weights lack something of a replayed one.
-    for (uint32_t epoch = 0; epoch <= std::min(pass, dataset.epochs - 1); ++epoch) {
-      const EpochCounts counts = Counts(DatasetId(i), EpochIndex(epoch));
-      if (counts.done + counts.committed + counts.failed < counts.shards) return false;
-    }
+    const bool trained = AllUpTo(DatasetId(i), EpochIndex(pass), [](const Epoch& at) {
+      return at.done + at.committed.count() + at.failed.size();
+    });
+    if (!trained) return false;
   }
   return true;
 }
@@ -341,6 +375,7 @@ std::vector<DoneShard> ShardQueue::CommitUpTo(DoneSeq last, size_t most) {
     at.done -= shards;
     committed_count_ += shards;
     CheckEpoch(run.first.dataset, run.first.epoch);
+    SettleWhole(run.first.dataset, run.first.epoch);
   }
   return result;
 }
@@ -421,12 +456,41 @@ const IntervalSet& ShardQueue::Committed(DatasetId dataset, EpochIndex epoch) co
   return at == nullptr ? *kEmpty : at->committed;
 }
 
+bool ShardQueue::AllUpTo(DatasetId dataset, EpochIndex epoch,
+                         uint64_t (*count)(const Epoch& at)) const {
+  const QueueDataset& of = datasets_[dataset.value()];
+  if (of.shards == 0) return true;
+  const BegunEpochs& begun = begun_[dataset.value()];
+  const uint64_t end = std::min<uint64_t>(epoch.value() + uint64_t{1}, of.epochs);
+  uint64_t next = 0;
+  const auto all_until = [&](uint64_t until) {
+    for (; next < until; ++next) {
+      const auto found = begun.epochs.find(static_cast<uint32_t>(next));
+      if (found == begun.epochs.end() || count(found->second) != of.shards) return false;
+    }
+    return true;
+  };
+  for (const auto& [first, last] : begun.whole.intervals()) {
+    if (first >= end) break;
+    if (!all_until(first)) return false;
+    next = last;
+  }
+  return all_until(end);
+}
+
+bool ShardQueue::IsSettledUpTo(DatasetId dataset, EpochIndex epoch) const {
+  // A DONE shard is not settled: a restore can undo it.
+  return !IsOpen(dataset) && AllUpTo(dataset, epoch, [](const Epoch& at) {
+    return at.committed.count() + at.failed.size();
+  });
+}
+
 std::vector<ShardId> ShardQueue::FailedShards() const {
   std::vector<ShardId> result;
-  for (uint32_t i = 0; i < epochs_.size(); ++i) {
-    for (uint32_t epoch = 0; epoch < epochs_[i].size(); ++epoch) {
-      for (uint64_t index : epochs_[i][epoch].failed) {
-        result.push_back({DatasetId(i), EpochIndex(epoch), ShardIndex(index)});
+  for (uint32_t i = 0; i < begun_.size(); ++i) {
+    for (const auto& [number, epoch] : begun_[i].epochs) {
+      for (const uint64_t index : epoch.failed) {
+        result.push_back({DatasetId(i), EpochIndex(number), ShardIndex(index)});
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -50,7 +51,8 @@ struct ShardSpan {
 /// The state of every shard of a job. Shards are generated lazily in running order, so memory grows
 /// with what is in flight: per epoch a cursor, the shards below it that are TODO again, the
 /// committed intervals; and the shards that are DONE or FAILED. A leased shard is one below the
-/// cursor that is in no other state (the leases themselves are kept by the master's core).
+/// cursor that is in no other state (the leases themselves are kept by the master's core). An epoch
+/// of which every shard is COMMITTED is *whole*: it is a number in a set of intervals.
 ///
 /// Within an epoch, train datasets are mixed (DatasetMix); what is TODO of a dataset that grows
 /// goes first, because it was cut when it was due. Training epochs have no barrier unless
@@ -69,7 +71,9 @@ class ShardQueue {
                       Evaluation evaluation = Evaluation::kAtTheEnd);
 
   /// Recovery: name every shard that is COMMITTED, DONE or FAILED, then call FinishRestore();
-  /// everything else is TODO. Requires Valid() shards and epochs.
+  /// everything else is TODO. Requires Valid() shards and epochs. Whole epochs come first; what
+  /// else is said of them is ignored.
+  void RestoreWhole(DatasetId dataset, const IntervalSet& epochs);
   void RestoreCommitted(DatasetId dataset, EpochIndex epoch, const IntervalSet& shards);
   /// In the order of seq.
   void RestoreDone(const DoneShard& done);
@@ -145,7 +149,11 @@ class ShardQueue {
                               size_t runs_max) const;
   /// The COMMITTED shards of an epoch, empty when it has not begun.
   const IntervalSet& Committed(DatasetId dataset, EpochIndex epoch) const;
-  /// The FAILED shards of an epoch.
+  /// The epochs of which every shard is COMMITTED; none of a dataset that is open.
+  const IntervalSet& WholeEpochs(DatasetId dataset) const { return begun_[dataset.value()].whole; }
+  /// Every shard of the epochs up to this one is COMMITTED or FAILED, and the dataset is not open.
+  bool IsSettledUpTo(DatasetId dataset, EpochIndex epoch) const;
+  /// The FAILED shards of all epochs.
   std::vector<ShardId> FailedShards() const;
 
  private:
@@ -160,7 +168,16 @@ class ShardQueue {
     std::set<uint64_t> failed;
     uint64_t done = 0;
   };
+  struct BegunEpochs {
+    /// Those that are not whole.
+    std::map<uint32_t, Epoch> epochs;
+    IntervalSet whole;
+    /// What each of the whole ones is.
+    Epoch of_whole;
+  };
+  /// Null: it has not begun.
   const Epoch* Find(DatasetId dataset, EpochIndex epoch) const;
+  /// Requires that the epoch is not whole: nothing can happen to it any more.
   Epoch& At(DatasetId dataset, EpochIndex epoch);
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
   /// True if an evaluation need not wait for the training that it judges.
@@ -185,14 +202,18 @@ class ShardQueue {
   }
   /// The shard is no longer leased.
   void Release(const ShardId& shard);
+  /// In each of the dataset's epochs up to this one, `count` shards are all shards.
+  bool AllUpTo(DatasetId dataset, EpochIndex epoch, uint64_t (*count)(const Epoch& at)) const;
+  /// Makes the epoch whole if all of it is COMMITTED.
+  void SettleWhole(DatasetId dataset, EpochIndex epoch);
   /// Aborts unless every shard of the epoch is in exactly one state. Shards below the cursor in no
   /// other state are leased; there are at most as many as the whole job has leases.
   void CheckEpoch(DatasetId dataset, EpochIndex epoch) const;
 
   std::vector<QueueDataset> datasets_;
   Evaluation evaluation_;
-  /// [dataset][epoch], for the epochs used so far.
-  std::vector<std::vector<Epoch>> epochs_;
+  /// By dataset.
+  std::vector<BegunEpochs> begun_;
   DoneShards done_;
   uint64_t shard_count_ = 0;
   uint64_t committed_count_ = 0;

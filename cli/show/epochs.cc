@@ -39,6 +39,13 @@ EpochGroup Together(const DatasetStatus& dataset, size_t begin, size_t end) {
     return group;
   }
   for (size_t i = begin; i < end; ++i) Add(dataset.epochs[i], &group.sum);
+  if (begin == 0 && HasBegun(dataset.epochs[0])) {
+    // What is done of epochs that are not listed: they are older than the newest ones.
+    group.first = 0;
+    group.sum.records_expected += dataset.omitted_records_done;
+    group.sum.records_done += dataset.omitted_records_done;
+    group.sum.records_committed += dataset.omitted_records_committed;
+  }
   return group;
 }
 

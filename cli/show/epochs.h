@@ -29,7 +29,8 @@ inline constexpr size_t kNewestEpochs = 3;
 /// If a dataset has no more epochs than this, all are shown one by one.
 inline constexpr size_t kFewEpochs = 6;
 
-/// The listed epochs in their order.
+/// The listed epochs in their order. The first group of several has the records of epochs that are
+/// done and not listed, too.
 std::vector<EpochGroup> GroupsOf(const DatasetStatus& dataset, EpochsShown shown);
 /// The sum of all epochs of the dataset. Epochs that are not listed add only records.
 EpochGroup SumOf(const DatasetStatus& dataset);

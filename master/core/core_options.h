@@ -110,6 +110,9 @@ struct CoreLimits {
   uint64_t failure_bytes = uint64_t{128} << 20;
   /// Names of metrics of one epoch of a dataset; others are not merged.
   size_t metric_names = 1'024;
+  /// Epochs of a dataset that have metrics of their own. With more, older ones are thinned out
+  /// (epochs/epoch_totals.h). Not 0.
+  size_t epochs_known = 1'000;
 };
 
 struct CoreOptions {

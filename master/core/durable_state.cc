@@ -20,6 +20,8 @@ struct Applier {
   void operator()(const EpochRecord& record) {
     state->epochs[{record.dataset, record.epoch}] = record;
   }
+  void operator()(const EraseEpoch& erase) { state->epochs.erase({erase.dataset, erase.epoch}); }
+  void operator()(const WholeEpochsRecord& record) { state->whole_epochs[record.dataset] = record; }
   void operator()(const FailureRecord& record) { state->failures[record.shard] = record; }
   void operator()(const EraseFailure& erase) { state->failures.erase(erase.shard); }
   void operator()(const PartitionRecord& record) { state->partitions[record.partition] = record; }

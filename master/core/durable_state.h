@@ -13,6 +13,7 @@
 #include "base/interval_set.h"
 #include "base/words/types.h"
 #include "master/core/done_record.h"
+#include "master/core/epochs/epoch_record.h"
 #include "master/core/kept_record.h"
 #include "master/group_core/group_records.h"
 #include "proto/messages/control.h"
@@ -71,6 +72,10 @@ struct MetaRecord {
   uint32_t epochs_ended = 0;
   /// When the job was last known to run, to within RunClock::kSeenInterval.
   WallTime seen{0};
+  /// Of a job that may stop early: the last epoch that counted as better, from 1, and by which
+  /// rule. 0: none.
+  uint32_t gain_epoch = 0;
+  std::string gain_rule;
   static void Fields(auto& f, auto& s) {
     f(1, "incarnation", s.incarnation);
     f(2, "done_seq", s.done_seq), f(3, "commit_seq", s.commit_seq);
@@ -84,23 +89,9 @@ struct MetaRecord {
     f(11, "snapshot_directory", s.snapshot_directory);
     f(12, "run_began_us", s.run_began), f(13, "earlier_runs_ms", s.earlier_runs);
     f(14, "epochs_ended", s.epochs_ended), f(15, "seen_us", s.seen);
+    f(16, "gain_epoch", s.gain_epoch), f(17, "gain_rule", s.gain_rule);
   }
   friend bool operator==(const MetaRecord&, const MetaRecord&) = default;
-};
-
-struct EpochRecord {
-  DatasetId dataset;
-  EpochIndex epoch;
-  IntervalSet committed;
-  uint64_t records_committed = 0;
-  ShardMetrics metrics;
-  static void Fields(auto& f, auto& s) {
-    f(1, "dataset", s.dataset);
-    f(2, "epoch", s.epoch);
-    f(3, "committed", s.committed);
-    f(4, "records_committed", s.records_committed);
-    f(5, "metrics", s.metrics);
-  }
 };
 
 /// What went wrong with one shard so far.
@@ -257,13 +248,15 @@ using Mutation =
     std::variant<MetaRecord, DoneRecord, EraseDone, EpochRecord, FailureRecord, EraseFailure,
                  PartitionRecord, TableSpec, NodeRecord, EventRecord, EraseEvents, StreamRecord,
                  StreamPositionRecord, StreamShardRecord, EraseStreamShard, EraseNode, KeptRecord,
-                 EraseKept, GroupModelRecord, GroupRecord, StepRecord, CheckpointRecord>;
+                 EraseKept, GroupModelRecord, GroupRecord, StepRecord, CheckpointRecord, EraseEpoch,
+                 WholeEpochsRecord>;
 
 struct DurableState {
   /// None: a new journal.
   std::optional<MetaRecord> meta;
   std::map<DoneSeq, DoneRecord> done;
   std::map<std::pair<DatasetId, EpochIndex>, EpochRecord> epochs;
+  std::map<DatasetId, WholeEpochsRecord> whole_epochs;
   std::map<ShardId, FailureRecord> failures;
   std::map<PartitionId, PartitionRecord> partitions;
   std::map<TableId, TableSpec> tables;

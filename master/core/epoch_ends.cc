@@ -14,36 +14,39 @@ bool IsBetter(Better better, double value, double than, double min_delta) {
   return better == Better::kHigher ? value > than + min_delta : value < than - min_delta;
 }
 
+/// By what an epoch counts as better.
+std::string RuleOf(const EpochEndOptions::StopEarly& stop) {
+  return fmt::format("{}/{}/{}/{}", stop.metric.dataset.value(), stop.metric.name,
+                     static_cast<int>(stop.metric.better), stop.min_delta);
+}
+
 }  // namespace
 
-MetricCourse CourseOf(std::span<const std::optional<double>> values, Better better,
+MetricCourse CourseOf(std::span<const EpochValue> values, uint32_t ended, Better better,
                       double min_delta) {
   MetricCourse course;
-  for (uint32_t epoch = 0; epoch < values.size(); ++epoch) {
-    const std::optional<double>& value = values[epoch];
+  for (const auto& [epoch, value] : values) {
     const bool gains = value.has_value() && (!course.best_epoch.has_value() ||
                                              IsBetter(better, *value, course.best, min_delta));
-    if (!gains) {
-      ++course.without_gain;
-      continue;
-    }
-    course = {EpochIndex(epoch), *value, 0};
+    if (gains) course = {epoch, *value, 0};
   }
+  course.without_gain = course.best_epoch ? ended - course.best_epoch->value() - 1 : ended;
   return course;
 }
 
 EpochEnds::EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept,
-                     uint32_t ended)
+                     const Ended& ended)
     : books_(books),
       queue_(queue),
       options_(books->options.epoch_ends),
       kept_(kept, books->options.partitions),
-      ended_(ended) {
+      ended_(ended.epochs),
+      gain_(ended.gain) {
   if (!options_.any()) return;
   for (uint32_t e = ended_ + 1; e < books_->ledger.queue().epochs_max(); ++e) {
     if (HasBegun(EpochIndex(e))) ended_ = e;
   }
-  if (options_.keep_best) kept_course_ = CourseOf(*options_.keep_best, 0);
+  if (options_.keep_best) kept_course_ = CourseOfBest();
   Decide();
 }
 
@@ -57,22 +60,11 @@ bool EpochEnds::HasBegun(EpochIndex epoch) const {
   return false;
 }
 
-bool EpochEnds::IsSettled(DatasetId dataset, EpochIndex epoch) const {
-  const ShardQueue& queue = books_->ledger.queue();
-  if (!queue.ValidEpoch(dataset, epoch)) return true;
-  const EpochCounts counts = queue.Counts(dataset, epoch);
-  // A DONE shard is not settled: a restore can undo it.
-  const uint64_t settled = counts.committed + counts.failed;
-  return settled == counts.shards && !queue.IsOpen(dataset);
-}
-
 bool EpochEnds::IsOver(EpochIndex epoch) const {
-  const size_t datasets = books_->ledger.queue().dataset_count();
-  // The newest first: usually it says no. FAILED shards of earlier ones may be tried again.
-  for (uint32_t e = epoch.value() + 1; e-- > 0;) {
-    for (uint32_t i = 0; i < datasets; ++i) {
-      if (!IsSettled(DatasetId(i), EpochIndex(e))) return false;
-    }
+  // FAILED shards of earlier ones may be tried again.
+  const ShardQueue& queue = books_->ledger.queue();
+  for (uint32_t i = 0; i < queue.dataset_count(); ++i) {
+    if (!queue.IsSettledUpTo(DatasetId(i), epoch)) return false;
   }
   return true;
 }
@@ -84,7 +76,7 @@ void EpochEnds::Check(StepTime at) {
 
 void EpochEnds::End(StepTime at) {
   const EpochIndex epoch(ended_++);
-  if (options_.keep_best) kept_course_ = CourseOf(*options_.keep_best, 0);
+  if (options_.keep_best) kept_course_ = CourseOfBest();
   if (options_.keeps()) KeepWeights(epoch, at);
   Decide();
   if (!stop_text_.empty()) books_->Say(at, "stopped-early", "", stop_text_);
@@ -93,10 +85,11 @@ void EpochEnds::End(StepTime at) {
 void EpochEnds::Decide() {
   queue_->OpenEpochs(ended_ + 1);
   const ShardQueue& queue = books_->ledger.queue();
-  if (!options_.stop_early || ended_ == 0 || ended_ >= queue.epochs_max()) return;
-  if (HasBegun(EpochIndex(ended_))) return;
+  if (!options_.stop_early || ended_ == 0) return;
   const EpochEndOptions::StopEarly& stop = *options_.stop_early;
-  const MetricCourse course = CourseOf(stop.metric, stop.min_delta);
+  const MetricCourse course = CourseOfStop();
+  gain_ = {course.best_epoch ? course.best_epoch->value() + 1 : 0, RuleOf(stop)};
+  if (ended_ >= queue.epochs_max() || HasBegun(EpochIndex(ended_))) return;
   if (course.without_gain < stop.patience) return;
   stop_text_ = fmt::format(
       "stopped early after epoch {} of {}: {} of dataset '{}' got no better in {} evaluations in a "
@@ -121,10 +114,36 @@ std::optional<double> EpochEnds::ValueOf(EpochIndex epoch) const {
   return options_.keep_best ? ValueOf(*options_.keep_best, epoch) : std::nullopt;
 }
 
-MetricCourse EpochEnds::CourseOf(const DecidingMetric& metric, double min_delta) const {
-  std::vector<std::optional<double>> values;
-  for (uint32_t e = 0; e < ended_; ++e) values.push_back(ValueOf(metric, EpochIndex(e)));
-  return muster::CourseOf(values, metric.better, min_delta);
+std::vector<EpochValue> EpochEnds::ValuesOf(const DecidingMetric& metric) const {
+  std::vector<EpochValue> values;
+  for (const EpochIndex epoch : books_->ledger.totals().KnownEpochs(metric.dataset)) {
+    if (epoch.value() < ended_) values.push_back({epoch, ValueOf(metric, epoch)});
+  }
+  return values;
+}
+
+MetricCourse EpochEnds::CourseOfBest() const {
+  return CourseOf(ValuesOf(*options_.keep_best), ended_, options_.keep_best->better, 0);
+}
+
+MetricCourse EpochEnds::CourseOfStop() const {
+  const EpochEndOptions::StopEarly& stop = *options_.stop_early;
+  std::vector<EpochValue> values = ValuesOf(stop.metric);
+  // An epoch that was not enough better than one that is gone must not count as better now.
+  if (books_->ledger.totals().ThinnedEpochs(stop.metric.dataset) > 0 &&
+      gain_.rule == RuleOf(stop)) {
+    std::erase_if(values,
+                  [this](const EpochValue& one) { return one.epoch.value() + 1 < gain_.epoch; });
+  }
+  return CourseOf(values, ended_, stop.metric.better, stop.min_delta);
+}
+
+std::set<EpochIndex> EpochEnds::Needed() const {
+  std::set<EpochIndex> needed;
+  for (const auto& [epoch, manifests] : kept_.epochs()) needed.insert(epoch);
+  if (best().has_value()) needed.insert(*best());
+  if (gain_.epoch > 0) needed.insert(EpochIndex(gain_.epoch - 1));
+  return needed;
 }
 
 bool EpochEnds::IsEveryNth(EpochIndex epoch) const {

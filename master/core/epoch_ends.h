@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,9 +23,14 @@ struct MetricCourse {
   uint32_t without_gain = 0;
   friend bool operator==(const MetricCourse&, const MetricCourse&) = default;
 };
-/// `values`: of each epoch, from the first on; none: the metric was not defined, which is not
-/// better. Better by no more than `min_delta` does not count.
-MetricCourse CourseOf(std::span<const std::optional<double>> values, Better better,
+struct EpochValue {
+  EpochIndex epoch;
+  /// None: the metric was not defined, which is not better.
+  std::optional<double> value;
+};
+/// `values`: of epochs before `ended`, in order. Those that are not there were not better. Better
+/// by no more than `min_delta` does not count.
+MetricCourse CourseOf(std::span<const EpochValue> values, uint32_t ended, Better better,
                       double min_delta);
 
 /// Ends the epochs of a job that keeps weights of epochs or may stop early (EpochEndOptions), one
@@ -41,15 +47,29 @@ MetricCourse CourseOf(std::span<const std::optional<double>> values, Better bett
 /// Owns which epochs have ended, and which are kept. Pure; not thread-safe.
 class EpochEnds {
  public:
+  /// The last epoch that was better by the rule of StopEarly, from 1, and the rule; 0: none. It is
+  /// needed when epochs before it were thinned out.
+  struct Gain {
+    uint32_t epoch = 0;
+    std::string rule;
+  };
+  struct Ended {
+    uint32_t epochs = 0;
+    Gain gain;
+  };
   /// `books` and `queue` outlive it. `kept`, and `ended`, the epochs that have ended: as the
   /// journal has them. Epochs before the newest one that has begun count as ended, too: the job did
   /// not wait for their ends then.
-  EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept, uint32_t ended);
+  EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept,
+            const Ended& ended);
 
   /// Ends every epoch that is over.
   void Check(StepTime at);
   uint32_t ended() const { return ended_; }
+  const Gain& gain() const { return gain_; }
   const KeptEpochs& kept() const { return kept_; }
+  /// The epochs whose metrics are needed: kept ones, the best one, the last gain.
+  std::set<EpochIndex> Needed() const;
   /// Why the job stops early; empty: it does not.
   const std::string& stop_text() const { return stop_text_; }
   /// The epoch with the best value of EpochEndOptions::keep_best so far.
@@ -65,9 +85,11 @@ class EpochEnds {
   bool HasBegun(EpochIndex epoch) const;
   /// Nothing of the epoch, or of those before it, is to be done any more.
   bool IsOver(EpochIndex epoch) const;
-  bool IsSettled(DatasetId dataset, EpochIndex epoch) const;
   std::optional<double> ValueOf(const DecidingMetric& metric, EpochIndex epoch) const;
-  MetricCourse CourseOf(const DecidingMetric& metric, double min_delta) const;
+  /// Of the epochs that have ended and were not thinned out.
+  std::vector<EpochValue> ValuesOf(const DecidingMetric& metric) const;
+  MetricCourse CourseOfBest() const;
+  MetricCourse CourseOfStop() const;
   void End(StepTime at);
   void KeepWeights(EpochIndex epoch, StepTime at);
   void DropWeights();
@@ -80,6 +102,7 @@ class EpochEnds {
   const EpochEndOptions& options_;
   KeptEpochs kept_;
   uint32_t ended_;
+  Gain gain_;
   MetricCourse kept_course_;
   std::string stop_text_;
   std::vector<std::string> unused_files_;

@@ -119,8 +119,8 @@ void JobLife::CheckRejects(StepTime at) {
 
 void JobLife::CheckLimits(StepTime at) {
   const Ledger& ledger = books_->ledger;
-  for (; drops_told_ < ledger.metrics_dropped().size(); ++drops_told_) {
-    const auto& [dataset, epoch] = ledger.metrics_dropped()[drops_told_];
+  for (; drops_told_ < ledger.totals().metrics_dropped().size(); ++drops_told_) {
+    const auto& [dataset, epoch] = ledger.totals().metrics_dropped()[drops_told_];
     books_->Say(at, "metrics-dropped", "",
                 fmt::format("epoch {} of dataset '{}' has {} metrics, which is the limit. Metrics "
                             "with other names are dropped",

@@ -71,7 +71,7 @@ class JobLife {
   JobState state_ = JobState::kRunning;
   std::string reason_;
   std::optional<TimePoint> drain_began_;
-  /// So many of Ledger::metrics_dropped().
+  /// So many of EpochTotals::metrics_dropped().
   size_t drops_told_ = 0;
 };
 

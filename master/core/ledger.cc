@@ -70,7 +70,7 @@ class Recount {
 }  // namespace
 
 absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state) {
-  const ShardQueue queue(QueueDatasets(plan, state));
+  ShardQueue queue(QueueDatasets(plan, state));
   auto check = [&](DatasetId dataset, EpochIndex epoch) -> absl::Status {
     if (queue.ValidEpoch(dataset, epoch)) return absl::OkStatus();
     const bool known = dataset.value() < plan.size();
@@ -83,11 +83,28 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
   for (const auto& [key, record] : state.epochs) {
     MUSTER_RETURN_IF_ERROR(check(key.first, key.second));
   }
+  for (const auto& [dataset, record] : state.whole_epochs) {
+    if (record.epochs.empty()) continue;
+    const uint64_t last = record.epochs.intervals().rbegin()->second - 1;
+    MUSTER_RETURN_IF_ERROR(check(dataset, EpochIndex(static_cast<uint32_t>(last))));
+    if (plan[dataset.value()].shards == 0 || plan[dataset.value()].stream.has_value()) {
+      return absl::DataLossError(
+          fmt::format("the journal has whole epochs of dataset '{}', but it has no shards that "
+                      "are known before",
+                      plan[dataset.value()].name));
+    }
+    queue.RestoreWhole(dataset, record.epochs);
+  }
   auto check_shard = [&](const ShardId& shard) -> absl::Status {
     MUSTER_RETURN_IF_ERROR(check(shard.dataset, shard.epoch));
-    if (queue.Valid(shard)) return absl::OkStatus();
+    if (!queue.Valid(shard)) {
+      return absl::DataLossError(
+          fmt::format("the journal has shard {}, but the data do not have it", ToString(shard)));
+    }
+    if (!queue.WholeEpochs(shard.dataset).Contains(shard.epoch.value())) return absl::OkStatus();
     return absl::DataLossError(
-        fmt::format("the journal has shard {}, but the data do not have it", ToString(shard)));
+        fmt::format("the journal has shard {} as not COMMITTED, but its whole epoch as COMMITTED",
+                    ToString(shard)));
   };
   for (const auto& [seq, record] : state.done) {
     MUSTER_RETURN_IF_ERROR(check_shard(record.done.shard));
@@ -117,26 +134,28 @@ absl::Status Ledger::CheckFits(const std::vector<DatasetPlan>& plan, const Durab
 Ledger::Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names,
                Evaluation evaluation)
     : plan_(std::move(plan)),
-      metric_names_(metric_names),
       streams_(plan_, state),
       queue_(QueueDatasets(plan_, state), evaluation),
+      totals_(&plan_, &queue_, {.metric_names = metric_names, .evaluation = evaluation}),
       failures_(state.failures) {
   if (state.meta.has_value()) {
     done_seq_ = state.meta->done_seq;
     checkpointed_ = commit_seq_ = state.meta->commit_seq;
   }
+  for (const auto& [dataset, record] : state.whole_epochs) {
+    if (!record.epochs.empty()) queue_.RestoreWhole(dataset, record.epochs);
+  }
   for (const auto& [key, record] : state.epochs) {
     queue_.RestoreCommitted(key.first, key.second, record.committed);
-    totals_[key] = {record.records_committed, 0, std::make_shared<ShardMetrics>(record.metrics)};
-    rejected_ += record.metrics.rejected_records;
   }
+  rejected_ = totals_.Restore(state);
   for (const auto& [seq, record] : state.done) {
     MUSTER_CHECK(seq <= done_seq_ && seq > commit_seq_);
     queue_.RestoreDone(record.done);
     if (record.lacks_parts) pushed_.Lose(seq);
     if (record.pushed_again != DoneSeq()) pushed_.PushedAgain(seq, record.pushed_again);
     const uint32_t records = RecordsTrained(record.done.shard, record.metrics);
-    totals_[{record.done.shard.dataset, record.done.shard.epoch}].records_done += records;
+    totals_.AddDone(record.done.shard, records);
     rejected_ += record.metrics.rejected_records;
     details_.Add(record.worker, records, record.metrics);
   }
@@ -186,7 +205,7 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
   queue_.SetDone(done);
   done_seq_ = done.seq;
   const uint32_t records = RecordsTrained(shard, metrics);
-  totals_[{shard.dataset, shard.epoch}].records_done += records;
+  totals_.AddDone(shard, records);
   rejected_ += metrics.rejected_records;
   pending_.push_back(DoneRecord{done, worker, metrics});
   details_.Add(worker, records, metrics);
@@ -194,43 +213,10 @@ void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string&
 }
 
 void Ledger::MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records) {
-  EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
-  totals.records_committed += records;
   // Nothing can undo the run any more.
-  MergeNamed(shard, metrics);
-  dirty_epochs_.insert({shard.dataset, shard.epoch});
+  totals_.Commit(shard, metrics, records);
   streams_.OnCommitted(shard);
   DropFailures(shard);
-}
-
-void Ledger::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) {
-  // Metrics of a shard that may run again would be merged twice.
-  MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
-  const EpochKey epoch{shard.dataset, shard.epoch};
-  EpochTotals& totals = totals_[epoch];
-  ShardMetrics& into = *totals.OwnMetrics();
-  const size_t names = into.means.size() + into.aucs.size();
-  const size_t added = metrics.means.size() + metrics.aucs.size();
-  if (names + added <= metric_names_) return Merge(&into, metrics);
-  size_t room = metric_names_ - std::min(names, metric_names_);
-  bool dropped = false;
-  const auto fits = [&](bool known) {
-    if (known) return true;
-    if (room == 0) return !(dropped = true);
-    --room;
-    return true;
-  };
-  ShardMetrics kept = metrics;
-  std::erase_if(kept.means, [&](const auto& one) { return !fits(into.means.contains(one.first)); });
-  std::erase_if(kept.aucs, [&](const auto& one) { return !fits(into.aucs.contains(one.first)); });
-  if (dropped && !std::exchange(totals.dropped, true)) metrics_dropped_.push_back(epoch);
-  Merge(&into, kept);
-}
-
-void Ledger::TakeBack(const ShardId& shard, const DoneDetail& detail) {
-  EpochTotals& totals = totals_[{shard.dataset, shard.epoch}];
-  MUSTER_CHECK_MSG(totals.records_done >= detail.records, ToString(shard));
-  totals.records_done -= detail.records;
 }
 
 void Ledger::DropFailures(const ShardId& shard) {
@@ -247,7 +233,6 @@ Ledger::Committed Ledger::CommitUpTo(DoneSeq last, size_t most) {
   MUSTER_CHECK(last <= done_seq_);
   for (const DoneShard& done : queue_.CommitUpTo(last, most)) {
     const DoneDetail detail = details_.TakeFirst();
-    TakeBack(done.shard, detail);
     MergeCommitted(done.shard, detail.metrics, detail.records);
     result.epochs.insert({done.shard.dataset, done.shard.epoch});
     if (!IsEvaluate(done.shard)) result.records[detail.worker] += detail.records;
@@ -269,7 +254,7 @@ std::vector<DoneShard> Ledger::ReplayAfter(DoneSeq cut) {
   std::vector<DoneShard> result = queue_.ReplayAfter(cut);
   for (auto done = result.rbegin(); done != result.rend(); ++done) {
     const DoneDetail detail = details_.TakeLast();
-    TakeBack(done->shard, detail);
+    totals_.TakeBack(done->shard, detail.records);
     MUSTER_CHECK(rejected_ >= detail.metrics.rejected_records);
     rejected_ -= detail.metrics.rejected_records;
     if (!IsEvaluate(done->shard)) first_metrics_.Keep(done->shard, detail.metrics);
@@ -406,16 +391,6 @@ const FailureRecord* Ledger::FindFailure(const ShardId& shard) const {
   return it == failures_.end() ? nullptr : &it->second;
 }
 
-uint64_t Ledger::RecordsCommitted(DatasetId dataset, EpochIndex epoch) const {
-  auto it = totals_.find({dataset, epoch});
-  return it == totals_.end() ? 0 : it->second.records_committed;
-}
-
-uint64_t Ledger::RecordsDone(DatasetId dataset, EpochIndex epoch) const {
-  auto it = totals_.find({dataset, epoch});
-  return it == totals_.end() ? 0 : it->second.records_committed + it->second.records_done;
-}
-
 uint64_t Ledger::RecordsBegunAfter(EpochIndex epoch) const {
   uint64_t records = 0;
   for (uint32_t i = 0; i < plan_.size(); ++i) {
@@ -431,28 +406,11 @@ uint64_t Ledger::RecordsBegunAfter(EpochIndex epoch) const {
   return records;
 }
 
-std::shared_ptr<const ShardMetrics> Ledger::Metrics(DatasetId dataset, EpochIndex epoch) const {
-  auto it = totals_.find({dataset, epoch});
-  if (it == totals_.end()) return nullptr;
-  it->second.shared = true;
-  return it->second.metrics;
-}
-
-ShardMetrics* Ledger::EpochTotals::OwnMetrics() {
-  if (std::exchange(shared, false)) metrics = std::make_shared<ShardMetrics>(*metrics);
-  return metrics.get();
-}
-
 void Ledger::Collect(std::vector<Mutation>* mutations) {
   streams_.Collect(mutations);
   for (Mutation& mutation : pending_) mutations->push_back(std::move(mutation));
   pending_.clear();
-  for (const EpochKey& key : dirty_epochs_) {
-    const EpochTotals& totals = totals_[key];
-    mutations->push_back(EpochRecord{key.first, key.second, queue_.Committed(key.first, key.second),
-                                     totals.records_committed, *totals.metrics});
-  }
-  dirty_epochs_.clear();
+  totals_.Collect(mutations);
   for (const ShardId& shard : dirty_failures_) {
     if (const FailureRecord* record = FindFailure(shard)) {
       mutations->push_back(*record);

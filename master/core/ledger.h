@@ -14,6 +14,7 @@
 #include "master/core/core_options.h"
 #include "master/core/done_details.h"
 #include "master/core/durable_state.h"
+#include "master/core/epochs/epoch_totals.h"
 #include "master/core/first_metrics.h"
 #include "master/core/pushed_parts.h"
 #include "master/core/streams/stream_table.h"
@@ -33,6 +34,9 @@ class Ledger {
   /// Requires CheckFits(plan, state).ok(). `metric_names`: as in CoreLimits.
   Ledger(std::vector<DatasetPlan> plan, const DurableState& state, size_t metric_names,
          Evaluation evaluation = Evaluation::kAtTheEnd);
+  /// Its totals have pointers into it.
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
 
   ShardQueue& queue() { return queue_; }
   const ShardQueue& queue() const { return queue_; }
@@ -103,18 +107,25 @@ class Ledger {
   const FailureRecord* FindFailure(const ShardId& shard) const;
   const std::map<ShardId, FailureRecord>& failures() const { return failures_; }
 
-  uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const;
+  uint64_t RecordsCommitted(DatasetId dataset, EpochIndex epoch) const {
+    return totals_.RecordsCommitted(dataset, epoch);
+  }
   /// Of DONE and COMMITTED shards.
-  uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const;
+  uint64_t RecordsDone(DatasetId dataset, EpochIndex epoch) const {
+    return totals_.RecordsDone(dataset, epoch);
+  }
   /// Training records of the epochs after this one that are leased, DONE or COMMITTED, about.
   uint64_t RecordsBegunAfter(EpochIndex epoch) const;
-  /// Metrics merged over the COMMITTED shards; null if there are none yet. The returned value never
-  /// changes: because histograms are large, they are copied only when there is more to merge.
-  std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const;
-  using EpochKey = std::pair<DatasetId, EpochIndex>;
-  /// Epochs of which metrics were dropped because they have too many names, in the order of the
-  /// first time; only since this master began.
-  const std::vector<EpochKey>& metrics_dropped() const { return metrics_dropped_; }
+  /// Metrics merged over the COMMITTED shards; null if there are none yet, or if the epoch was
+  /// thinned out. The returned value never changes: because histograms are large, they are copied
+  /// only when there is more to merge.
+  std::shared_ptr<const ShardMetrics> Metrics(DatasetId dataset, EpochIndex epoch) const {
+    return totals_.Metrics(dataset, epoch);
+  }
+  /// Which epochs are known, thinned out, or have too many metrics.
+  const EpochTotals& totals() const { return totals_; }
+  /// As EpochTotals::ThinOut.
+  void ThinOut(size_t most, const std::set<EpochIndex>& needed) { totals_.ThinOut(most, needed); }
   /// The approximate memory of DONE shards, and of FAILED shards with all reasons of failures.
   uint64_t done_bytes() const { return details_.bytes(); }
   uint64_t failure_bytes() const { return failed_.bytes; }
@@ -132,32 +143,15 @@ class Ledger {
   void Collect(std::vector<Mutation>* mutations);
 
  private:
-  struct EpochTotals {
-    uint64_t records_committed = 0;
-    uint64_t records_done = 0;  // DONE, not COMMITTED
-    std::shared_ptr<ShardMetrics> metrics = std::make_shared<ShardMetrics>();
-    /// Others may still read them.
-    mutable bool shared = false;
-    bool dropped = false;
-    /// To be changed.
-    ShardMetrics* OwnMetrics();
-  };
-
   void MergeCommitted(const ShardId& shard, const ShardMetrics& metrics, uint32_t records);
-  /// Adds the metrics whose names the epoch knows or has room for. Requires that the shard is
-  /// COMMITTED.
-  void MergeNamed(const ShardId& shard, const ShardMetrics& metrics);
   /// Journals the state of a DONE shard anew.
   void WriteDone(const DoneShard& done);
-  /// It is no longer DONE.
-  void TakeBack(const ShardId& shard, const DoneDetail& detail);
   void DropFailures(const ShardId& shard);
   void AddReason(std::string_view reason, FailureRecord* record);
   /// Records of a shard that is done with these metrics.
   uint32_t RecordsTrained(const ShardId& shard, const ShardMetrics& metrics) const;
 
   std::vector<DatasetPlan> plan_;
-  const size_t metric_names_;
   StreamTable streams_;
   ShardQueue queue_;
   DoneSeq done_seq_;
@@ -167,14 +161,12 @@ class Ledger {
   /// Of queue_.done(), in its order.
   DoneDetails details_;
   FirstMetrics first_metrics_;
-  std::map<EpochKey, EpochTotals> totals_;
+  EpochTotals totals_;
   std::map<ShardId, FailureRecord> failures_;
   uint64_t rejected_ = 0;
   FailureTotals failed_;
-  std::vector<EpochKey> metrics_dropped_;
   /// Done and EraseDone, in the order in which they happened.
   std::vector<Mutation> pending_;
-  std::set<EpochKey> dirty_epochs_;
   std::set<ShardId> dirty_failures_;
 };
 

@@ -19,16 +19,29 @@ constexpr std::chrono::seconds kTotalsInterval{1};
 constexpr std::chrono::seconds kPauseMin{1};
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
+  const auto is_evaluate = [&](DatasetId dataset) {
+    return options.datasets[dataset.value()].mode == DatasetMode::kEvaluate;
+  };
   Forgetting::Shards shards;
+  for (const auto& [dataset, record] : state.whole_epochs) {
+    if (!is_evaluate(dataset)) shards.epochs[dataset] = record.epochs;
+  }
   for (const auto& [key, record] : state.epochs) {
-    if (options.datasets[key.first.value()].mode == DatasetMode::kEvaluate) continue;
-    if (!record.committed.empty()) shards[key] = record.committed;
+    if (is_evaluate(key.first) || record.committed.empty()) continue;
+    const auto whole = shards.epochs.find(key.first);
+    if (whole != shards.epochs.end() && whole->second.Contains(key.second.value())) continue;
+    shards.shards[key] = record.committed;
   }
   return shards;
 }
 
 MasterIncarnation LastIncarnation(const DurableState& state) {
   return state.meta.has_value() ? state.meta->incarnation : MasterIncarnation();
+}
+
+EpochEnds::Ended EndedIn(const std::optional<MetaRecord>& meta) {
+  if (!meta.has_value()) return {};
+  return {meta->epochs_ended, {meta->gain_epoch, meta->gain_rule}};
 }
 
 /// The newest server incarnation ever given.
@@ -57,8 +70,7 @@ MasterCore::MasterCore(CoreOptions options, MasterIncarnation incarnation, Durab
       leasing_(&books_, &books_.ledger, &books_.totals, &failures_,
                CommittedTraining(books_.options, state)),
       dones_(&books_, &books_.ledger, &books_.totals, &leasing_),
-      epoch_ends_(&books_, &books_.ledger.queue(), state.kept,
-                  state.meta.has_value() ? state.meta->epochs_ended : 0),
+      epoch_ends_(&books_, &books_.ledger.queue(), state.kept, EndedIn(state.meta)),
       life_(&books_, &leasing_, &epoch_ends_),
       snapshots_(&books_, &books_.ledger, &books_.partitions, &books_.nodes, &books_.totals,
                  &leasing_, &epoch_ends_, &life_),
@@ -365,6 +377,8 @@ MetaRecord MasterCore::Meta() const {
   meta.totals = books_.totals;
   meta.snapshot_directory = books_.options.snapshot_directory;
   meta.epochs_ended = epoch_ends_.ended();
+  meta.gain_epoch = epoch_ends_.gain().epoch;
+  meta.gain_rule = epoch_ends_.gain().rule;
   run_clock_.Save(&meta);
   return meta;
 }

@@ -33,7 +33,8 @@ std::string ShardKey(const ShardId& shard, char kind) {
   AppendBigEndian(shard.index.value(), 8, &key);
   return key;
 }
-constexpr char kFailureKind = 'f', kRangeKind = 'r', kKeptKind = 'k';
+constexpr char kEpochKind = 'e', kWholeKind = 'w', kFailureKind = 'f', kRangeKind = 'r',
+               kKeptKind = 'k';
 
 /// The key of a record.
 struct KeyOf {
@@ -42,7 +43,10 @@ struct KeyOf {
     return Key('d', record.done.seq.value(), 8);
   }
   std::string operator()(const EpochRecord& record) const {
-    return EpochKey(record.dataset, record.epoch, 'e');
+    return EpochKey(record.dataset, record.epoch, kEpochKind);
+  }
+  std::string operator()(const WholeEpochsRecord& record) const {
+    return Key(kWholeKind, record.dataset.value(), 4);
   }
   std::string operator()(const FailureRecord& record) const {
     return ShardKey(record.shard, kFailureKind);
@@ -74,6 +78,7 @@ struct KeyOf {
   std::string operator()(const StepRecord&) const { return "gs"; }
   std::string operator()(const CheckpointRecord&) const { return "gc"; }
   /// No record.
+  std::string operator()(const EraseEpoch&) const { return ""; }
   std::string operator()(const EraseKept&) const { return ""; }
   std::string operator()(const EraseStreamShard&) const { return ""; }
   std::string operator()(const EraseDone&) const { return ""; }
@@ -101,6 +106,9 @@ struct Encoder {
   }
   StoreChange operator()(const EraseFailure& erase) const {
     return {ShardKey(erase.shard, kFailureKind), std::nullopt, ""};
+  }
+  StoreChange operator()(const EraseEpoch& erase) const {
+    return {EpochKey(erase.dataset, erase.epoch, kEpochKind), std::nullopt, ""};
   }
   StoreChange operator()(const EraseKept& erase) const {
     return {Key(kKeptKind, erase.epoch.value(), 4), std::nullopt,
@@ -149,8 +157,10 @@ absl::StatusOr<Mutation> DecodeValue(std::string_view key, std::string_view valu
       return As<MetaRecord>(value);
     case 'd':
       return As<DoneRecord>(value);
-    case 'e':
+    case kEpochKind:
       return As<EpochRecord>(value);
+    case kWholeKind:
+      return As<WholeEpochsRecord>(value);
     case kFailureKind:
       return As<FailureRecord>(value);
     case 'p':

@@ -7,8 +7,9 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "master/service/group_answers.h"
-#include "master/service/topic_answers.h"
+#include "master/service/answers/epoch_answers.h"
+#include "master/service/answers/group_answers.h"
+#include "master/service/answers/topic_answers.h"
 #include "proto/fields/encode.h"
 #include "proto/fields/generated.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 constexpr uint32_t kPageDefault = 1'000;
 constexpr uint32_t kPageMax = 10'000;
-constexpr uint32_t kEpochsMax = 1'000;
 constexpr size_t kPageBytesMax = 3 << 20;
 
 uint64_t Millis(std::chrono::nanoseconds duration) {
@@ -53,63 +53,16 @@ void AddMetrics(const ShardMetrics& metrics, EpochStatus* to) {
   }
 }
 
-EpochStatus EpochOf(const Ledger& ledger, DatasetId id, EpochIndex epoch) {
-  const EpochCounts counts = ledger.queue().Counts(id, epoch);
-  EpochStatus status{.epoch = epoch.value(),
-                     .records_expected = ledger.streams().Grows(id)
-                                             ? RecordsSoFar(ledger, id)
-                                             : ledger.plan()[id.value()].records,
-                     .records_done = ledger.RecordsDone(id, epoch),
-                     .records_committed = ledger.RecordsCommitted(id, epoch),
-                     .shards = {.total = counts.shards,
-                                .todo = counts.shards - counts.committed - counts.done -
-                                        counts.leased - counts.failed,
-                                .leased = counts.leased,
-                                .done = counts.done,
-                                .committed = counts.committed,
-                                .failed = counts.failed}};
-  return status;
-}
-
-/// How many epochs have begun. They begin in order.
-uint32_t EpochsBegun(const Ledger& ledger, DatasetId id) {
-  const auto begun = [&](uint32_t e) {
-    const EpochCounts counts = ledger.queue().Counts(id, EpochIndex(e));
-    return counts.committed + counts.done + counts.leased + counts.failed > 0;
-  };
-  uint32_t low = 0, high = ledger.queue().epochs(id);
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (begun(middle)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 DatasetStatus DatasetOf(const MasterCore& core, DatasetId id, StepTime at) {
   const Ledger& ledger = core.ledger();
   const DatasetPlan& plan = ledger.plan()[id.value()];
-  const uint32_t total = ledger.queue().epochs(id);
   DatasetStatus status{.index = id.value(),
                        .name = plan.name,
                        .mode = plan.mode == DatasetMode::kTrain ? "train" : "evaluate",
-                       .epochs_total = total};
+                       .epochs_total = ledger.queue().epochs(id)};
   status.overlaps =
       plan.mode == DatasetMode::kEvaluate && core.options().evaluation == Evaluation::kOverlapping;
-  uint32_t end = total;
-  if (total > kEpochsMax) end = std::clamp(EpochsBegun(ledger, id) + 1, kEpochsMax, total);
-  const uint32_t first = end - std::min(end, kEpochsMax);
-  for (uint32_t e = first; e < end; ++e) {
-    status.epochs.push_back(EpochOf(ledger, id, EpochIndex(e)));
-  }
-  status.omitted_records_expected = plan.records * (total - (end - first));
-  for (uint32_t e = 0; e < first; ++e) {
-    status.omitted_records_done += ledger.RecordsDone(id, EpochIndex(e));
-    status.omitted_records_committed += ledger.RecordsCommitted(id, EpochIndex(e));
-  }
+  AddEpochs(ledger, id, &status);
   if (ledger.streams().Grows(id)) status.stream = StreamOf(core, id, at);
   return status;
 }

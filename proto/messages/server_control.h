@@ -72,15 +72,27 @@ struct SnapshotCommand {
     f(4, "number", s.number);
   }
 };
-/// What partitions may forget, as state: drop window[S] for every S in `shards`, and adopt `floor`.
+/// What partitions may forget, as state: drop window[S] for every S in it, and adopt `floor`.
 struct ForgetState {
   uint64_t version = 0;
   LeaseToken floor;
+  /// Of epochs of which some shards are forgotten.
   std::map<std::pair<DatasetId, EpochIndex>, IntervalSet> shards;
+  /// The epochs of which all shards are. There may be very many.
+  std::map<DatasetId, IntervalSet> epochs;
+
+  bool Contains(const ShardId& shard) const {
+    const auto whole = epochs.find(shard.dataset);
+    if (whole != epochs.end() && whole->second.Contains(shard.epoch.value())) return true;
+    const auto found = shards.find({shard.dataset, shard.epoch});
+    return found != shards.end() && found->second.Contains(shard.index.value());
+  }
+  bool empty() const { return shards.empty() && epochs.empty(); }
   static void Fields(auto& f, auto& s) {
     f(1, "version", s.version);
     f(2, "floor", s.floor);
     f(3, "shards", s.shards, {.inner_most = most::kIntervals});
+    f(4, "epochs", s.epochs);
   }
 };
 struct AcceptedSnapshot {

@@ -166,7 +166,9 @@ struct DatasetStatus {
     f.Choice(3, "mode", d.mode, {"train", "evaluate"});
     f(4, "epochs_total", d.epochs_total);
     f(5, "epochs", d.epochs,
-      {"All, or 1,000 in a row that end with the epoch after the newest that has begun"});
+      {"All, or 1,000 up to the epoch after the newest that has begun: the newest 500 at least, "
+       "and "
+       "of older ones every 2nd, 4th, 8th and so on, those with kept weights and the best ones"});
     f(6, "omitted_records_expected", d.omitted_records_expected, {"Of epochs not listed"});
     f(7, "omitted_records_done", d.omitted_records_done, {"Of epochs not listed"});
     f(8, "omitted_records_committed", d.omitted_records_committed, {"Of epochs not listed"});

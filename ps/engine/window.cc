@@ -38,10 +38,7 @@ void Window::Add(const ShardId& shard, MinibatchIndex minibatch) {
 
 void Window::Forget(const ForgetState& state) {
   newest_.bits = nullptr;
-  absl::erase_if(shards_, [&](const auto& entry) {
-    const auto found = state.shards.find({entry.first.dataset, entry.first.epoch});
-    return found != state.shards.end() && found->second.Contains(entry.first.index.value());
-  });
+  absl::erase_if(shards_, [&](const auto& entry) { return state.Contains(entry.first); });
 }
 
 void Window::Set(WindowEntry entry) {

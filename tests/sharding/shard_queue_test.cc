@@ -473,5 +473,26 @@ TEST(ShardQueue, MemoryGrowsWithWhatIsInFlight) {
   EXPECT_TRUE(queue.done().empty());
 }
 
+TEST(ShardQueue, AWholeEpochIsANumber) {
+  ShardQueue queue({{.epochs = 9, .shards = 2}});
+  for (uint64_t i = 0; i < 7; ++i) {
+    queue.TakeNext();
+    queue.SetDone(Done(i + 1, Shard(0, static_cast<uint32_t>(i / 2), i % 2)));
+  }
+  queue.CommitUpTo(DoneSeq(6), 9);
+  EXPECT_EQ(queue.WholeEpochs(DatasetId(0)).count(), 3u) << "epoch 3 has a shard that is DONE";
+  EXPECT_TRUE(queue.IsSettledUpTo(DatasetId(0), EpochIndex(2)));
+  EXPECT_FALSE(queue.IsSettledUpTo(DatasetId(0), EpochIndex(3)));
+  ShardQueue restored({{.epochs = 9, .shards = 2}});
+  restored.RestoreWhole(DatasetId(0), queue.WholeEpochs(DatasetId(0)));
+  restored.FinishRestore();
+  for (const ShardQueue* one : {&queue, &restored}) {
+    EXPECT_EQ(one->StateOf(Shard(0, 1, 1)), ShardState::kCommitted);
+    EXPECT_EQ(one->Counts(DatasetId(0), EpochIndex(1)).committed, 2u);
+    EXPECT_EQ(one->committed_count(), 6u);
+  }
+  EXPECT_THAT(restored.TakeNext(), Optional(Shard(0, 3, 0)));
+}
+
 }  // namespace
 }  // namespace muster

@@ -46,6 +46,8 @@ struct Knobs {
   bool slices = false;
   /// Shards that a step of the master commits at most.
   size_t commits_at_once = CoreLimits().commits_at_once;
+  /// Epochs of a dataset that the master knows at most, before it thins them out.
+  size_t epochs_known = CoreLimits().epochs_known;
   /// The supervisor kills what the master calls lost with a chance of 1 in this, every 200 ms.
   uint32_t patience = 3;
   /// Answers of the master leave out what may come later (late_news.h).

@@ -12,7 +12,7 @@ constexpr uint64_t kKnobStream = 201, kFaultStream = 202, kNetworkStream = 203,
                    kTrainerStream = 204, kForgetStream = 205, kDrainStream = 206,
                    kTopicStream = 207, kGraceStream = 208, kSlices = 209, kCommits = 210,
                    kKeptEpochs = 211, kTwoMasters = 212, kGroupKnobs = 213, kGroupFaults = 214,
-                   kGroupTables = 215, kGroupOddApply = 216;
+                   kGroupTables = 215, kGroupOddApply = 216, kThinned = 217;
 
 nanoseconds Between(Rng* rng, int64_t from_ms, int64_t to_ms) {
   return milliseconds(from_ms +
@@ -427,6 +427,7 @@ Knobs DrawKnobs(uint64_t seed, Weakening weakening) {
     knobs.commits_at_once = 1 + rng_of_commits.Below(3);
   }
   knobs.keeps_epochs = !knobs.stream && Rng(HashWords(seed, kKeptEpochs)).Below(3) == 0;
+  if (Rng(HashWords(seed, kThinned)).Below(2) == 0) knobs.epochs_known = 1;
   knobs.losses = knobs.stream && Rng(HashWords(seed, kTopicStream, 2)).Below(3) == 0;
   if (seed % kGroupEvery == 0) DrawGroupKnobs(seed, &knobs);
   knobs.snapshot_interval = milliseconds(100 + rng.Below(600));

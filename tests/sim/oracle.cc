@@ -119,6 +119,20 @@ void Oracle::CheckMeta(const MetaRecord& meta) {
   meta_ = meta;
 }
 
+std::vector<EpochRecord> EpochsIn(const Mutation& mutation, const std::vector<DatasetPlan>& plan) {
+  if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) return {*epoch};
+  std::vector<EpochRecord> epochs;
+  const auto* whole = std::get_if<WholeEpochsRecord>(&mutation);
+  if (whole == nullptr) return epochs;
+  for (const auto& [begin, end] : whole->epochs.intervals()) {
+    for (uint64_t number = begin; number < end; ++number) {
+      epochs.push_back({whole->dataset, EpochIndex(static_cast<uint32_t>(number)), {}, 0, {}});
+      epochs.back().committed.Add(0, plan[whole->dataset.value()].shards);
+    }
+  }
+  return epochs;
+}
+
 void Oracle::CheckEpoch(const EpochRecord& record) {
   IntervalSet& before = committed_shards_[{record.dataset, record.epoch}];
   for (const auto& [begin, end] : before.intervals()) {
@@ -262,10 +276,10 @@ void Oracle::OnDurable(std::span<const Mutation> mutations, const DurableState& 
   for (const Mutation& mutation : mutations) {
     if (const auto* cut = std::get_if<StreamShardRecord>(&mutation)) CheckStreamShard(*cut);
     if (const auto* meta = std::get_if<MetaRecord>(&mutation)) CheckMeta(*meta);
-    if (const auto* epoch = std::get_if<EpochRecord>(&mutation)) {
-      CheckEpoch(*epoch);
+    for (const EpochRecord& epoch : EpochsIn(mutation, workload_->plan())) {
+      CheckEpoch(epoch);
       committed = true;
-      if (Workload::IsEvaluate({epoch->dataset, {}, {}})) evaluated.insert(epoch->epoch);
+      if (Workload::IsEvaluate({epoch.dataset, {}, {}})) evaluated.insert(epoch.epoch);
     }
     if (const auto* partition = std::get_if<PartitionRecord>(&mutation)) {
       CheckPartition(*partition);
@@ -402,6 +416,11 @@ void Oracle::CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableS
     expected = Workload::MetricsOfEpoch(dataset, epoch);
   }
   const auto found = state.epochs.find({dataset, epoch});
+  const auto whole = state.whole_epochs.find(dataset);
+  if (found == state.epochs.end() && whole != state.whole_epochs.end() &&
+      whole->second.epochs.Contains(epoch.value())) {
+    return CheckThinned(whole->second, expected);
+  }
   if (found == state.epochs.end() || found->second.committed.count() != shards) {
     return Fail("end-ledger", fmt::format("epoch {} of dataset {} is not COMMITTED as a whole",
                                           epoch.value(), dataset.value()));
@@ -415,6 +434,13 @@ void Oracle::CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableS
                      "{} records instead of {}",
                      epoch.value(), dataset.value(), merged.records, expected.records));
   }
+}
+
+void Oracle::CheckThinned(const WholeEpochsRecord& whole, const ShardMetrics& expected) {
+  // There are two epochs, and the newest one is known.
+  if (whole.rejected_records == expected.rejected_records) return;
+  Fail("end-metrics", fmt::format("{} rejected records of thinned out epochs instead of {}",
+                                  whole.rejected_records, expected.rejected_records));
 }
 
 void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Current& current) {

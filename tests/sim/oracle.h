@@ -18,6 +18,9 @@
 
 namespace muster::sim {
 
+/// What the record says of epochs: which shards of each are COMMITTED.
+std::vector<EpochRecord> EpochsIn(const Mutation& mutation, const std::vector<DatasetPlan>& plan);
+
 /// The judge: checks the invariants (README.md lists them) with its own records, separate from
 /// those of the code under test. Keeps the first violation.
 class Oracle {
@@ -102,6 +105,7 @@ class Oracle {
   void CheckEvaluatedBefore(EpochIndex epoch, const MasterCore& core);
   void CheckStreamShard(const StreamShardRecord& record);
   void CheckEpochAtEnd(DatasetId dataset, EpochIndex epoch, const DurableState& state);
+  void CheckThinned(const WholeEpochsRecord& whole, const ShardMetrics& expected);
   void CheckMeta(const MetaRecord& meta);
   void CheckDoneSeq(const DoneRecord& record);
   void CheckEpoch(const EpochRecord& record);

@@ -44,6 +44,8 @@
   X(kRepeatedReport, "repeated-report", "a busy lane's earlier report said again")    \
   X(kForget, "forget", "partitions told what to forget")                              \
   X(kForgetAgain, "forget-again", "told again after a restore")                       \
+  X(kForgetEpoch, "forget-epoch", "all shards of an epoch")                           \
+  X(kThinnedEpoch, "thinned-epoch", "an epoch that was thinned out")                  \
   X(kFloor, "floor", "a restored partition with a floor")                             \
   X(kFailedLoad, "failed-load", "a load that failed and was tried again")             \
   X(kTornFile, "torn-file", "a torn file refused")                                    \

@@ -235,9 +235,17 @@ void SimMaster::CountProbes() {
   const uint64_t failed = core_->ledger().queue().failed_count();
   if (failed > failed_) probes.Hit(Probe::kFailedShard);
   failed_ = failed;
+  uint64_t thinned = 0;
+  for (uint32_t i = 0; i < core_->ledger().plan().size(); ++i) {
+    thinned += core_->ledger().totals().ThinnedEpochs(DatasetId(i));
+  }
+  if (thinned > thinned_) probes.Hit(Probe::kThinnedEpoch);
+  thinned_ = thinned;
   const ForgetState& forget = core_->forget_state();
   if (forget.version == forgotten_.version) return;
-  probes.Hit(forget.shards == forgotten_.shards ? Probe::kForgetAgain : Probe::kForget);
+  const bool same = forget.shards == forgotten_.shards && forget.epochs == forgotten_.epochs;
+  probes.Hit(same ? Probe::kForgetAgain : Probe::kForget);
+  if (forget.epochs != forgotten_.epochs) probes.Hit(Probe::kForgetEpoch);
   forgotten_ = forget;
 }
 

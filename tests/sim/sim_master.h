@@ -69,6 +69,7 @@ class SimMaster {
   bool kicked_ = false;
   bool writing_ = false;
   JobTotals counted_;
+  uint64_t thinned_ = 0;
   ForgetState forgotten_;
   uint64_t failed_ = 0;
 };

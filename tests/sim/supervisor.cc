@@ -120,6 +120,7 @@ void Supervisor::StartMaster(ProcessRef process) {
     options.epoch_ends.keep_last = 1;
   }
   options.limits.commits_at_once = env_->knobs.commits_at_once;
+  options.limits.epochs_known = env_->knobs.epochs_known;
   if (env_->knobs.group.has_value()) {
     options.group = env_->knobs.group;
   }

@@ -59,6 +59,7 @@ void Snapshots::Commit(StepTime at) {
     if (!books_->ledger.IsEvaluate(shard)) leasing_->forgetting().OnCommitted(shard);
   }
   TellCommitted(committed, at);
+  ledger_->ThinOut(books_->options.limits.epochs_known, epoch_ends_->Needed());
 }
 
 void Snapshots::TellCommitted(const Ledger::Committed& committed, StepTime at) {

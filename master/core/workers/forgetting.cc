@@ -9,12 +9,16 @@
 #include "base/check.h"
 
 namespace muster {
-Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed)
-    : base_(incarnation, 0), recovered_(std::move(committed)) {}
+
+Forgetting::Forgetting(MasterIncarnation incarnation, Shards committed,
+                       std::vector<uint64_t> epoch_shards)
+    : epoch_shards_(std::move(epoch_shards)),
+      base_(incarnation, 0),
+      recovered_(std::move(committed)) {}
 
 void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   MUSTER_CHECK(token != LeaseToken());
-  MUSTER_CHECK_MSG(!IsForgotten(shard), ToString(shard));
+  MUSTER_CHECK_MSG(!state_.Contains(shard), ToString(shard));
   RunMap& tokens = newest_[{shard.dataset, shard.epoch}];
   const LeaseToken before =
       LeaseToken::FromValue(tokens.Find(shard.index.value()).value_or(LeaseToken().value()));
@@ -24,9 +28,17 @@ void Forgetting::OnLeased(const ShardId& shard, LeaseToken token) {
   tokens.Set(shard.index.value(), newest.value());
 }
 
-bool Forgetting::IsForgotten(const ShardId& shard) const {
-  const auto shards = state_.shards.find({shard.dataset, shard.epoch});
-  return shards != state_.shards.end() && shards->second.Contains(shard.index.value());
+void Forgetting::Forget(const std::pair<DatasetId, EpochIndex>& epoch, uint64_t begin,
+                        uint64_t end) {
+  IntervalSet& forgotten = state_.shards[epoch];
+  const uint64_t before = forgotten.count();
+  forgotten.Add(begin, end);
+  MUSTER_CHECK(forgotten.count() == before + (end - begin));
+  const uint64_t shards = epoch_shards_[epoch.first.value()];
+  if (shards == 0 || forgotten.count() < shards) return;
+  MUSTER_CHECK(forgotten.count() == shards);
+  state_.epochs[epoch.first].Add(epoch.second.value());
+  state_.shards.erase(epoch);
 }
 
 void Forgetting::OnCommitted(const ShardId& shard) {
@@ -38,7 +50,7 @@ void Forgetting::OnCommitted(const ShardId& shard) {
     if (leased->second.empty()) newest_.erase(leased);
   }
   if (!token.has_value() || *token <= base_.value()) {
-    recovered_[epoch].Add(index);
+    recovered_.shards[epoch].Add(index);
   } else {
     waiting_[epoch].Set(*token, index);
   }
@@ -46,10 +58,13 @@ void Forgetting::OnCommitted(const ShardId& shard) {
 
 bool Forgetting::ForgetRecovered(LeaseToken floor) {
   if (base_ >= floor || recovered_.empty()) return false;
-  for (const auto& [epoch, shards] : recovered_) {
-    for (const auto& [begin, end] : shards.intervals()) state_.shards[epoch].Add(begin, end);
+  for (const auto& [dataset, epochs] : recovered_.epochs) {
+    for (const auto& [begin, end] : epochs.intervals()) state_.epochs[dataset].Add(begin, end);
   }
-  recovered_.clear();
+  for (const auto& [epoch, shards] : recovered_.shards) {
+    for (const auto& [begin, end] : shards.intervals()) Forget(epoch, begin, end);
+  }
+  recovered_ = {};
   return true;
 }
 
@@ -58,11 +73,8 @@ bool Forgetting::ForgetWaiting(LeaseToken floor) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     // The tokens of other shards may still be in use.
     for (const RunMap::Run& run : at->second.TakeBelow(floor.value())) {
-      IntervalSet& forgotten = state_.shards[at->first];
-      const uint64_t shards = run.end - run.begin;
-      const uint64_t before = forgotten.count();
-      forgotten.Add(run.value, run.value + shards);
-      MUSTER_CHECK(run.end <= floor.value() && forgotten.count() == before + shards);
+      MUSTER_CHECK(run.end <= floor.value());
+      Forget(at->first, run.value, run.value + (run.end - run.begin));
       any = true;
     }
     at = at->second.empty() ? waiting_.erase(at) : std::next(at);
@@ -75,7 +87,7 @@ void Forgetting::Update(LeaseToken floor) {
   const bool recovered = ForgetRecovered(floor);
   const bool changed = ForgetWaiting(floor) || recovered;
   // A restored partition may not know what it was told earlier.
-  const bool again = restored_ && !state_.shards.empty();
+  const bool again = restored_ && !state_.empty();
   restored_ = false;
   if (!changed && !again) return;
   // All tokens of earlier masters have ended before anything is forgotten.

@@ -42,6 +42,14 @@ std::vector<LeaseToken> ListedIn(const WorkerExchangeRequest& request) {
   return InOrder(std::move(tokens));
 }
 
+std::vector<uint64_t> EpochShards(const std::vector<DatasetPlan>& plan) {
+  std::vector<uint64_t> shards;
+  for (const DatasetPlan& dataset : plan) {
+    shards.push_back(dataset.stream.has_value() ? 0 : dataset.shards);
+  }
+  return shards;
+}
+
 }  // namespace
 
 Leasing::Leasing(const Books* books, Ledger* ledger, JobTotals* totals, Failures* failures,
@@ -50,7 +58,7 @@ Leasing::Leasing(const Books* books, Ledger* ledger, JobTotals* totals, Failures
       ledger_(ledger),
       totals_(totals),
       failures_(failures),
-      forgetting_(books->incarnation, std::move(committed)) {}
+      forgetting_(books->incarnation, std::move(committed), EpochShards(books->ledger.plan())) {}
 
 LeaseToken Leasing::NextToken() const {
   // A token never repeats over restarts of the master.

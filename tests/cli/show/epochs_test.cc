@@ -47,6 +47,18 @@ TEST(EpochsTest, TheNewestAreShownOneByOne) {
   EXPECT_TRUE(GroupsOf(DatasetStatus{}, EpochsShown::kNewest).empty());
 }
 
+TEST(EpochsTest, RecordsOfEpochsThatAreNotListedAreInTheFirstGroup) {
+  DatasetStatus dataset = Epochs(50, 40);
+  for (EpochStatus& epoch : dataset.epochs) epoch.epoch += epoch.epoch < 10 ? 3 : 1'000;
+  dataset.epochs_total = 5'000;
+  dataset.omitted_records_done = dataset.omitted_records_committed = 99'300;
+  const std::vector<EpochGroup> groups = GroupsOf(dataset, EpochsShown::kNewest);
+  EXPECT_EQ(NumberText(groups[0]), "1-1037");
+  EXPECT_EQ(groups[0].sum.records_done, 99'300u + 3'700);
+  EXPECT_EQ(groups[0].sum.records_committed, groups[0].sum.records_expected);
+  EXPECT_EQ(groups.back().sum.records_done, 0u);
+}
+
 TEST(EpochsTest, GroupsHaveTheSums) {
   const std::vector<EpochGroup> groups = GroupsOf(Epochs(250, 120), EpochsShown::kNewest);
   EXPECT_EQ(groups[0].sum.records_committed, 11'700u);

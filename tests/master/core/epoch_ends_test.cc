@@ -14,16 +14,30 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+std::vector<EpochValue> ValuesFrom(uint32_t epoch,
+                                   const std::vector<std::optional<double>>& values) {
+  std::vector<EpochValue> result;
+  for (const auto& value : values) result.push_back({EpochIndex(epoch++), value});
+  return result;
+}
+
 TEST(MetricCourseTest, TheFirstOfTheBestEpochsIsTheBest) {
-  const std::vector<std::optional<double>> values = {0.5, 0.7, 0.6, 0.7, std::nullopt};
-  EXPECT_EQ(CourseOf(values, Better::kHigher, 0), (MetricCourse{EpochIndex(1), 0.7, 3}));
-  EXPECT_EQ(CourseOf(values, Better::kLower, 0), (MetricCourse{EpochIndex(0), 0.5, 4}));
-  EXPECT_EQ(CourseOf({}, Better::kHigher, 0), MetricCourse());
+  const auto values = ValuesFrom(0, {0.5, 0.7, 0.6, 0.7, std::nullopt});
+  EXPECT_EQ(CourseOf(values, 5, Better::kHigher, 0), (MetricCourse{EpochIndex(1), 0.7, 3}));
+  EXPECT_EQ(CourseOf(values, 5, Better::kLower, 0), (MetricCourse{EpochIndex(0), 0.5, 4}));
+  EXPECT_EQ(CourseOf({}, 0, Better::kHigher, 0), MetricCourse());
 }
 
 TEST(MetricCourseTest, ALittleBetterDoesNotCount) {
-  const std::vector<std::optional<double>> values = {1.0, 1.5, 2.25, 2.5};
-  EXPECT_EQ(CourseOf(values, Better::kHigher, 1), (MetricCourse{EpochIndex(2), 2.25, 1}));
+  const auto values = ValuesFrom(0, {1.0, 1.5, 2.25, 2.5});
+  EXPECT_EQ(CourseOf(values, 4, Better::kHigher, 1), (MetricCourse{EpochIndex(2), 2.25, 1}));
+}
+
+TEST(MetricCourseTest, EpochsThatAreNotThereWereNotBetter) {
+  auto values = ValuesFrom(3, {0.7});
+  values.push_back({EpochIndex(9), 0.6});
+  EXPECT_EQ(CourseOf(values, 12, Better::kHigher, 0), (MetricCourse{EpochIndex(3), 0.7, 8}));
+  EXPECT_EQ(CourseOf({}, 12, Better::kHigher, 0), (MetricCourse{std::nullopt, 0, 12}));
 }
 
 /// Epochs of two shards, each judged by one, which reports the loss of `losses`.
@@ -221,6 +235,112 @@ TEST_F(EpochEndsTest, EpochsThatBeganBeforeItWasAskedForCountAsEnded) {
   StartServed();
   EXPECT_EQ(core->epoch_ends().ended(), 2u);
   EXPECT_THAT(Want(9).grants, SizeIs(6)) << "three epochs run again, and no more begins";
+}
+
+/// The master knows eight epochs of a dataset at most: four in full, and a curve of two.
+class ThinnedEpochsTest : public EpochEndsTest {
+ protected:
+  void SetUp() override {
+    EpochEndsTest::SetUp();
+    options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 60, 2),
+                        testing::PlanFor("test", DatasetMode::kEvaluate, 1, 1)};
+    options.limits.epochs_known = 8;
+    options.epoch_ends.keep_every = 1'000;  // each epoch is COMMITTED before the next one begins
+  }
+  /// The master dies, and the worker reports to the next one.
+  void RestartServed() {
+    StartServed();
+    Want(0);
+    Advance(std::chrono::milliseconds(50));
+  }
+  std::vector<uint32_t> Known() const {
+    std::vector<uint32_t> epochs;
+    for (const EpochIndex epoch : core->ledger().totals().KnownEpochs(DatasetId(1))) {
+      epochs.push_back(epoch.value());
+    }
+    return epochs;
+  }
+  uint64_t RecordsOfTraining() const {
+    uint64_t records = 0;
+    for (uint32_t epoch = 0; epoch < 60; ++epoch) {
+      records += core->ledger().RecordsCommitted(DatasetId(0), EpochIndex(epoch));
+    }
+    return records;
+  }
+};
+
+TEST_F(ThinnedEpochsTest, ARestartedMasterKnowsThatAllOfThemAreCommitted) {
+  StartServed();
+  for (uint32_t i = 0; i < 40; ++i) RunEpochs({5});
+  EXPECT_LE(Known().size(), 8u);
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    EXPECT_EQ(core->ledger().queue().committed_count(), 40u * 3);
+    EXPECT_EQ(RecordsOfTraining(), 40u * 20);
+    EXPECT_EQ(core->ledger().queue().StateOf({DatasetId(0), EpochIndex(1), ShardIndex(1)}),
+              ShardState::kCommitted);
+    const std::vector<uint32_t> known = Known();
+    StartServed();
+    EXPECT_EQ(Known(), known);
+  }
+  const auto next = Want(5).grants;
+  ASSERT_THAT(next, SizeIs(2));
+  EXPECT_EQ(next[0].shard.epoch, EpochIndex(40));
+  EXPECT_LE(core->forget_state().shards.size(), 2u);
+}
+
+TEST_F(ThinnedEpochsTest, TheBestTheKeptAndTheNewestStayWithTheirMetrics) {
+  KeepBest();
+  StartServed();
+  for (uint32_t i = 0; i < 40; ++i) RunEpochs({i == 13 ? 1.0 : 3.0});
+  EXPECT_EQ(core->epoch_ends().best(), EpochIndex(13));
+  EXPECT_EQ(core->epoch_ends().ValueOf(EpochIndex(13)), 1.0);
+  EXPECT_THAT(Known(), ::testing::IsSupersetOf({0u, 13u, 36u, 37u, 38u, 39u}));
+  StartServed();
+  EXPECT_EQ(core->epoch_ends().best(), EpochIndex(13));
+  EXPECT_THAT(Kept(), ElementsAre(13));
+}
+
+TEST_F(ThinnedEpochsTest, WhatCountsAsBetterDoesNotDependOnWhatWasThinnedOut) {
+  // Each epoch is better than all before, but only every fourth by more than 1. The epochs that are
+  // left would say otherwise.
+  options.epoch_ends.stop_early = EpochEndOptions::StopEarly{Loss(), 9, 1};
+  StartServed();
+  double loss = 100;
+  for (uint32_t i = 0; i < 40; ++i) {
+    RunEpochs({loss});
+    EXPECT_EQ(core->epoch_ends().gain().epoch, i / 4 * 4 + 1) << i;
+    if (i % 7 == 0) {
+      RestartServed();
+      EXPECT_EQ(core->epoch_ends().gain().epoch, i / 4 * 4 + 1) << i;
+    }
+    loss -= 0.3;
+  }
+  for (uint32_t i = 0; i < 6; ++i) RunEpochs({100});
+  EXPECT_THAT(core->reason(), HasSubstr("stopped early after epoch 46 of 60"));
+}
+
+TEST_F(ThinnedEpochsTest, AnEpochWithAFailedShardIsNotThinnedOut) {
+  options.leases.failures_max = 1;
+  StartServed();
+  RunEpochs({3});
+  const auto grants = Want(5).grants;
+  ASSERT_THAT(grants, SizeIs(2));
+  WorkerExchangeRequest failed = Request();
+  Hold({grants[1]}, &failed);
+  failed.returned.push_back({grants[0].shard, grants[0].token, true, "bad", false, {}, 1});
+  Exchange(failed);
+  Done({grants[1]});
+  Report(Want(5).grants.at(0), 3);
+  Snapshot();
+  for (uint32_t i = 0; i < 20; ++i) RunEpochs({3});
+  EXPECT_THAT(core->ledger().totals().KnownEpochs(DatasetId(0)),
+              ::testing::Contains(EpochIndex(1)));
+  ASSERT_EQ(core->ledger().queue().failed_count(), 1u);
+  RestartServed();
+  ASSERT_EQ(core->RetryShards({}, At()).value(), 1u);
+  const auto again = Want(1).grants;
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].shard, grants[0].shard);
 }
 
 }  // namespace

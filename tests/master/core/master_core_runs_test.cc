@@ -306,8 +306,8 @@ TEST_F(RunsTest, WhatWasCommittedBeforeARestartIsForgotten) {
   Advance(milliseconds(50));
   IntervalSet first;
   first.Add(0);
-  EXPECT_THAT(core->forget_state().shards,
-              ElementsAre(std::pair(std::pair(DatasetId(0), EpochIndex(0)), first)));
+  EXPECT_THAT(core->forget_state().epochs, ElementsAre(std::pair(DatasetId(0), first)));
+  EXPECT_THAT(core->forget_state().shards, IsEmpty());
 }
 
 TEST_F(RunsTest, AJobThatFailedIsShownWithItsReason) {

@@ -155,7 +155,7 @@ class PartsFixture {
           failures(&books, &books.ledger),
           leasing(&books, &books.ledger, &books.totals, &failures, {}),
           dones(&books, &books.ledger, &books.totals, &leasing),
-          epoch_ends(&books, &books.ledger.queue(), state.kept, 0),
+          epoch_ends(&books, &books.ledger.queue(), state.kept, {}),
           life(&books, &leasing, &epoch_ends),
           snapshots(&books, &books.ledger, &books.partitions, &books.nodes, &books.totals, &leasing,
                     &epoch_ends, &life),

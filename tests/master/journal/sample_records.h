@@ -32,9 +32,7 @@ inline std::vector<Mutation> SampleGroupRecords() {
           CheckpointRecord{{LineageNumber(1), StepNumber(3)}, {{0, 40, 12, "group/r1-s3-a2-0"}}}};
 }
 
-/// One record of every kind, every field set.
-inline std::vector<Mutation> SampleRecords() {
-  const LeaseToken token(MasterIncarnation(3), 17);
+inline MetaRecord SampleMeta() {
   MetaRecord meta{MasterIncarnation(3),
                   DoneSeq(12),
                   DoneSeq(9),
@@ -46,6 +44,14 @@ inline std::vector<Mutation> SampleRecords() {
                   "run-1",
                   {1, 2, 3, 4, 5, 6, 7, 8},
                   "/snapshots"};
+  meta.gain_epoch = 4;
+  meta.gain_rule = "1/loss";
+  return meta;
+}
+
+/// One record of every kind, every field set.
+inline std::vector<Mutation> SampleRecords() {
+  const LeaseToken token(MasterIncarnation(3), 17);
   ShardMetrics metrics;
   metrics.records = 40;
   metrics.rejected_records = 2;
@@ -56,6 +62,9 @@ inline std::vector<Mutation> SampleRecords() {
   EpochRecord epoch{DatasetId(1), EpochIndex(2), {}, 80, metrics};
   epoch.committed.Add(0, 5);
   epoch.committed.Add(7, 9);
+  WholeEpochsRecord whole{DatasetId(1), {}, 31};
+  whole.epochs.Add(0, 2);
+  whole.epochs.Add(4, 9);
   PartitionRecord partition{PartitionId(8),
                             {ServerId(1), ServerIncarnation(6), OwnerEpoch(4), OwnerEpoch(3),
                              OwnerEpoch(2), true, RestoreEpoch(5)},
@@ -83,11 +92,12 @@ inline std::vector<Mutation> SampleRecords() {
   node.skipped_now = 3;
   node.stale_now = 4;
   std::vector<Mutation> records = {
-      meta,
+      SampleMeta(),
       DoneRecord{{DoneSeq(10), SampleShard(5), token}, "worker-0", metrics},
       DoneRecord{{DoneSeq(11), SampleShard(6), token}, "worker-1", {}},
       DoneRecord{{DoneSeq(12), SampleShard(9), token}, "worker-1", {}},
       epoch,
+      whole,
       FailureRecord{
           SampleShard(4), 2, 1, {"a", "b \xff"}, true, true, LeaseToken(MasterIncarnation(2), 9)},
       FailureRecord{SampleShard(3), 1, 0, {"c"}, false, false, {}},

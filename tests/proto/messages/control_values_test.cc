@@ -183,9 +183,12 @@ TEST(ControlValuesTest, WhatPartitionsMayForgetComesBackAsItWas) {
   reply.forget->shards[{DatasetId(1), EpochIndex(2)}].Add(1, 4);
   reply.forget->shards[{DatasetId(1), EpochIndex(2)}].Add(7, 9);
   reply.forget->shards[{DatasetId(2), EpochIndex(0)}];
+  reply.forget->epochs[DatasetId(1)].Add(0, 2);
+  reply.forget->epochs[DatasetId(3)].Add(5, 9);
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto read,
                               fields::Decode<ServerExchangeReply>(fields::Encode(reply)));
   EXPECT_EQ(read.forget->shards, reply.forget->shards);
+  EXPECT_EQ(read.forget->epochs, reply.forget->epochs);
 }
 
 /// A field of a message, the largest number of it that is taken, and how the message is decoded

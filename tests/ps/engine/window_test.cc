@@ -94,5 +94,22 @@ TEST(WindowTest, ForgetsByDatasetEpochAndIndex) {
   EXPECT_THAT(window.Entries(), IsEmpty());
 }
 
+TEST(WindowTest, AllShardsOfAWholeEpochAreForgotten) {
+  Window window;
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    for (uint64_t index = 0; index < 2; ++index) {
+      window.Add({DatasetId(0), EpochIndex(epoch), ShardIndex(index)}, MinibatchIndex(0));
+    }
+  }
+  window.Add({DatasetId(1), EpochIndex(0), ShardIndex(0)}, MinibatchIndex(0));
+  ForgetState state;
+  state.epochs[DatasetId(0)].Add(0, 2);
+  state.shards[{DatasetId(0), EpochIndex(2)}].Add(1);
+  window.Forget(state);
+  EXPECT_EQ(window.shards(), 2u);
+  EXPECT_TRUE(window.Contains({DatasetId(0), EpochIndex(2), ShardIndex(0)}, MinibatchIndex(0)));
+  EXPECT_TRUE(window.Contains({DatasetId(1), EpochIndex(0), ShardIndex(0)}, MinibatchIndex(0)));
+}
+
 }  // namespace
 }  // namespace muster::ps

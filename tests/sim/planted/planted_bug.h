@@ -56,6 +56,10 @@
   X(kRowNotInitialised, "row-not-initialised", "section 7", kNone, 20,                             \
     "a push does not initialise a row")                                                            \
   X(kEndWhenDone, "end-when-done", "section 7", kNone, 20, "END when every shard is DONE")         \
+  X(kWholeTooEarly, "whole-too-early", "section 7", kNone, 20,                                     \
+    "an epoch is forgotten although one of its shards must not be")                                \
+  X(kThinnedNotWhole, "thinned-not-whole", "section 7", kNone, 20,                                 \
+    "that a thinned out epoch is COMMITTED is not journaled")                                      \
   X(kForgetOnce, "forget-once", "section 7", kLanesForget, 30,                                     \
     "forgetting is not repeated after a restore")                                                  \
   X(kEvaluateReverified, "evaluate-reverified", "section 7", kNone, 1000,                          \

@@ -1,4 +1,4 @@
-#include "master/service/group_answers.h"
+#include "master/service/answers/group_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

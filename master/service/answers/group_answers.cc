@@ -1,4 +1,4 @@
-#include "master/service/group_answers.h"
+#include "master/service/answers/group_answers.h"
 
 #include "base/text.h"
 

@@ -1,4 +1,4 @@
-#include "master/service/topic_answers.h"
+#include "master/service/answers/topic_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
