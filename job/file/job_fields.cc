@@ -30,7 +30,8 @@ void AddHead(std::vector<Field>* fields) {
   fields->push_back(Make("spec.partitions", Form::kWhole, {1, 65'536}, OnResume::kFixed,
                          Job(&JobSpec::partitions),
                          "Number of parts of the weights; each part belongs to one server. At "
-                         "least one per server."));
+                         "least one per server; eight or more share the load evenly. Each "
+                         "table costs a little for each part."));
   fields->push_back(Default(
       Make("spec.stateDirectory", Form::kPath, {}, OnResume::kMayChange,
            Job(&JobSpec::state_directory),
