@@ -88,7 +88,8 @@ void AddDatasets(std::vector<Field>* fields) {
       Make(
           in + "shuffle", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
           "`true`: in every epoch, each shard is another random sample of the whole dataset. It is "
-          "read in pieces of a 64th of a shard. `shards`: shards of neighbouring records run in a "
+          "read in pieces of a 256th of a shard, or of 16 records if that is more. `shards`: "
+          "shards of neighbouring records run in a "
           "random order, and are shuffled inside, for disks that are slow to seek; the model may "
           "come out worse if the data is sorted."),
       {"false", "true", "shards"}));
