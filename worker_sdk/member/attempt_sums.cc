@@ -114,10 +114,15 @@ void AttemptSums::Give(std::span<const uint32_t> blocks) {
 }
 
 absl::Status AttemptSums::NewSums(const sdk::WantedSum& wanted, uint64_t epoch) {
-  MUSTER_ASSIGN_OR_RETURN(sums_, StepTotals::Create(*options_.gradients));
+  // If nobody else has the sums of the step before, their memory is used again. New memory costs
+  // more than the addition: the system clears each page of it when it is touched first.
+  const bool again = sums_ != nullptr && sums_.use_count() == 1 && device() == nullptr;
+  if (!again) {
+    MUSTER_ASSIGN_OR_RETURN(sums_, StepTotals::Create(*options_.gradients));
+  }
   sums_->attempt = wanted.attempt;
   sums_->after = {ring_->lineage, wanted.step};
-  sums_->facts.epoch = epoch;
+  sums_->facts = {.epoch = epoch};
   run_ = wanted.run;
   return sums_->Allocate(*options_.gradients, device());
 }
