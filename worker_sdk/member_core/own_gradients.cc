@@ -53,7 +53,10 @@ absl::StatusOr<OwnGradients> OwnGradients::Create(std::span<const GroupTensor> t
     }
     sums.buckets_.push_back({.tensor = tensor});
   }
-  for (const uint32_t bucket : elsewhere) sums.buckets_[bucket].elsewhere = true;
+  for (const uint32_t bucket : elsewhere) {
+    MUSTER_CHECK((*sums.blocks_)[sums.BlockOf(bucket)].buckets.size() == 1);
+    sums.buckets_[bucket].elsewhere = true;
+  }
   MUSTER_RETURN_IF_ERROR(sums.Allocate());
   return sums;
 }
@@ -74,10 +77,8 @@ absl::Status OwnGradients::Allocate() {
 }
 
 std::optional<uint32_t> OwnGradients::BucketElsewhere(uint32_t block) const {
-  const std::vector<uint32_t>& buckets = (*blocks_)[block].buckets;
-  const bool any = std::ranges::any_of(buckets, [this](uint32_t i) { return elsewhere(i); });
-  MUSTER_CHECK(!any || buckets.size() == 1);
-  return any ? std::optional(buckets.front()) : std::nullopt;
+  const uint32_t bucket = (*blocks_)[block].buckets.front();
+  return elsewhere(bucket) ? std::optional(bucket) : std::nullopt;
 }
 
 void OwnGradients::Begin(StepRunNumber run) {
@@ -90,6 +91,7 @@ void OwnGradients::Begin(StepRunNumber run) {
     bucket.adding.reset();
     bucket.minibatches = IntervalSet();
   }
+  for (Block& block : values_) block.complete.reset();
 }
 
 absl::Status OwnGradients::Check(uint32_t number, size_t elements, bool elsewhere) const {
@@ -156,6 +158,7 @@ void OwnGradients::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t 
   bucket.adding.reset();
   bucket.minibatches.Add(minibatch.value());
   bucket.bad = bucket.bad || !good;
+  values_[BlockOf(number)].complete.reset();
 }
 
 absl::Status OwnGradients::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
@@ -169,7 +172,9 @@ absl::Status OwnGradients::Add(StepRunNumber run, MinibatchIndex minibatch, uint
 }
 
 void OwnGradients::MarkBad(StepRunNumber run, uint32_t bucket) {
-  if (run == run_) buckets_[bucket].bad = true;
+  if (run != run_) return;
+  buckets_[bucket].bad = true;
+  values_[BlockOf(bucket)].complete.reset();
 }
 
 absl::StatusOr<std::optional<SumMode>> OwnGradients::BeginPut(StepRunNumber run, uint32_t number,
@@ -191,6 +196,7 @@ void OwnGradients::EndPut(StepRunNumber run, uint32_t number, bool good) {
   if (run != run_) return;
   buckets_[number].minibatches = ended_;
   buckets_[number].bad = buckets_[number].bad || !good;
+  values_[BlockOf(number)].complete.reset();
 }
 
 absl::Status OwnGradients::Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
@@ -225,21 +231,28 @@ absl::Status OwnGradients::OutOfRange(const Bucket& bucket, size_t element, floa
 void OwnGradients::End(StepRunNumber run, MinibatchIndex minibatch) {
   if (run != run_) return;
   ended_.Add(minibatch.value());
-  for (Bucket& bucket : buckets_) {
-    if (bucket.giving == Giving::kByMinibatch) bucket.minibatches.Add(minibatch.value());
+  for (uint32_t i = 0; i < buckets_.size(); ++i) {
+    Bucket& bucket = buckets_[i];
+    if (bucket.giving != Giving::kByMinibatch) continue;
+    if (bucket.minibatches.Contains(minibatch.value())) continue;
+    bucket.minibatches.Add(minibatch.value());
+    values_[BlockOf(i)].complete.reset();
   }
 }
 
 bool OwnGradients::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) {
   if (run != run_ || number >= values_.size()) return false;
+  Block& block = values_[number];
+  if (block.complete.has_value()) return *block.complete == share;
   // Most calls come when one more bucket has the share. The bucket at which the last call stopped
   // is looked at first, so all calls together look at each bucket about twice.
   const std::vector<uint32_t>& buckets = (*blocks_)[number].buckets;
-  size_t& first = values_[number].look_first;
+  size_t& first = block.look_first;
   for (size_t looked = 0; looked < buckets.size(); ++looked) {
     if (!HasShare(buckets_[buckets[first]], share)) return false;
     first = first + 1 < buckets.size() ? first + 1 : 0;
   }
+  block.complete = share;
   return true;
 }
 

@@ -132,10 +132,13 @@ class OwnGradients {
     std::vector<float> floats;
     std::vector<uint16_t> halves;
     size_t look_first = 0;  // of its buckets: the one that was not complete last
+    /// All buckets have these minibatches, and none is bad. Absent: not known since a change.
+    std::optional<IntervalSet> complete;
   };
   explicit OwnGradients(std::shared_ptr<const BucketBlocks> blocks)
       : blocks_(std::move(blocks)), values_(blocks_->size()) {}
   absl::Status Allocate();
+  uint32_t BlockOf(uint32_t bucket) const { return blocks_->PlaceOf(bucket).block; }
   bool HasShare(const Bucket& bucket, const IntervalSet& share) const {
     return !bucket.bad && bucket.minibatches == share;
   }

@@ -391,8 +391,11 @@ TEST(OwnGradientsTest, ABlockIsCompleteWhenAllItsBucketsAre) {
       EXPECT_FALSE(sums.Complete(kRun, kHalves, Share(0, 1)));
       sums.End(kRun, MinibatchIndex(0));
       EXPECT_TRUE(sums.Complete(kRun, kHalves, Share(0, 1)));
-      sums.MarkBad(kRun, order[1]);
+      sums.End(kRun, MinibatchIndex(1));
+      EXPECT_TRUE(sums.Complete(kRun, kFixed, Share(0, 2)));
       EXPECT_FALSE(sums.Complete(kRun, kFixed, Share(0, 1)));
+      sums.MarkBad(kRun, order[1]);
+      EXPECT_FALSE(sums.Complete(kRun, kFixed, Share(0, 2)));
       sums.Begin(kRun + 1);
       EXPECT_FALSE(sums.Complete(kRun + 1, kFixed, Share(0, 1)));
       EXPECT_TRUE(sums.Complete(kRun + 1, kFixed, {}));
