@@ -22,11 +22,11 @@ import sys
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
-from group_flights import added, checkpoint, cost, master_killed, member_killed, overhead, straggler  # noqa: E402
+from group_flights import added, buckets, checkpoint, cost, master_killed, member_killed, overhead, straggler  # noqa: E402
 from scaling import job  # noqa: E402
 from speed import peers  # noqa: E402
 
-FIGURES = {"cost": cost, "member-killed": member_killed, "master-killed": master_killed, "added": added, "checkpoint": checkpoint,
+FIGURES = {"cost": cost, "buckets": buckets, "member-killed": member_killed, "master-killed": master_killed, "added": added, "checkpoint": checkpoint,
            "straggler": straggler, "overhead": overhead}
 EXAMPLES = """
 examples:

@@ -27,7 +27,7 @@ namespace {
 constexpr int kRuns = 5;
 
 struct Load {
-  uint64_t rows = 4'000;    // of the default 256 partitions of a table of a million
+  uint64_t rows = 4'000;    // of one of 256 partitions of a table of a million
   uint32_t floats = 128;    // 64 values and Adagrad's sums
   uint64_t snapshots = 50;  // of one run
   std::string directory = TemporaryFolder() + "/muster-snapshot-bench";

@@ -114,7 +114,7 @@ struct GroupSpec {
 struct JobSpec {
   std::string name;
   uint64_t seed = 0;
-  uint32_t partitions = 256;
+  uint32_t partitions = 64;
   /// The folder where relative paths begin.
   std::string base_directory;
   std::string state_directory;

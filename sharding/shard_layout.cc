@@ -90,7 +90,13 @@ class ShardLayout::EpochBlocks {
 };
 
 uint32_t ShardLayout::BlockRecords(uint32_t minibatch_size, uint32_t minibatches_per_shard) {
-  return std::max(minibatch_size * minibatches_per_shard / kBlocksPerShard, 1u);
+  const uint32_t records = minibatch_size * minibatches_per_shard;
+  const uint32_t small = std::min(records / kBlocksPerSmallShard, kBlockRecordsMin);
+  return std::max({records / kBlocksPerShard, small, 1u});
+}
+
+uint32_t ShardLayout::blocks_per_shard() const {
+  return std::max(options_.minibatch_size * options_.minibatches_per_shard / block_records_, 1u);
 }
 
 ShardLayout::ShardLayout(std::vector<Source> sources, Options options)
@@ -231,7 +237,8 @@ std::shared_ptr<const ShardLayout::EpochBlocks> ShardLayout::BlocksOf(const Stre
   }
   const uint64_t seed = HashWords(HashWords(options_.seed, kBlockPurpose), options_.dataset.value(),
                                   epoch.value(), stretch.first_shard);
-  auto blocks = std::make_shared<const EpochBlocks>(stretch, block_records_, kBlocksPerShard, seed);
+  auto blocks =
+      std::make_shared<const EpochBlocks>(stretch, block_records_, blocks_per_shard(), seed);
   MutexLock lock(&kept_->mutex);
   kept_->blocks[key] = blocks;
   std::erase_if(kept_->blocks, [&](const auto& one) {

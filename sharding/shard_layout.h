@@ -66,7 +66,11 @@ class ShardLayout {
   uint32_t block_records() const { return block_records_; }
   /// A shard has at most about so many runs of records, if the sources are not smaller than a
   /// block.
-  static constexpr uint32_t kBlocksPerShard = 64;
+  static constexpr uint32_t kBlocksPerShard = 256;
+  /// A small shard has larger blocks, so that a piece of the file is worth a read, but never fewer
+  /// than kBlocksPerSmallShard.
+  static constexpr uint32_t kBlockRecordsMin = 16;
+  static constexpr uint32_t kBlocksPerSmallShard = 64;
   /// Of sources that are so small that a shard may have more runs than `runs_max`, shards have
   /// fewer minibatches.
   uint64_t runs_max() const { return options_.runs_max; }
@@ -76,6 +80,8 @@ class ShardLayout {
   /// Some shards have fewer minibatches because of runs_max().
   bool is_cut_smaller() const { return is_cut_smaller_; }
   static uint32_t BlockRecords(uint32_t minibatch_size, uint32_t minibatches_per_shard);
+  /// Of a whole shard: it has a block of each of so many parts of the sources.
+  uint32_t blocks_per_shard() const;
 
   /// Requires index < shard_count().
   Shard At(EpochIndex epoch, ShardIndex index) const;

@@ -33,13 +33,15 @@ namespace {
 constexpr char kHelp[] =
     "Usage: group_member LOG [OPTION VALUE ...]\n\n"
     "Started by benchmarks/group_flights.py, by way of `muster run`.\n\n"
-    "  --elements N  float32 numbers in the bucket (default: 64)\n"
+    "  --elements N  float32 numbers in all buckets together (default: 64)\n"
+    "  --buckets N   buckets of about the same size (default: 1)\n"
     "  --state N     bytes of the state (default: 256)\n"
     "  --busy-us N   each minibatch computes for N microseconds of CPU time\n"
     "  --sleep-us N  each minibatch sleeps for N microseconds\n"
     "  --alone N     N steps of one minibatch, without a group and without a job\n";
 
 constexpr uint64_t kElementsMax = uint64_t{1} << 30;
+constexpr uint64_t kBucketsMax = 65'000;
 constexpr uint64_t kStateMax = uint64_t{1} << 36;
 constexpr uint64_t kMicrosecondsMax = 60'000'000;
 constexpr uint64_t kStepsMax = 1'000'000;
@@ -47,6 +49,7 @@ constexpr uint64_t kStepsMax = 1'000'000;
 struct Options {
   std::string log;
   uint64_t elements = 64;
+  uint64_t buckets = 1;
   uint64_t state = 256;
   uint64_t busy_us = 0;
   uint64_t sleep_us = 0;
@@ -78,6 +81,8 @@ Options Parse(int argc, char** argv) {
     };
     if (name == "--elements") {
       options.elements = number(kElementsMax);
+    } else if (name == "--buckets") {
+      options.buckets = number(kBucketsMax);
     } else if (name == "--state") {
       options.state = number(kStateMax);
     } else if (name == "--busy-us") {
@@ -90,6 +95,7 @@ Options Parse(int argc, char** argv) {
       Die("what is " + name + "?");
     }
   }
+  if (options.buckets > options.elements) Die("--buckets is at most --elements");
   return options;
 }
 
@@ -135,10 +141,38 @@ void Compute(const Options& options) {
   }
 }
 
-/// What the sums change. The rest of the state stays as it is, but is copied with it.
-void Apply(std::span<const float> sum, std::span<float> state) {
-  const size_t count = std::min(sum.size(), state.size());
-  for (size_t i = 0; i < count; ++i) state[i] += sum[i];
+/// A bucket, which has the elements from `first` on.
+struct Bucket {
+  SumBucket handle;
+  size_t first = 0;
+  size_t elements = 0;
+};
+
+std::vector<Bucket> AddBuckets(const Options& options, Group* group) {
+  std::vector<Bucket> buckets;
+  size_t first = 0;
+  for (uint64_t i = 0; i < options.buckets; ++i) {
+    const size_t next = options.elements * (i + 1) / options.buckets;
+    const SumBucket handle = group->AddBucket("gradients-" + std::to_string(i), next - first);
+    buckets.push_back({handle, first, next - first});
+    first = next;
+  }
+  return buckets;
+}
+
+/// The last layers first, as a backward pass does.
+void AddGradients(std::span<const Bucket> buckets, std::span<const float> gradient,
+                  GroupStep* step) {
+  for (size_t i = buckets.size(); i-- > 0;) {
+    step->Add(buckets[i].handle, gradient.subspan(buckets[i].first, buckets[i].elements));
+  }
+}
+
+/// What the sum of a bucket changes. The rest of the state stays as it is, but is copied with it.
+void Apply(std::span<const float> sum, size_t first, std::span<float> state) {
+  if (first >= state.size()) return;
+  const size_t count = std::min(sum.size(), state.size() - first);
+  for (size_t i = 0; i < count; ++i) state[first + i] += sum[i];
 }
 
 int TrainAlone(const Options& options) {
@@ -150,7 +184,7 @@ int TrainAlone(const Options& options) {
     record.begun_ns = log.Now();
     Compute(options);
     record.computed_ns = record.committed_ns = log.Now();
-    Apply(gradient, state);
+    Apply(gradient, 0, state);
     record.applied_ns = log.Now();
     log.Add(record);
   }
@@ -165,7 +199,7 @@ int Train(const Options& options) {
   if (!group.ok()) Die(group.status().message());
   std::vector<float> state(options.state / sizeof(float));
   const std::vector<float> gradient(options.elements, 1.0F);
-  const SumBucket bucket = group->AddBucket("gradients", options.elements);
+  const std::vector<Bucket> buckets = AddBuckets(options, &*group);
   group->AddState("state", std::span(state));
   StepLog log(options, own.worker_name);
   log.Add({.begun_ns = log.Now()});
@@ -173,13 +207,13 @@ int Train(const Options& options) {
     StepLog::Record record{.step = static_cast<int64_t>(step->step()), .begun_ns = log.Now()};
     for (Minibatch& batch : step->Minibatches()) {
       Compute(options);
-      if (!batch.evaluate()) step->Add(bucket, gradient);
+      if (!batch.evaluate()) AddGradients(buckets, gradient, &*step);
       ++record.minibatches;
     }
     record.computed_ns = log.Now();
     step->Commit([&] {
       record.committed_ns = log.Now();
-      Apply(step->Sum(bucket), state);
+      for (const Bucket& bucket : buckets) Apply(step->Sum(bucket.handle), bucket.first, state);
     });
     record.applied_ns = log.Now();
     log.Add(record);

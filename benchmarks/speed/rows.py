@@ -63,7 +63,7 @@ class Row:
     dim: int = 64
     workers: int = 1
     servers: int = 1
-    partitions: int = 256
+    partitions: int = 64  # the default of a job
     tables: int = 1  # that the rows are divided among; or tensors, the elements
     tcp: bool = False
     tls: bool = False  # over TCP, the connections are encrypted

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{1'000};
+constexpr std::chrono::milliseconds kAskMasterAgain{1'000};
 constexpr std::chrono::milliseconds kCollectWait{3'000};
 /// Steps come about every 100 ms. If no step came for this long, this process stood still.
 constexpr std::chrono::milliseconds kPauseMin{2'000};
@@ -358,7 +358,7 @@ void RunSupervisor::Advance() {
                        "work stays; run the job again to continue",
                        InSeconds(2 * options_.drain_timeout + options_.drain_slack),
                        InSeconds(options_.drain_timeout))});
-    } else if (now_ - asked_last_ >= kLookAgain) {
+    } else if (now_ - asked_last_ >= kAskMasterAgain) {
       asked_last_ = now_;
       Emit(AskDrain{});
     }
@@ -383,7 +383,7 @@ void RunSupervisor::AdvanceFinishing(bool late) {
            .has_value()) {  // this process found a failure, and the master has not confirmed it yet
     if (late || !Running(master_)) {
       EnterStopping({RunOutcome::State::kFailed, *failure_});
-    } else if (now_ - asked_last_ >= kLookAgain) {
+    } else if (now_ - asked_last_ >= kAskMasterAgain) {
       asked_last_ = now_;
       Emit(AskCancel{*failure_});
     }

@@ -1,11 +1,14 @@
 // A worker of the flights job: trains a DeepFM on the shards that the master hands out, and
 // evaluates it on those of the test set. Start it with `muster run`, which sets the environment
-// that the session reads.
+// that the session reads. `--warm-start FOLDER`: it begins with the weights of that export.
 
 #include <muster/muster.h>
 
 #include <any>
+#include <cstdio>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,7 +32,8 @@ struct Tables {
   std::vector<muster::DenseTensor> dense;  // by DenseId
 };
 
-Tables Register(muster::Session& session, const DeepFmShape& shape) {
+/// `weights`: the folder of an export with which the tables begin, or empty.
+Tables Register(muster::Session& session, const DeepFmShape& shape, const std::string& weights) {
   const TrainingOptions training;
   const muster::Adagrad adagrad{.learning_rate = training.learning_rate,
                                 .initial_accumulator = training.initial_accumulator};
@@ -39,9 +43,13 @@ Tables Register(muster::Session& session, const DeepFmShape& shape) {
                            .dim = static_cast<uint32_t>(shape.dim),
                            .optimizer = adagrad,
                            .initializer = muster::Normal{.stddev = training.embedding_stddev},
-                           .schedule = schedule}),
-      session.SparseTable(
-          {.name = "first_order", .dim = 1, .optimizer = adagrad, .schedule = schedule}),
+                           .schedule = schedule,
+                           .warm_start = weights}),
+      session.SparseTable({.name = "first_order",
+                           .dim = 1,
+                           .optimizer = adagrad,
+                           .schedule = schedule,
+                           .warm_start = weights}),
       {}};
   for (const DenseInfo& info : DenseTensors(shape)) {
     muster::Initializer initializer = muster::Zero{};
@@ -52,7 +60,8 @@ Tables Register(muster::Session& session, const DeepFmShape& shape) {
                                                .shape = info.shape,
                                                .optimizer = adagrad,
                                                .initializer = initializer,
-                                               .schedule = schedule}));
+                                               .schedule = schedule,
+                                               .warm_start = weights}));
   }
   return tables;
 }
@@ -130,9 +139,16 @@ class Trainer {
 }  // namespace
 }  // namespace flights
 
-int main() {
+int main(int argc, char** argv) {
+  const std::span arguments(argv + 1, argc - 1);
+  if (!arguments.empty() &&
+      (arguments.size() != 2 || arguments[0] != std::string_view("--warm-start"))) {
+    std::fprintf(stderr, "usage: flights_trainer [--warm-start FOLDER]\n");
+    return 2;
+  }
+  const std::string weights = arguments.empty() ? "" : arguments[1];
   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
-  flights::Trainer trainer(flights::Register(session, flights::DeepFmShape{}));
+  flights::Trainer trainer(flights::Register(session, flights::DeepFmShape{}, weights));
   while (auto shard = session.NextShard()) trainer.Run(*shard);
   return session.Finish();
 }

@@ -30,7 +30,8 @@ void AddHead(std::vector<Field>* fields) {
   fields->push_back(Make("spec.partitions", Form::kWhole, {1, 65'536}, OnResume::kFixed,
                          Job(&JobSpec::partitions),
                          "Number of parts of the weights; each part belongs to one server. At "
-                         "least one per server."));
+                         "least one per server; eight or more share the load evenly. Each "
+                         "table costs a little for each part."));
   fields->push_back(Default(
       Make("spec.stateDirectory", Form::kPath, {}, OnResume::kMayChange,
            Job(&JobSpec::state_directory),
@@ -87,7 +88,8 @@ void AddDatasets(std::vector<Field>* fields) {
       Make(
           in + "shuffle", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::shuffle),
           "`true`: in every epoch, each shard is another random sample of the whole dataset. It is "
-          "read in pieces of a 64th of a shard. `shards`: shards of neighbouring records run in a "
+          "read in pieces of a 256th of a shard, or of 16 records if that is more. `shards`: "
+          "shards of neighbouring records run in a "
           "random order, and are shuffled inside, for disks that are slow to seek; the model may "
           "come out worse if the data is sorted."),
       {"false", "true", "shards"}));

@@ -32,7 +32,7 @@ class PushAhead {
   /// Announces a group. A group with a null table is skipped. `keys` must stay as they are until
   /// they are passed.
   void Expect(const Table* table, std::span<const uint64_t> keys) {
-    if (table != nullptr) table->PrefetchHead();
+    if (table != nullptr) table->PrefetchForPush();
     const size_t count = Counted(keys.size());
     groups_[announced_.groups++ % kGroups] = {table, keys.data(), count};
     announced_.keys += count;

@@ -82,7 +82,7 @@ class RowGather {
   /// Prefetches the tables of the groups from next_ on.
   void PrefetchTables() {
     for (; tables_ < groups_.size() && tables_ <= next_.group + kTablesAhead; ++tables_) {
-      if (groups_[tables_].table != nullptr) groups_[tables_].table->PrefetchHead();
+      if (groups_[tables_].table != nullptr) groups_[tables_].table->PrefetchForPull();
     }
   }
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "ps/engine/prefetch.h"
 #include "ps/engine/slab_memory.h"
 
@@ -34,9 +34,9 @@ class RowStore {
     return slabs_[slab].get() + (row - begin) * floats_per_row_;
   }
 
-  /// Prefetches what Row needs.
+  /// Prefetches what Row needs besides this object.
   void Prefetch() const {
-    if (!slabs_.empty()) ps::Prefetch(slabs_.data());
+    if (slabs_.size() > kInlineSlabs) ps::Prefetch(slabs_.data());
   }
 
   uint32_t size() const { return size_; }
@@ -47,11 +47,14 @@ class RowStore {
  private:
   static constexpr int kFirstSlabBits = 4;  // the first slab has 16 rows
   static constexpr uint64_t kSlabsOfASize = 8;
+  /// A model of many tables has few rows of each in a partition. The addresses of their slabs lie
+  /// in the object, so a row of theirs is found with one cache line less.
+  static constexpr size_t kInlineSlabs = 4;
 
   uint32_t floats_per_row_;
   uint32_t size_ = 0;
   uint64_t room_ = 0;
-  std::vector<std::unique_ptr<float, GiveSlab>> slabs_;
+  absl::InlinedVector<std::unique_ptr<float, GiveSlab>, kInlineSlabs> slabs_;
 };
 
 }  // namespace muster::ps

@@ -39,6 +39,10 @@ class Table {
  public:
   /// The master has checked `spec`: dim >= 1, and finite, sensible parameters.
   Table(TableSpec spec, uint64_t seed);
+  /// A model of many tables has one object for each table in each partition, and a request visits
+  /// most of them: they lie in huge pages, too.
+  static void* operator new(size_t bytes) { return slab_memory::Take(bytes); }
+  static void operator delete(void* block, size_t bytes) { slab_memory::Give(block, bytes); }
 
   const TableSpec& spec() const { return spec_; }
   uint32_t dim() const { return dim_; }
@@ -95,13 +99,10 @@ class Table {
   /// done. See Gather. Requires that CheckPull passes.
   size_t Pull(std::span<const uint64_t> keys, std::span<float> values, WorkLimit* work) const;
 
-  /// Start to load what Apply and Pull will need: first the object itself, then a key's place in
+  /// Start to load what Pull and Apply will need: first the object itself, then a key's place in
   /// the index, and a little later its row, if there is one.
-  void PrefetchHead() const {
-    for (size_t line = 0; line < kHeadLines; ++line) {
-      Prefetch<CacheLevel::kSecond>(reinterpret_cast<const char*>(this) + line * kLineBytes);
-    }
-  }
+  void PrefetchForPull() const { PrefetchLines(kPullLines); }
+  void PrefetchForPush() const { PrefetchLines(kPushLines); }
   void PrefetchPlace(uint64_t key) const {
     index_.Prefetch(key);
     store_.Prefetch();
@@ -138,7 +139,8 @@ class Table {
   friend class RowGather;
   static constexpr size_t kBatch = 32;  // rows in flight between prefetch and use
   static constexpr size_t kLineBytes = 64;
-  static constexpr size_t kHeadLines = 5;  // of the members that every push needs
+  static constexpr size_t kPullLines = 3;  // of the members that every pull needs
+  static constexpr size_t kPushLines = 6;  // and every push
 
   using Generation = uint32_t;
 
@@ -154,6 +156,11 @@ class Table {
     RowList merged;
   };
 
+  void PrefetchLines(size_t lines) const {
+    for (size_t line = 0; line < lines; ++line) {
+      Prefetch<CacheLevel::kSecond>(reinterpret_cast<const char*>(this) + line * kLineBytes);
+    }
+  }
   /// Remembers the first of these rows that is not finite.
   void Watch(std::span<const uint64_t> keys, std::span<float* const> rows);
   float* Touch(uint64_t key);

@@ -67,7 +67,7 @@ TEST(JobSpecTest, FixedFieldsHaveTheNamesAndValuesOfTheJobFile) {
   job.datasets[1].source = Topic();
   const std::vector<std::pair<std::string, std::string>> expected = {
       {"spec.seed", "7"},
-      {"spec.partitions", "256"},
+      {"spec.partitions", "64"},
       {"spec.datasets", "train, clicks"},
       {"spec.datasets[train].mode", "train"},
       {"spec.datasets[train].header", "false"},

@@ -19,7 +19,7 @@ using testing::StatusIs;
 constexpr size_t kRingSize = RingMemory::kRingBytesMin;
 
 /// Both ends of a connected UNIX socket.
-std::pair<OwnedFd, OwnedFd> SocketPair() {
+std::pair<OwnedFd, OwnedFd> FdPair() {
   std::array<int, 2> fds;
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
   return {OwnedFd(fds[0]), OwnedFd(fds[1])};
@@ -86,13 +86,13 @@ TEST(RingMemoryTest, WhatIsNotAsItShouldBeIsRefused) {
     EXPECT_THAT(RingMemory::Make(size),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a ring cannot have")));
   }
-  const auto [pipe, unused] = SocketPair();
+  const auto [pipe, unused] = FdPair();
   EXPECT_THAT(RingMemory::Open(OwnedFd(::dup(pipe.get())), kRingSize),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not sealed")));
 }
 
 TEST(RingMemoryTest, ADescriptorIsHandedOver) {
-  const auto [here, there] = SocketPair();
+  const auto [here, there] = FdPair();
   EXPECT_THAT(ReceiveDescriptor(there.get()),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("not come yet")));
   MUSTER_ASSERT_OK_AND_ASSIGN(const RingMemory made, RingMemory::Make(kRingSize));
@@ -108,7 +108,7 @@ TEST(RingMemoryTest, ADescriptorIsHandedOver) {
 }
 
 TEST(RingMemoryTest, AnythingElseThanOneDescriptorIsRefusedAndNoneStaysOpen) {
-  const auto [here, there] = SocketPair();
+  const auto [here, there] = FdPair();
   // Two of them, with one byte.
   std::array<int, 2> both = {here.get(), there.get()};
   char byte = 0;

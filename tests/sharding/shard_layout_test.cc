@@ -224,6 +224,15 @@ TEST(ShardLayoutTest, EpochsAndDatasetsHaveOtherOrders) {
   EXPECT_NE(Runs(layout, 3), Runs(ShardLayout(Sources({10'000}), options), 3));
 }
 
+TEST(ShardLayoutTest, LargeShardsHaveMoreBlocks) {
+  EXPECT_EQ(ShardLayout::BlockRecords(1, 1), 1u);
+  EXPECT_EQ(ShardLayout::BlockRecords(256, 1), 4u);    // 64 blocks
+  EXPECT_EQ(ShardLayout::BlockRecords(256, 4), 16u);   // 64 blocks
+  EXPECT_EQ(ShardLayout::BlockRecords(256, 8), 16u);   // 128 blocks
+  EXPECT_EQ(ShardLayout::BlockRecords(256, 16), 16u);  // 256 blocks
+  EXPECT_EQ(ShardLayout::BlockRecords(256, 64), 64u);  // 256 blocks
+}
+
 TEST(ShardLayoutTest, NeverChanges) {
   // Golden: journals and running workers depend on these.
   const ShardLayout layout(

@@ -1,6 +1,7 @@
 #include "worker_sdk/core/planned_gradients.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -83,10 +84,12 @@ void PlannedGradients::AddDense(size_t table, std::span<const float> gradient) {
   finite_ &= SumRows({}, places.offset, whole, places.dim, gradient.data(), before, reading(),
                      values_.data());
   if (rest == 0) return;
-  PooledVector<float> last(places.dim, 0.0f);
-  std::ranges::copy(gradient.last(rest), last.begin());
-  finite_ &= SumRows({}, std::span(places.offset).last(1), 1, places.dim, last.data(), before,
+  const auto last = std::span(places.offset).last(1);
+  finite_ &= SumRows({}, last, 1, static_cast<uint32_t>(rest), gradient.last(rest).data(), before,
                      Reading::kSoon, values_.data());
+  // The last block has floats that the tensor lacks; their gradient is 0.
+  const std::span beyond = std::span(values_).subspan(last[0] + rest, places.dim - rest);
+  std::memset(beyond.data(), 0, beyond.size_bytes());
 }
 
 bool PlannedGradients::complete() const {

@@ -17,10 +17,11 @@ AttemptSums::~AttemptSums() {
 
 void AttemptSums::CarryOut(const MemberDesk::Orders& orders) {
   if (orders.effects.ring) FollowRing();
-  if (orders.effects.sums || orders.all_buckets) {
+  if (orders.effects.sums || orders.all_blocks) {
     wanted_ = options_.desk->Look([](DeskContents& desk) { return desk.core->WantedSums(); });
-    begun_.Follow(wanted_, options_.gradients->size());
-    std::vector<uint32_t> all(options_.gradients->size());
+    const size_t blocks = options_.gradients->blocks()->size();
+    begun_.Follow(wanted_, blocks);
+    std::vector<uint32_t> all(blocks);
     std::iota(all.begin(), all.end(), 0u);
     Give(all);
   } else if (!orders.filled.empty()) {
@@ -45,7 +46,7 @@ void AttemptSums::FollowRing() {
     reducer_ = nullptr;
     if (!ring_.has_value()) return;
     Start(*ring_);
-    CarryOut({.all_buckets = true});
+    CarryOut({.all_blocks = true});
   });
 }
 
@@ -57,7 +58,7 @@ void AttemptSums::Start(const sdk::GroupRing& ring) {
   options.members = ring.members;
   options.listener = options_.listener;
   options.backend = options_.backend;
-  options.buckets = options_.gradients->size();
+  options.buckets = options_.gradients->blocks()->size();
   for (uint32_t i = 0; i < options_.gradients->size(); ++i) {
     options.on_device |= options_.gradients->elsewhere(i);
   }
@@ -67,9 +68,9 @@ void AttemptSums::Start(const sdk::GroupRing& ring) {
       });
 }
 
-// ---- buckets ----
+// ---- blocks ----
 
-void AttemptSums::Give(std::span<const uint32_t> buckets) {
+void AttemptSums::Give(std::span<const uint32_t> blocks) {
   if (!wanted_.has_value() || reducer_ == nullptr || ending_ ||
       ring_->attempt != wanted_->attempt) {
     return;
@@ -86,8 +87,8 @@ void AttemptSums::Give(std::span<const uint32_t> buckets) {
       if (!wanted_->share.empty() || !free) return;
       gradients.Begin(wanted_->run);
     }
-    for (const uint32_t bucket : buckets) {
-      if (begun_.Begin(bucket, gradients)) ready.push_back(bucket);
+    for (const uint32_t block : blocks) {
+      if (begun_.Begin(block, &gradients)) ready.push_back(block);
     }
     desk.reads += ready.size();
     epoch = desk.core->view().work->shard.epoch.value();
@@ -113,41 +114,48 @@ void AttemptSums::Give(std::span<const uint32_t> buckets) {
 }
 
 absl::Status AttemptSums::NewSums(const sdk::WantedSum& wanted, uint64_t epoch) {
-  MUSTER_ASSIGN_OR_RETURN(sums_, StepTotals::Create(*options_.gradients));
+  // If nobody else has the sums of the step before, their memory is used again. New memory costs
+  // more than the addition: the system clears each page of it when it is touched first.
+  const bool again = sums_ != nullptr && sums_.use_count() == 1 && device() == nullptr;
+  if (!again) {
+    MUSTER_ASSIGN_OR_RETURN(sums_, StepTotals::Create(*options_.gradients));
+  }
   sums_->attempt = wanted.attempt;
   sums_->after = {ring_->lineage, wanted.step};
-  sums_->facts.epoch = epoch;
+  sums_->facts = {.epoch = epoch};
   run_ = wanted.run;
   return sums_->Allocate(*options_.gradients, device());
 }
 
-absl::Status AttemptSums::GiveOne(uint32_t bucket) {
-  const auto done = [this, sums = sums_, run = run_, bucket](const absl::Status& status,
-                                                             uint32_t digest) {
-    OnBucket(sums, run, bucket, status, digest);
+absl::Status AttemptSums::GiveOne(uint32_t block) {
+  const auto done = [this, sums = sums_, run = run_, block](const absl::Status& status,
+                                                            uint32_t digest) {
+    OnBlock(sums, run, block, status, digest);
   };
   // It counts as read, so nobody writes to it.
   sdk::OwnGradients& gradients = *options_.gradients;
-  if (!gradients.elsewhere(bucket)) {
-    MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> in, gradients.Encoded(bucket));
-    reducer_->Sum(wanted_->step, bucket, gradients.tensor(bucket).dtype, in, sums_->encoded(bucket),
-                  done);
+  const std::optional<uint32_t> on_device = gradients.BucketElsewhere(block);
+  if (!on_device.has_value()) {
+    MUSTER_ASSIGN_OR_RETURN(const std::span<const std::byte> in, gradients.Encoded(block));
+    reducer_->Sum(wanted_->step, block, (*gradients.blocks())[block].dtype, in,
+                  sums_->encoded(block), done);
     return absl::OkStatus();
   }
-  const std::shared_ptr<collectives::GpuBucket>& here = options_.device_buckets[bucket];
-  if (gradients.zero(bucket)) MUSTER_RETURN_IF_ERROR(here->Clear());
-  reducer_->SumOnDevice(wanted_->step, bucket,
-                        {here, sums_->device_encoded(bucket), sums_->device_floats(bucket)}, done);
+  const std::shared_ptr<collectives::GpuBucket>& here = options_.device_buckets[*on_device];
+  if (gradients.zero(*on_device)) MUSTER_RETURN_IF_ERROR(here->Clear());
+  reducer_->SumOnDevice(wanted_->step, block,
+                        {here, sums_->device_encoded(block), sums_->device_floats(block)}, done);
   return absl::OkStatus();
 }
 
-void AttemptSums::OnBucket(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run,
-                           uint32_t bucket, const absl::Status& status, uint32_t digest) {
+void AttemptSums::OnBlock(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run,
+                          uint32_t block, const absl::Status& status, uint32_t digest) {
   options_.desk->Tell([&](DeskContents& desk) {
     --desk.reads;
     desk.Freed();
     if (absl::IsOutOfRange(status)) {
       // A device finds out here what Write and Decode find out of buckets in this process.
+      const uint32_t bucket = (*desk.gradients->blocks())[block].buckets.front();
       desk.gradients->MarkBad(run, bucket);
       desk.core->OnTrainerFailed(
           run,
@@ -162,7 +170,7 @@ void AttemptSums::OnBucket(const std::shared_ptr<StepTotals>& sums, sdk::StepRun
   if (!status.ok() || sums != sums_) return;
   ++moved_;
   const std::optional<uint32_t> all =
-      begun_.OnBucket(sums->attempt, sums->after.step, bucket, digest);
+      begun_.OnBlock(sums->attempt, sums->after.step, block, digest);
   if (all.has_value()) Finish(*all);
 }
 

@@ -11,13 +11,13 @@
 #include "collectives/listener.h"
 #include "collectives/reducer.h"
 #include "worker_sdk/member/member_desk.h"
-#include "worker_sdk/member_core/given_buckets.h"
+#include "worker_sdk/member_core/given_blocks.h"
 
 namespace muster::internal {
 
 /// Adds this member's buckets with those of the others: follows the attempts of the master with a
-/// Reducer each, gives it the buckets that are complete, and tells the core of the sum of a step.
-/// Belongs to the loop's thread.
+/// Reducer each, gives it the blocks of buckets that are complete, and tells the core of the sum of
+/// a step. Belongs to the loop's thread.
 class AttemptSums {
  public:
   struct Options {
@@ -37,7 +37,7 @@ class AttemptSums {
   AttemptSums& operator=(const AttemptSums&) = delete;
 
   void CarryOut(const MemberDesk::Orders& orders);
-  /// How many buckets have been added.
+  /// How many blocks have been added.
   uint64_t moved() const { return moved_; }
   /// How many members the ring has; 0: there is none.
   uint32_t members() const { return ring_.has_value() ? ring_->members.size() : 0; }
@@ -49,12 +49,12 @@ class AttemptSums {
   /// The ring is another one: ends the sums of the old one, then begins with the new one.
   void FollowRing();
   void Start(const sdk::GroupRing& ring);
-  /// Gives these buckets, as far as they are complete; none are named: looks at all.
-  void Give(std::span<const uint32_t> buckets);
+  /// Gives these blocks, as far as they are complete.
+  void Give(std::span<const uint32_t> blocks);
   absl::Status NewSums(const sdk::WantedSum& wanted, uint64_t epoch);
-  absl::Status GiveOne(uint32_t bucket);
-  void OnBucket(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run, uint32_t bucket,
-                const absl::Status& status, uint32_t digest);
+  absl::Status GiveOne(uint32_t block);
+  void OnBlock(const std::shared_ptr<StepTotals>& sums, sdk::StepRunNumber run, uint32_t block,
+               const absl::Status& status, uint32_t digest);
   void Finish(uint32_t digest);
 
   const Options options_;
@@ -62,7 +62,7 @@ class AttemptSums {
   std::unique_ptr<collectives::Reducer> reducer_;
   bool ending_ = false;  // the reducer
   const std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
-  sdk::GivenBuckets begun_;
+  sdk::GivenBlocks begun_;
   std::optional<sdk::WantedSum> wanted_;
   std::shared_ptr<StepTotals> sums_;
   sdk::StepRunNumber run_ = 0;  // of sums_

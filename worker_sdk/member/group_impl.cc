@@ -238,7 +238,7 @@ void GroupImpl::EndMinibatch(const sdk::TrainerTask& task, MinibatchIndex miniba
   if (metrics_run_ == task.run) metrics_ = metrics;
   desk_.Tell([&](DeskContents& desk) {
     desk.gradients->End(task.run, minibatch);
-    for (uint32_t i = 0; i < desk.gradients->size(); ++i) desk.Filled(i);
+    for (uint32_t i = 0; i < desk.gradients->blocks()->size(); ++i) desk.Filled(i);
     const auto took = desk_.Now() - minibatch_began_;
     desk.core->OnMinibatch(task.run, minibatch,
                            std::chrono::duration_cast<std::chrono::microseconds>(took));
@@ -270,9 +270,9 @@ absl::Status GroupImpl::AddValues(
                           desk_.Look([&](DeskContents& desk) { return begin(*desk.gradients); }));
   if (!mode.has_value()) return absl::OkStatus();
   const absl::Status written = write(*mode);
-  desk_.Tell([&](DeskContents& desk) {
+  desk_.TellOfBucket([&](DeskContents& desk) {
     end(*desk.gradients, written.ok());
-    desk.Filled(bucket);
+    desk.Filled(desk.gradients->blocks()->PlaceOf(bucket).block);
   });
   return written;
 }

@@ -98,8 +98,12 @@ bool GroupImpl::trains_locally() const {
 
 absl::StatusOr<sdk::OwnGradients> GroupImpl::MakeGradients() {
   tensors_.Close();
-  MUSTER_ASSIGN_OR_RETURN(sdk::OwnGradients gradients,
-                          sdk::OwnGradients::Create(tensors_.tensors(), buckets_on_device_));
+  // Where a bucket is may differ between members, and their blocks must not. So with a backend that
+  // has a device, each bucket is a block of its own.
+  const uint64_t full_bytes = device() == nullptr ? sdk::BucketBlocks::kFullBytes : 0;
+  MUSTER_ASSIGN_OR_RETURN(
+      sdk::OwnGradients gradients,
+      sdk::OwnGradients::Create(tensors_.tensors(), buckets_on_device_, full_bytes));
   if (gradients.size() == 0) {
     return absl::InvalidArgumentError(
         "the group has no bucket: call Group::AddBucket before the first NextStep");

@@ -224,17 +224,17 @@ void GroupStepImpl::Apply(const std::function<void()>& apply) {
 }
 
 std::span<const float> GroupStepImpl::Sum(uint32_t bucket) const {
-  const bool there = applying_ && bucket < sums_->size();
-  if (there && sums_->device_floats(bucket) == nullptr) return sums_->floats(bucket);
+  const bool there = applying_ && bucket < sums_->buckets();
+  if (there && sums_->FloatsOnDevice(bucket) == nullptr) return sums_->floats(bucket);
   group_->ProgramError(there ? "GroupStep::Sum of a bucket on the device: use DeviceSum"
                              : "GroupStep::Sum outside of what is given to Commit");
   return {};
 }
 
 const float* GroupStepImpl::DeviceSum(uint32_t bucket) const {
-  const bool there = applying_ && bucket < sums_->size();
-  if (there && sums_->device_floats(bucket) != nullptr) {
-    return reinterpret_cast<const float*>(sums_->device_floats(bucket)->address());
+  const bool there = applying_ && bucket < sums_->buckets();
+  if (there && sums_->FloatsOnDevice(bucket) != nullptr) {
+    return reinterpret_cast<const float*>(sums_->FloatsOnDevice(bucket)->address());
   }
   group_->ProgramError(there ? "GroupStep::DeviceSum of a bucket that is not on the device: use Sum"
                              : "GroupStep::DeviceSum outside of what is given to Commit");

@@ -22,14 +22,14 @@ class KeptTotals {
       return !after.has_value() || sums->after.step <= *after || sums->after.lineage != lineage;
     });
   }
-  /// The sum of a bucket; the facts of the step have the number after the last one. kNotFound: it
-  /// is not kept.
-  absl::StatusOr<collectives::LentBytes> Find(StateLabel after, uint32_t bucket,
-                                              size_t buckets) const {
+  /// The sum of a block; the facts of the step have the number after the last one. kNotFound: it is
+  /// not kept.
+  absl::StatusOr<collectives::LentBytes> Find(StateLabel after, uint32_t block,
+                                              size_t blocks) const {
     for (const std::shared_ptr<StepTotals>& sums : kept_) {
       if (sums->after != after) continue;
-      if (bucket == buckets) return collectives::LentBytes{sums, sums->facts.bytes()};
-      if (bucket < sums->size()) return collectives::LentBytes{sums, sums->encoded(bucket)};
+      if (block == blocks) return collectives::LentBytes{sums, sums->facts.bytes()};
+      if (block < sums->size()) return collectives::LentBytes{sums, sums->encoded(block)};
     }
     return absl::NotFoundError("this member does not keep that sum");
   }

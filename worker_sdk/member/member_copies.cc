@@ -201,10 +201,10 @@ absl::StatusOr<collectives::LentBytes> MemberCopies::Stripe(StateLabel label, ui
 }
 
 absl::StatusOr<collectives::LentBytes> MemberCopies::KeptSum(LineageNumber lineage, StepNumber step,
-                                                             uint32_t bucket) {
+                                                             uint32_t block) {
   return options_.desk->Look([&](DeskContents& desk) -> absl::StatusOr<collectives::LentBytes> {
     if (!desk.core.has_value()) return absl::NotFoundError("this process has just begun");
-    auto kept = desk.kept.Find({lineage, step}, bucket, desk.gradients->size());
+    auto kept = desk.kept.Find({lineage, step}, block, desk.gradients->blocks()->size());
     // The learner tries again. That nobody keeps the sum would cost it its state.
     if (!kept.ok() && desk.core->WillApply(lineage, step)) {
       return absl::FailedPreconditionError("this member has not applied the step yet");
@@ -396,9 +396,9 @@ absl::StatusOr<std::shared_ptr<StepTotals>> MemberCopies::FetchSumsFrom(
     MutexLock lock(&mutex_);
     has_sources_ = true;
   }
-  const auto buckets = static_cast<uint32_t>(layout_->size());
+  const auto blocks = static_cast<uint32_t>(layout_->blocks()->size());
   collectives::StateClient* const client = sum_sources_.To(holder, listener_);
-  client->FetchSum(transfer.lineage, transfer.step, buckets, facts.bytes(), Counted(&asked));
+  client->FetchSum(transfer.lineage, transfer.step, blocks, facts.bytes(), Counted(&asked));
   MUSTER_RETURN_IF_ERROR(AwaitSum(&asked, holder, /*soon=*/true));
   auto sums = std::make_shared<StepTotals>();
   if (facts.evaluate == 0) {
@@ -407,8 +407,8 @@ absl::StatusOr<std::shared_ptr<StepTotals>> MemberCopies::FetchSumsFrom(
   sums->after = {transfer.lineage, transfer.step};
   sums->facts = facts;
   if (sums->size() == 0) return sums;
-  for (uint32_t bucket = 0; bucket < buckets; ++bucket) {
-    client->FetchSum(transfer.lineage, transfer.step, bucket, sums->encoded(bucket),
+  for (uint32_t block = 0; block < blocks; ++block) {
+    client->FetchSum(transfer.lineage, transfer.step, block, sums->encoded(block),
                      Counted(&fetched));
   }
   MUSTER_RETURN_IF_ERROR(AwaitSum(&fetched, holder, /*soon=*/false));

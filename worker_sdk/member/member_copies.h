@@ -52,7 +52,7 @@ class MemberCopies final : public collectives::StateProvider {
 
   absl::StatusOr<collectives::LentBytes> Stripe(StateLabel label, uint32_t stripe) override;
   absl::StatusOr<collectives::LentBytes> KeptSum(LineageNumber lineage, StepNumber step,
-                                                 uint32_t bucket) override;
+                                                 uint32_t block) override;
 
  private:
   /// What the thread is to do; each once, and the newest counts.

@@ -27,7 +27,7 @@ void MemberDesk::Settle() {
     on_failure_(contents_.failure);
   }
   if (!listeners_.post) return;
-  bool work = over || !contents_.filled.empty() || contents_.look_at_buckets;
+  bool work = over || contents_.HasWorkForSums();
   if (contents_.core.has_value()) {
     const sdk::StepRunNumber run = contents_.core->run();
     if (std::exchange(told_run_, run) != run) listeners_.on_run(run);
@@ -60,7 +60,7 @@ MemberDesk::Orders MemberDesk::TakeOrders() {
   Orders orders;
   orders.effects = std::exchange(effects_, {});
   orders.filled = std::exchange(contents_.filled, {});
-  orders.all_buckets = std::exchange(contents_.look_at_buckets, false);
+  orders.all_blocks = std::exchange(contents_.look_at_blocks, false);
   orders.over = contents_.over();
   return orders;
 }

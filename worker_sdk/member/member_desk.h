@@ -30,10 +30,10 @@ struct DeskContents {
   /// The sums that the core wants, and the minibatches of its share.
   std::optional<sdk::WantedSum> wanted;
   IntervalSet share;
-  /// Buckets that have come to have the share.
+  /// Blocks of buckets that have come to have the share.
   std::vector<uint32_t> filled;
   /// A run of which this member has no minibatches may begin now.
-  bool look_at_buckets = false;
+  bool look_at_blocks = false;
   bool look_soon = false;
   /// Of the newest sum that was made with others and is to be applied, and of one that was fetched.
   std::shared_ptr<StepTotals> sums, fetched;
@@ -54,17 +54,18 @@ struct DeskContents {
     call_times.OnComputed(now);
     look_soon = calls == 0 && call_times.Next(core->computes()) < looks_at;
   }
-  /// The bucket has got something.
-  void Filled(uint32_t bucket) {
-    if (wanted.has_value() && gradients->Complete(wanted->run, bucket, share)) {
-      filled.push_back(bucket);
+  /// The block has got something in one of its buckets.
+  void Filled(uint32_t block) {
+    if (wanted.has_value() && gradients->Complete(wanted->run, block, share)) {
+      filled.push_back(block);
     }
     Freed();
   }
+  bool HasWorkForSums() const { return !filled.empty() || look_at_blocks; }
   /// Sums have ended, or values are written: zeros of another run may be given now.
   void Freed() {
     const bool zeros = wanted.has_value() && share.empty() && gradients->run() != wanted->run;
-    if (zeros && reads == 0 && !gradients->writing()) look_at_buckets = true;
+    if (zeros && reads == 0 && !gradients->writing()) look_at_blocks = true;
   }
   /// The first failure stays.
   void Fail(absl::Status status) {
@@ -82,7 +83,7 @@ class MemberDesk {
   struct Orders {
     sdk::MemberEffects effects;
     std::vector<uint32_t> filled;
-    bool all_buckets = false;  // may be to be added, whether they are filled or not
+    bool all_blocks = false;  // may be to be added, whether they are filled or not
     bool over = false;
   };
   /// What has to hear of the events of the core, besides the loop.
@@ -112,6 +113,15 @@ class MemberDesk {
       Settle();
       return result;
     }
+  }
+  /// A bucket gets something, which happens often: `act` calls Filled, and changes nothing else
+  /// that somebody must hear of. So the core is not asked what follows, and the loop is woken only
+  /// if it is to add something.
+  template <typename Act>
+  void TellOfBucket(Act&& act) MUSTER_EXCLUDES(mutex_) {
+    MutexLock lock(&mutex_);
+    act(contents_);
+    if (contents_.HasWorkForSums() && !posted_) Settle();
   }
   /// Nothing happens that somebody must hear of.
   template <typename Act>

@@ -25,8 +25,8 @@ struct StepFacts {
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
 };
 
-/// The sums of a step over all members, encoded as they were added, and as numbers. Not
-/// thread-safe.
+/// The sums of a step over all members, encoded as they were added, and as numbers. They are in
+/// blocks (sdk::BucketBlocks), in which each bucket has its place. Not thread-safe.
 class StepTotals {
  public:
   /// Of an evaluation, which has none.
@@ -34,12 +34,15 @@ class StepTotals {
   /// Room in this process for the sums of all buckets. kResourceExhausted: there is not enough.
   static absl::StatusOr<std::shared_ptr<StepTotals>> Create(const sdk::OwnGradients& buckets);
 
-  size_t size() const { return buckets_.size(); }
+  /// How many blocks; none of an evaluation.
+  size_t size() const { return blocks_.size(); }
+  size_t buckets() const { return layout_ == nullptr ? 0 : layout_->buckets(); }
   /// Of all sums, encoded.
   size_t bytes() const;
-  /// In this process.
-  std::span<std::byte> encoded(uint32_t bucket) { return buckets_[bucket].encoded(); }
-  std::span<const float> floats(uint32_t bucket) const { return buckets_[bucket].floats; }
+  /// Of a block in this process.
+  std::span<std::byte> encoded(uint32_t block) { return blocks_[block].encoded(); }
+  /// The sum of a bucket; empty without the numbers, and if it is on a device.
+  std::span<const float> floats(uint32_t bucket) const;
   /// Makes numbers of what is encoded here. kOutOfRange: a sum has NaN or infinity.
   /// kResourceExhausted as above.
   absl::Status Decode(const sdk::OwnGradients& buckets);
@@ -50,12 +53,16 @@ class StepTotals {
 
   /// Room on the device for the sums of its buckets. Errors are those of the device.
   absl::Status Allocate(const sdk::OwnGradients& buckets, collectives::Gpu* device);
-  /// Where the sum of a bucket is on the device; null: it is not.
-  const std::shared_ptr<collectives::GpuMemory>& device_encoded(uint32_t bucket) const {
-    return buckets_[bucket].device_encoded;
+  /// Where the sum of a block is on the device; null: it is not.
+  const std::shared_ptr<collectives::GpuMemory>& device_encoded(uint32_t block) const {
+    return blocks_[block].device_encoded;
   }
-  const std::shared_ptr<collectives::GpuMemory>& device_floats(uint32_t bucket) const {
-    return buckets_[bucket].device_floats;
+  const std::shared_ptr<collectives::GpuMemory>& device_floats(uint32_t block) const {
+    return blocks_[block].device_floats;
+  }
+  /// The numbers of a bucket on the device, which is a block of its own; null: it is not there.
+  const collectives::GpuMemory* FloatsOnDevice(uint32_t bucket) const {
+    return device_floats(layout_->PlaceOf(bucket).block).get();
   }
   /// The encoded sums come to the process, and the memory of the device is free for others.
   absl::Status MoveToHost(collectives::Gpu* device);
@@ -67,14 +74,15 @@ class StepTotals {
   StepFacts facts;
 
  private:
-  struct Bucket {
+  struct Block {
     std::unique_ptr<std::byte[]> memory;
     size_t bytes = 0;
     std::vector<float> floats;
     std::shared_ptr<collectives::GpuMemory> device_encoded, device_floats;
     std::span<std::byte> encoded() { return {memory.get(), bytes}; }
   };
-  std::vector<Bucket> buckets_;
+  std::shared_ptr<const sdk::BucketBlocks> layout_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace muster::internal

@@ -38,11 +38,11 @@ absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
 }
 
 absl::StatusOr<OwnGradients> OwnGradients::Create(std::span<const GroupTensor> tensors,
-                                                  std::span<const uint32_t> elsewhere) {
-  OwnGradients sums;
+                                                  std::span<const uint32_t> elsewhere,
+                                                  uint64_t full_bytes) {
+  OwnGradients sums(std::make_shared<const BucketBlocks>(tensors, full_bytes));
   for (const GroupTensor& tensor : tensors) {
     if (!tensor.summed) continue;
-    Bucket bucket{.tensor = tensor};
     const bool fixed = tensor.dtype == GroupDtype::kFixedPoint;
     const bool half = tensor.dtype == GroupDtype::kBfloat16;
     if ((!fixed && !half && tensor.dtype != GroupDtype::kFloat32) || tensor.elements == 0) {
@@ -51,18 +51,34 @@ absl::StatusOr<OwnGradients> OwnGradients::Create(std::span<const GroupTensor> t
                       "fixed point, float32 or bfloat16",
                       tensor.name));
     }
-    bucket.elsewhere =
-        std::ranges::count(elsewhere, static_cast<uint32_t>(sums.buckets_.size())) > 0;
-    if (!bucket.elsewhere) {
-      MUSTER_RETURN_IF_ERROR(GetMemory(tensor, "gradients", [&] {
-        if (fixed) bucket.fixed.resize(tensor.elements);
-        if (!fixed) bucket.floats.resize(tensor.elements);
-        if (half) bucket.halves.resize(tensor.elements);
-      }));
-    }
-    sums.buckets_.push_back(std::move(bucket));
+    sums.buckets_.push_back({.tensor = tensor});
   }
+  for (const uint32_t bucket : elsewhere) {
+    MUSTER_CHECK((*sums.blocks_)[sums.BlockOf(bucket)].buckets.size() == 1);
+    sums.buckets_[bucket].elsewhere = true;
+  }
+  MUSTER_RETURN_IF_ERROR(sums.Allocate());
   return sums;
+}
+
+absl::Status OwnGradients::Allocate() {
+  for (uint32_t i = 0; i < blocks_->size(); ++i) {
+    if (BucketElsewhere(i).has_value()) continue;
+    const BucketBlock& block = (*blocks_)[i];
+    Block& values = values_[i];
+    MUSTER_RETURN_IF_ERROR(GetMemory(buckets_[block.buckets.front()].tensor, "gradients", [&] {
+      const bool fixed = block.dtype == GroupDtype::kFixedPoint;
+      if (fixed) values.fixed.resize(block.elements);
+      if (!fixed) values.floats.resize(block.elements);
+      if (block.dtype == GroupDtype::kBfloat16) values.halves.resize(block.elements);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<uint32_t> OwnGradients::BucketElsewhere(uint32_t block) const {
+  const uint32_t bucket = (*blocks_)[block].buckets.front();
+  return elsewhere(bucket) ? std::optional(bucket) : std::nullopt;
 }
 
 void OwnGradients::Begin(StepRunNumber run) {
@@ -75,6 +91,7 @@ void OwnGradients::Begin(StepRunNumber run) {
     bucket.adding.reset();
     bucket.minibatches = IntervalSet();
   }
+  for (Block& block : values_) block.complete.reset();
 }
 
 absl::Status OwnGradients::Check(uint32_t number, size_t elements, bool elsewhere) const {
@@ -123,10 +140,14 @@ absl::StatusOr<std::optional<SumMode>> OwnGradients::BeginAdd(StepRunNumber run,
 }
 
 absl::Status OwnGradients::Write(uint32_t number, std::span<const float> values, SumMode mode) {
-  Bucket& bucket = buckets_[number];
-  const size_t wrong = bucket.tensor.dtype == GroupDtype::kFixedPoint
-                           ? AddFixedPoint(values, bucket.tensor.fraction_bits, mode, bucket.fixed)
-                           : AddFloat(values, mode, bucket.floats);
+  const Bucket& bucket = buckets_[number];
+  const BucketBlocks::Place& place = blocks_->PlaceOf(number);
+  Block& block = values_[place.block];
+  const size_t wrong =
+      bucket.tensor.dtype == GroupDtype::kFixedPoint
+          ? AddFixedPoint(values, bucket.tensor.fraction_bits, mode,
+                          std::span(block.fixed).subspan(place.first, values.size()))
+          : AddFloat(values, mode, std::span(block.floats).subspan(place.first, values.size()));
   return wrong == kNoElement ? absl::OkStatus() : OutOfRange(bucket, wrong, values[wrong]);
 }
 
@@ -137,6 +158,7 @@ void OwnGradients::EndAdd(StepRunNumber run, MinibatchIndex minibatch, uint32_t 
   bucket.adding.reset();
   bucket.minibatches.Add(minibatch.value());
   bucket.bad = bucket.bad || !good;
+  values_[BlockOf(number)].complete.reset();
 }
 
 absl::Status OwnGradients::Add(StepRunNumber run, MinibatchIndex minibatch, uint32_t bucket,
@@ -150,7 +172,9 @@ absl::Status OwnGradients::Add(StepRunNumber run, MinibatchIndex minibatch, uint
 }
 
 void OwnGradients::MarkBad(StepRunNumber run, uint32_t bucket) {
-  if (run == run_) buckets_[bucket].bad = true;
+  if (run != run_) return;
+  buckets_[bucket].bad = true;
+  values_[BlockOf(bucket)].complete.reset();
 }
 
 absl::StatusOr<std::optional<SumMode>> OwnGradients::BeginPut(StepRunNumber run, uint32_t number,
@@ -172,6 +196,7 @@ void OwnGradients::EndPut(StepRunNumber run, uint32_t number, bool good) {
   if (run != run_) return;
   buckets_[number].minibatches = ended_;
   buckets_[number].bad = buckets_[number].bad || !good;
+  values_[BlockOf(number)].complete.reset();
 }
 
 absl::Status OwnGradients::Put(StepRunNumber run, uint32_t bucket, std::span<const float> values,
@@ -206,58 +231,79 @@ absl::Status OwnGradients::OutOfRange(const Bucket& bucket, size_t element, floa
 void OwnGradients::End(StepRunNumber run, MinibatchIndex minibatch) {
   if (run != run_) return;
   ended_.Add(minibatch.value());
-  for (Bucket& bucket : buckets_) {
-    if (bucket.giving == Giving::kByMinibatch) bucket.minibatches.Add(minibatch.value());
+  for (uint32_t i = 0; i < buckets_.size(); ++i) {
+    Bucket& bucket = buckets_[i];
+    if (bucket.giving != Giving::kByMinibatch) continue;
+    if (bucket.minibatches.Contains(minibatch.value())) continue;
+    bucket.minibatches.Add(minibatch.value());
+    values_[BlockOf(i)].complete.reset();
   }
 }
 
-bool OwnGradients::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) const {
-  if (run != run_ || number >= buckets_.size() || buckets_[number].bad) return false;
-  return buckets_[number].minibatches == share;
+bool OwnGradients::Complete(StepRunNumber run, uint32_t number, const IntervalSet& share) {
+  if (run != run_ || number >= values_.size()) return false;
+  Block& block = values_[number];
+  if (block.complete.has_value()) return *block.complete == share;
+  // Most calls come when one more bucket has the share. The bucket at which the last call stopped
+  // is looked at first, so all calls together look at each bucket about twice.
+  const std::vector<uint32_t>& buckets = (*blocks_)[number].buckets;
+  size_t& first = block.look_first;
+  for (size_t looked = 0; looked < buckets.size(); ++looked) {
+    if (!HasShare(buckets_[buckets[first]], share)) return false;
+    first = first + 1 < buckets.size() ? first + 1 : 0;
+  }
+  block.complete = share;
+  return true;
 }
 
-void OwnGradients::FillWithZeros(Bucket* bucket) {
-  std::ranges::fill(bucket->fixed, 0);
-  std::ranges::fill(bucket->floats, 0.0f);
-  bucket->zero = false;
+void OwnGradients::FillWithZeros(uint32_t number) {
+  const BucketBlocks::Place& place = blocks_->PlaceOf(number);
+  const uint64_t elements = buckets_[number].tensor.elements;
+  Block& block = values_[place.block];
+  if (!block.fixed.empty()) {
+    std::ranges::fill(std::span(block.fixed).subspan(place.first, elements), 0);
+  } else {
+    std::ranges::fill(std::span(block.floats).subspan(place.first, elements), 0.0f);
+  }
+  buckets_[number].zero = false;
 }
 
 absl::StatusOr<std::span<const std::byte>> OwnGradients::Encoded(uint32_t number) {
-  Bucket& bucket = buckets_[number];
-  MUSTER_CHECK(!bucket.elsewhere);
-  if (bucket.zero) FillWithZeros(&bucket);
-  switch (bucket.tensor.dtype) {
+  const BucketBlock& layout = (*blocks_)[number];
+  MUSTER_CHECK(!BucketElsewhere(number).has_value());
+  for (const uint32_t bucket : layout.buckets) {
+    if (buckets_[bucket].zero) FillWithZeros(bucket);
+  }
+  Block& block = values_[number];
+  switch (layout.dtype) {
     case GroupDtype::kFixedPoint:
-      return BytesOf(bucket.fixed);
+      return BytesOf(block.fixed);
     case GroupDtype::kFloat32:
-      return BytesOf(bucket.floats);
+      return BytesOf(block.floats);
     default:
       break;
   }
-  size_t wrong = ToBfloat16(bucket.floats, bucket.halves);
-  if (wrong != kNoElement) return OutOfRange(bucket, wrong, bucket.floats[wrong]);
-  return BytesOf(bucket.halves);
+  size_t wrong = ToBfloat16(block.floats, block.halves);
+  if (wrong != kNoElement) return OutOfRangeIn(number, wrong, block.floats[wrong]);
+  return BytesOf(block.halves);
 }
 
-size_t OwnGradients::encoded_bytes(uint32_t number) const {
-  const GroupTensor& tensor = buckets_[number].tensor;
-  const size_t each = tensor.dtype == GroupDtype::kFixedPoint ? sizeof(int64_t)
-                      : tensor.dtype == GroupDtype::kFloat32  ? sizeof(float)
-                                                              : sizeof(uint16_t);
-  return tensor.elements * each;
+absl::Status OwnGradients::OutOfRangeIn(uint32_t block, size_t element, float value) const {
+  const uint32_t bucket = blocks_->BucketAt(block, element);
+  return OutOfRange(buckets_[bucket], element - blocks_->PlaceOf(bucket).first, value);
 }
 
 absl::Status OwnGradients::Decode(uint32_t number, std::span<const std::byte> sum,
                                   std::span<float> out) const {
-  const Bucket& bucket = buckets_[number];
-  if (sum.size() != encoded_bytes(number) || out.size() != bucket.tensor.elements) {
+  const BucketBlock& block = (*blocks_)[number];
+  if (sum.size() != block.bytes() || out.size() != block.elements) {
     return absl::InvalidArgumentError(
-        fmt::format("the sum of bucket \"{}\" has {} bytes instead of {}", bucket.tensor.name,
-                    sum.size(), encoded_bytes(number)));
+        fmt::format("the sum of bucket \"{}\", and of those with it, has {} bytes instead of {}",
+                    buckets_[block.buckets.front()].tensor.name, sum.size(), block.bytes()));
   }
-  switch (bucket.tensor.dtype) {
+  switch (block.dtype) {
     case GroupDtype::kFixedPoint:
-      FixedPointToFloat(ElementsOf<int64_t>(sum), bucket.tensor.fraction_bits, out);
+      FixedPointToFloat(ElementsOf<int64_t>(sum), block.fraction_bits, out);
       break;
     case GroupDtype::kFloat32:
       std::memcpy(out.data(), sum.data(), sum.size());
@@ -266,7 +312,7 @@ absl::Status OwnGradients::Decode(uint32_t number, std::span<const std::byte> su
       Bfloat16ToFloat(ElementsOf<uint16_t>(sum), out);
   }
   size_t wrong = NotFinite(out);
-  return wrong == kNoElement ? absl::OkStatus() : OutOfRange(bucket, wrong, out[wrong]);
+  return wrong == kNoElement ? absl::OkStatus() : OutOfRangeIn(number, wrong, out[wrong]);
 }
 
 }  // namespace muster::sdk

@@ -2,16 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "base/interval_set.h"
 #include "base/status.h"
 #include "proto/messages/group_control.h"
+#include "worker_sdk/member_core/bucket_blocks.h"
 #include "worker_sdk/member_core/computed_share.h"
 #include "worker_sdk/member_core/gradient_kernels.h"
 
@@ -22,24 +25,28 @@ namespace muster::sdk {
 absl::Status GetMemory(const GroupTensor& bucket, std::string_view what,
                        absl::FunctionRef<void()> get);
 
-/// The gradients that this member has added up for a step, by bucket. They belong to a run
-/// (ComputedShare). They are kept over the attempts of the step. A new run begins with zeros, also
-/// after other members took over the minibatches of this one. Pure.
+/// The gradients that this member has added up for a step, by bucket, in the memory of their blocks
+/// (BucketBlocks). They belong to a run (ComputedShare). They are kept over the attempts of the
+/// step. A new run begins with zeros, also after other members took over the minibatches of this
+/// one. Pure.
 ///
-/// A mutex guards everything except the values, which Write and Encoded access without it. Write
-/// and Encoded of different buckets may run at the same time, and beside every other call except
-/// Begin. BeginAdd comes before a Write, and EndAdd after it. While a bucket is complete, other
-/// threads may read what Encoded returned, until the next minibatch of its run or the next Begin.
-/// So end the sums of an old attempt first.
+/// A mutex guards everything except the values, which Write and Encoded access without it. Write of
+/// different buckets, and Encoded of other blocks, may run at the same time, and beside every other
+/// call except Begin. BeginAdd comes before a Write, and EndAdd after it. While a block is
+/// complete, other threads may read what Encoded returned, until the next minibatch of its run or
+/// the next Begin. So end the sums of an old attempt first.
 class OwnGradients {
  public:
   /// Takes the summed ones of the tensors, in order. Each must have at least one element and the
   /// type kFixedPoint, kFloat32 or kBfloat16; otherwise kInvalidArgument. The values of the buckets
   /// `elsewhere` are added up on a device. For those, this object only knows which minibatches they
-  /// have.
+  /// have, and each must be a block of its own. `full_bytes`: as for BucketBlocks.
   static absl::StatusOr<OwnGradients> Create(std::span<const GroupTensor> tensors,
-                                             std::span<const uint32_t> elsewhere = {});
+                                             std::span<const uint32_t> elsewhere = {},
+                                             uint64_t full_bytes = BucketBlocks::kFullBytes);
 
+  /// They stay the same.
+  const std::shared_ptr<const BucketBlocks>& blocks() const { return blocks_; }
   size_t size() const { return buckets_.size(); }
   const GroupTensor& tensor(uint32_t bucket) const { return buckets_[bucket].tensor; }
 
@@ -64,6 +71,8 @@ class OwnGradients {
   /// True while an EndAdd or EndPut is missing after its begin.
   bool writing() const { return writing_ > 0; }
   bool elsewhere(uint32_t bucket) const { return buckets_[bucket].elsewhere; }
+  /// The bucket on a device that this block is; none: the block is in this process.
+  std::optional<uint32_t> BucketElsewhere(uint32_t block) const;
   /// True if no value was added to the bucket in this run.
   bool zero(uint32_t bucket) const { return buckets_[bucket].zero; }
   /// A value of a bucket on a device does not fit its type.
@@ -92,25 +101,21 @@ class OwnGradients {
   /// kInvalidArgument if minibatches have ended in this run and their sum was not Put; the text
   /// names the bucket.
   absl::Status CheckPut(StepRunNumber run) const;
-  /// True if the bucket has exactly these minibatches.
-  bool Complete(StepRunNumber run, uint32_t bucket, const IntervalSet& share) const;
+  /// True if all buckets of the block have exactly these minibatches. Calls for a block whose
+  /// buckets become complete one by one cost little.
+  bool Complete(StepRunNumber run, uint32_t block, const IntervalSet& share);
 
-  /// The bucket in the form in which it is summed with other members: int64, float32 or bfloat16
+  /// The block in the form in which it is summed with other members: int64, float32 or bfloat16
   /// elements. kOutOfRange if a sum is too large for bfloat16.
-  absl::StatusOr<std::span<const std::byte>> Encoded(uint32_t bucket);
-  size_t encoded_bytes(uint32_t bucket) const;
+  absl::StatusOr<std::span<const std::byte>> Encoded(uint32_t block);
   /// Decodes the sum of all members to `[elements] float32`. The encoded sum begins at a multiple
-  /// of the size of its elements. kOutOfRange if it has NaN or infinity. kInvalidArgument if it has
-  /// another size.
-  absl::Status Decode(uint32_t bucket, std::span<const std::byte> sum, std::span<float> out) const;
+  /// of the size of its elements. kOutOfRange if it has NaN or infinity; the text names the bucket.
+  /// kInvalidArgument if it has another size.
+  absl::Status Decode(uint32_t block, std::span<const std::byte> sum, std::span<float> out) const;
 
  private:
   struct Bucket {
     GroupTensor tensor;
-    /// Only one of them is used, by type. bfloat16 is added up in `floats`.
-    std::vector<int64_t> fixed;
-    std::vector<float> floats;
-    std::vector<uint16_t> halves;
     /// Nothing was added in this run, so the elements still have the values of an older run.
     bool zero = true;
     bool bad = false;
@@ -120,12 +125,32 @@ class OwnGradients {
     IntervalSet minibatches;
     std::string what;  // for errors; empty: its gradient
   };
-  OwnGradients() = default;
+  /// The values of its buckets.
+  struct Block {
+    /// Only one of them is used, by type. bfloat16 is added up in `floats`.
+    std::vector<int64_t> fixed;
+    std::vector<float> floats;
+    std::vector<uint16_t> halves;
+    size_t look_first = 0;  // of its buckets: the one that was not complete last
+    /// All buckets have these minibatches, and none is bad. Absent: not known since a change.
+    std::optional<IntervalSet> complete;
+  };
+  explicit OwnGradients(std::shared_ptr<const BucketBlocks> blocks)
+      : blocks_(std::move(blocks)), values_(blocks_->size()) {}
+  absl::Status Allocate();
+  uint32_t BlockOf(uint32_t bucket) const { return blocks_->PlaceOf(bucket).block; }
+  bool HasShare(const Bucket& bucket, const IntervalSet& share) const {
+    return !bucket.bad && bucket.minibatches == share;
+  }
   absl::Status Check(uint32_t bucket, size_t elements, bool elsewhere) const;
   absl::Status CheckGiving(const Bucket& bucket, bool by_minibatch) const;
   static absl::Status OutOfRange(const Bucket& bucket, size_t element, float value);
-  static void FillWithZeros(Bucket* bucket);
+  /// `element`: of the block.
+  absl::Status OutOfRangeIn(uint32_t block, size_t element, float value) const;
+  void FillWithZeros(uint32_t bucket);
 
+  std::shared_ptr<const BucketBlocks> blocks_;
+  std::vector<Block> values_;  // by block
   StepRunNumber run_ = 0;
   IntervalSet ended_;  // minibatches of the run
   uint32_t writing_ = 0;

@@ -208,6 +208,13 @@ class GroupTest(unittest.TestCase):
             self.skipTest("Gloo (libgloo-dev) is missing")
         self.adds_the_same("--plugin", options.gloo_plugin)
 
+    def test_many_buckets_leave_no_trace(self):
+        """A bucket for each weight, of three types in turn, with kills; in the memory of a GPU, the sums have the same bits."""
+        many = ("--buckets", str(WEIGHTS))
+        undisturbed = train(14, backend=many)
+        self.assertEqual(train(14, disturber(14), backend=many, slow_us=40000), undisturbed)
+        self.assertEqual(train(14, backend=(*many, "--nccl", options.fake_gpu, "--on-device", "true")), undisturbed)
+
     def test_failed_steps_leave_no_trace(self):
         failing = train(9, fail_every=97)
         self.assertEqual(failing, train(9))

@@ -43,7 +43,9 @@ struct Options {
   std::string nccl;
   std::string driver;      // CUDA's driver; empty: it is in `nccl`
   bool on_device = false;  // gradients and sums are in the GPU's memory
-  std::string plugin;      // a library that adds; empty: the ring adds
+  /// The gradient is in so many buckets, of different types of fixed point.
+  uint64_t buckets = 1;
+  std::string plugin;  // a library that adds; empty: the ring adds
   /// Empty: the sum of all gradients. Else one of DiLoCo's options, below.
   std::string algorithm;
   bool tables = false;  // each record also adds whole numbers to tables
@@ -70,7 +72,7 @@ float Target(uint64_t number, size_t weight) {
 }
 
 void Descend(std::span<const float> gradient, size_t records, std::span<float> weights) {
-  for (size_t i = 0; i < kWeights; ++i) {
+  for (size_t i = 0; i < gradient.size(); ++i) {
     weights[i] -= 0.25F * gradient[i] / static_cast<float>(records);
   }
 }
@@ -105,6 +107,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--nccl") options.nccl = value;
     if (name == "--on-device") options.on_device = value == "true";
     if (name == "--driver") options.driver = value;
+    if (name == "--buckets") options.buckets = std::stoull(value);
     if (name == "--plugin") options.plugin = value;
     if (name == "--algorithm") options.algorithm = value;
     if (name == "--tables") options.tables = value == "1";
@@ -157,16 +160,48 @@ struct Trainee {
   std::span<float> trained() { return gpu ? copy : weights; }
 };
 
-void Add(Trainee* trainee, muster::GroupStep* step, const muster::SumBucket& bucket) {
-  if (!trainee->gpu) return step->Add(bucket, trainee->gradient);
-  step->AddDevice(bucket, trainee->gpu->Upload(trainee->gradient), kWeights,
-                  trainee->gpu->stream());
+/// A bucket, which has the elements of the gradient from `first` on.
+struct Part {
+  muster::SumBucket bucket;
+  size_t first = 0;
+  size_t elements = 0;
+};
+
+/// One bucket has 24 bits of fraction. Several have 24, 22 and 20 in turn.
+std::vector<Part> AddBuckets(const Options& options, muster::Group* group) {
+  std::vector<Part> parts;
+  size_t first = 0;
+  for (uint64_t i = 0; i < options.buckets; ++i) {
+    const size_t next = kWeights * (i + 1) / options.buckets;
+    const muster::SumOptions sum{.fraction_bits = static_cast<uint32_t>(24 - 2 * (i % 3)),
+                                 .on_device = options.on_device};
+    parts.push_back({group->AddBucket("gradients-" + std::to_string(i), next - first, sum), first,
+                     next - first});
+    first = next;
+  }
+  return parts;
 }
 
-void Apply(Trainee* trainee, const muster::GroupStep& step, const muster::SumBucket& bucket) {
-  const std::span<const float> sum =
-      trainee->gpu ? trainee->gpu->Download(step.DeviceSum(bucket), kWeights) : step.Sum(bucket);
-  Descend(sum, step.records(), trainee->trained());
+/// The last part first, as a backward pass does.
+void Add(Trainee* trainee, muster::GroupStep* step, const std::vector<Part>& parts) {
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    const auto gradient = std::span(trainee->gradient).subspan(part->first, part->elements);
+    if (trainee->gpu) {
+      step->AddDevice(part->bucket, trainee->gpu->Upload(gradient), part->elements,
+                      trainee->gpu->stream());
+    } else {
+      step->Add(part->bucket, gradient);
+    }
+  }
+}
+
+void Apply(Trainee* trainee, const muster::GroupStep& step, const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    const std::span<const float> sum =
+        trainee->gpu ? trainee->gpu->Download(step.DeviceSum(part.bucket), part.elements)
+                     : step.Sum(part.bucket);
+    Descend(sum, step.records(), trainee->trained().subspan(part.first, part.elements));
+  }
   if (trainee->gpu) trainee->weights = trainee->copy;
   ++trainee->updates[0];
   if (trainee->odd && trainee->updates[0] == kOddUpdate) trainee->weights[3] += 0.125F;
@@ -200,7 +235,7 @@ int Train(const Options& options) {
   const auto tables =
       options.tables ? std::optional<GroupTables>(std::in_place, *session) : std::nullopt;
   std::optional<muster::DiLoCo> outer;
-  std::optional<muster::SumBucket> bucket;
+  std::vector<Part> parts;
   if (const auto outer_options = OuterOptions(options.algorithm)) {
     outer.emplace(*group, *outer_options);
     for (size_t i = 0; i < 4; ++i) {  // pieces of different sizes
@@ -209,7 +244,7 @@ int Train(const Options& options) {
     }
   } else {
     group->AddState("weights", std::span<float>(weights));
-    bucket = group->AddBucket("gradients", kWeights, {.on_device = options.on_device});
+    parts = AddBuckets(options, &*group);
   }
   group->AddState("updates", std::span<int64_t>(updates));
   HangWhile(options.stay_away_while);
@@ -232,7 +267,7 @@ int Train(const Options& options) {
       if (outer && !minibatch.evaluate()) {
         Descend(gradient, minibatch.records().size(), weights);
       } else if (!minibatch.evaluate()) {
-        Add(&trainee, &*step, *bucket);
+        Add(&trainee, &*step, parts);
       }
       if (fails && way == 2) break;
     }
@@ -240,7 +275,7 @@ int Train(const Options& options) {
       outer->Commit(*step, [&] { ++updates[0]; });
       continue;
     }
-    step->Commit([&] { Apply(&trainee, *step, *bucket); });
+    step->Commit([&] { Apply(&trainee, *step, parts); });
   }
   const bool final = group->HasFinalState();
   const int code = session->Finish();

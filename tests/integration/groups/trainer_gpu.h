@@ -30,18 +30,18 @@ class TrainerGpu {
   }
 
   void* stream() const { return stream_; }
-  /// The values on the GPU, after what is in the stream. The next call overwrites them, as a
-  /// backward pass does.
+  /// At most `elements` values on the GPU, after what is in the stream. The next call overwrites
+  /// them, as a backward pass does.
   const float* Upload(std::span<const float> values) {
     Call<int(uint64_t, const void*, size_t, void*)>("cuMemcpyHtoDAsync_v2", gradient_,
-                                                    Pinned(values), bytes_, stream_);
+                                                    Pinned(values), values.size_bytes(), stream_);
     return reinterpret_cast<const float*>(gradient_);
   }
   /// A copy, which lives until the next call.
   std::span<const float> Download(const float* from, size_t elements) {
     downloaded_.resize(elements);
     Call<int(void*, uint64_t, size_t)>("cuMemcpyDtoH_v2", downloaded_.data(),
-                                       reinterpret_cast<uint64_t>(from), bytes_);
+                                       reinterpret_cast<uint64_t>(from), elements * sizeof(float));
     return downloaded_;
   }
 

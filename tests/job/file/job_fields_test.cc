@@ -64,7 +64,7 @@ TEST(FieldsTest, TheExampleForKubernetesIsAJob) {
 }
 
 TEST(FieldsTest, DefaultsAreThoseOfAFreshJob) {
-  EXPECT_EQ(DefaultText(Find("spec.partitions")), "256");
+  EXPECT_EQ(DefaultText(Find("spec.partitions")), "64");
   EXPECT_EQ(DefaultText(Find("spec.leases.duration")), "10s");
   EXPECT_EQ(DefaultText(Find("spec.datasets[].mode")), "train");
   EXPECT_EQ(DefaultText(Find("spec.datasets[].name")), "required");

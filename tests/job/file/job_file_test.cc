@@ -126,7 +126,7 @@ TEST(JobFileTest, TheSmallestJobHasDefaultsEverywhereElse) {
                                     "spec:\n"
                                     "  datasets: [{name: d, files: [x]}]\n"
                                     "  replicaSpecs: {worker: {command: [t]}}\n"));
-  EXPECT_EQ(job.partitions, 256u);
+  EXPECT_EQ(job.partitions, 64u);
   EXPECT_EQ(job.ps.replicas, 1u);
   EXPECT_EQ(job.state_directory, "/jobs/flights/state");
   EXPECT_THAT(job.worker.command, ElementsAre("t"));  // looked up in PATH

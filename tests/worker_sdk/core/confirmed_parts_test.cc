@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr size_t kAll = 1'000'000;
-const PartitionId kFirst{0}, kSecond{1};
+const PartitionId kOne{0}, kOther{1};
 
 /// Only the first partition has been restored, at `restored_at`.
 PartitionMap Restored(uint64_t restored_at) {
@@ -31,23 +31,23 @@ TEST(ConfirmedPartsTest, OnlyWhatARestoredPartitionSaidBeforeIsDoubted) {
   ConfirmedParts parts;
   parts.TakeMap(Restored(3));
   for (uint32_t m : {0u, 63u, 64u, 200u}) {
-    parts.Add(kFirst, MinibatchIndex(m), RestoreEpoch(3));
-    parts.Add(kSecond, MinibatchIndex(m), RestoreEpoch(3));
+    parts.Add(kOne, MinibatchIndex(m), RestoreEpoch(3));
+    parts.Add(kOther, MinibatchIndex(m), RestoreEpoch(3));
   }
   parts.TakeMap(Restored(3));
   EXPECT_THAT(parts.Doubted(kAll), IsEmpty()) << "it was restored before they were said";
   parts.TakeMap(Restored(4));
-  parts.Add(kFirst, MinibatchIndex(300), RestoreEpoch(4));
+  parts.Add(kOne, MinibatchIndex(300), RestoreEpoch(4));
   const auto doubted = parts.Doubted(kAll);
   EXPECT_THAT(Minibatches(doubted), ElementsAre(0, 63, 64, 200));
-  for (const auto& one : doubted) EXPECT_THAT(one.partitions, ElementsAre(kFirst));
+  for (const auto& one : doubted) EXPECT_THAT(one.partitions, ElementsAre(kOne));
   EXPECT_THAT(Minibatches(parts.Doubted(3)), ElementsAre(0, 63, 64));
 }
 
 TEST(ConfirmedPartsTest, OneRestoreAfterAnotherDoubtsNothingElse) {
   ConfirmedParts parts;
   parts.TakeMap(Restored(3));
-  parts.Add(kFirst, MinibatchIndex(65), RestoreEpoch(3));
+  parts.Add(kOne, MinibatchIndex(65), RestoreEpoch(3));
   for (const uint64_t restored_at : {4u, 5u}) {
     parts.TakeMap(Restored(restored_at));
     EXPECT_THAT(Minibatches(parts.Doubted(kAll)), ElementsAre(65));
@@ -57,34 +57,34 @@ TEST(ConfirmedPartsTest, OneRestoreAfterAnotherDoubtsNothingElse) {
 TEST(ConfirmedPartsTest, AnAnswerToARequestOfBeforeTheRestoreRemovesNoDoubt) {
   ConfirmedParts parts;
   parts.TakeMap(Restored(3));
-  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(3));
+  parts.Add(kOne, MinibatchIndex(1), RestoreEpoch(3));
   parts.TakeMap(Restored(5));
-  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
-  parts.Lose(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Add(kOne, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Lose(kOne, MinibatchIndex(1), RestoreEpoch(4));
   EXPECT_THAT(parts.Lost(), IsEmpty());
-  parts.Add(kFirst, MinibatchIndex(2), RestoreEpoch(4));
+  parts.Add(kOne, MinibatchIndex(2), RestoreEpoch(4));
   EXPECT_THAT(Minibatches(parts.Doubted(kAll)), ElementsAre(1, 2));
-  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(5));
-  parts.Lose(kFirst, MinibatchIndex(2), RestoreEpoch(5));
+  parts.Add(kOne, MinibatchIndex(1), RestoreEpoch(5));
+  parts.Lose(kOne, MinibatchIndex(2), RestoreEpoch(5));
   EXPECT_THAT(parts.Doubted(kAll), IsEmpty());
   EXPECT_THAT(Minibatches(parts.Lost()), ElementsAre(2));
-  parts.Add(kFirst, MinibatchIndex(1), RestoreEpoch(4));
+  parts.Add(kOne, MinibatchIndex(1), RestoreEpoch(4));
   EXPECT_THAT(parts.Doubted(kAll), IsEmpty()) << "a late answer makes no doubt";
 }
 
 TEST(ConfirmedPartsTest, WhatIsLostStaysSoUntilItIsPushedThereAgain) {
   ConfirmedParts parts;
   parts.TakeMap(Restored(3));
-  for (uint32_t m : {1u, 70u, 71u}) parts.Lose(kFirst, MinibatchIndex(m), RestoreEpoch(3));
-  parts.Lose(kSecond, MinibatchIndex(70), RestoreEpoch(3));
-  parts.Pushed(kFirst, MinibatchIndex(1));
-  parts.Pushed(kSecond, MinibatchIndex(71));
-  parts.Pushed(kFirst, MinibatchIndex(70));
+  for (uint32_t m : {1u, 70u, 71u}) parts.Lose(kOne, MinibatchIndex(m), RestoreEpoch(3));
+  parts.Lose(kOther, MinibatchIndex(70), RestoreEpoch(3));
+  parts.Pushed(kOne, MinibatchIndex(1));
+  parts.Pushed(kOther, MinibatchIndex(71));
+  parts.Pushed(kOne, MinibatchIndex(70));
   parts.TakeMap(Restored(4));
   const auto lost = parts.Lost();
   EXPECT_THAT(Minibatches(lost), ElementsAre(70, 71));
-  EXPECT_THAT(lost[0].partitions, ElementsAre(kSecond));
-  parts.Add(kSecond, MinibatchIndex(70), RestoreEpoch(3));
+  EXPECT_THAT(lost[0].partitions, ElementsAre(kOther));
+  parts.Add(kOther, MinibatchIndex(70), RestoreEpoch(3));
   EXPECT_THAT(Minibatches(parts.Lost()), ElementsAre(71));
   parts.ForgetLost();
   EXPECT_THAT(parts.Lost(), IsEmpty());

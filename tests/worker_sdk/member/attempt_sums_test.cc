@@ -178,7 +178,7 @@ TEST_F(AttemptSumsTest, AFailedStepBeginsAgainWhenItsSumsHaveEnded) {
   desk_.Tell([&](DeskContents& desk) { desk.core->OnTrainerFailed(run, "it fails", false); });
   BeginAttempt(2, 0);
   // It has no minibatch any more: its zeros wait until nobody reads the gradients.
-  a_->RunAndWait([this] { sums_->CarryOut({.all_buckets = true}); });
+  a_->RunAndWait([this] { sums_->CarryOut({.all_blocks = true}); });
   EXPECT_EQ(gradients_->run(), run);
   RunLoopUntil([run](DeskContents& desk) { return desk.gradients->run() != run; });
   ExpectTotal(0);

@@ -213,6 +213,56 @@ TEST_F(GroupStepTest, MembersWithEqualStatesReachTheEnd) {
   EXPECT_THAT(two.weights, ElementsAre(20 * kWhole));
 }
 
+/// Trains all steps with buckets of all types in turn, whose gradients differ. The weights become
+/// the sums of all steps.
+void TrainManyBuckets(Member* member) {
+  const SumOptions types[] = {{.type = SumType::kFixedPoint},
+                              {.type = SumType::kBfloat16},
+                              {.type = SumType::kFloat32},
+                              {.type = SumType::kFixedPoint, .fraction_bits = 8}};
+  std::vector<SumBucket> buckets;
+  for (uint32_t i = 0; i < 40; ++i) {
+    buckets.push_back(
+        member->group.AddBucket("bucket-" + std::to_string(i), 1 + i % 3, types[i % 4]));
+  }
+  member->weights.resize(40);
+  member->group.AddState("weights", std::span(member->weights));
+  while (std::optional<GroupStep> step = member->group.NextStep()) {
+    for (Minibatch& batch : step->Minibatches()) {
+      for (uint32_t i = 40; i-- > 0;) {
+        // A bucket of which no minibatch has a gradient, and one that only some have.
+        if (i == 7 || (i == 8 && batch.step() % 4 != 0)) continue;
+        // Each type holds the sum: it is at most 36 * 7.
+        const float value = ValueOf(batch) * static_cast<float>(1 + i % 7);
+        step->Add(buckets[i], std::vector<float>(buckets[i].elements(), value));
+      }
+    }
+    step->Commit([&] {
+      for (uint32_t i = 0; i < 40; ++i) {
+        const std::span<const float> sum = step->Sum(buckets[i]);
+        EXPECT_EQ(sum.size(), buckets[i].elements());
+        EXPECT_THAT(sum, ::testing::Each(sum[0]));
+        member->weights[i] += sum[0];
+      }
+    });
+  }
+}
+
+TEST_F(GroupStepTest, SmallBucketsOfAllTypesHaveSumsOfTheirOwn) {
+  constexpr int kSteps = 5;
+  Begin(std::vector<DatasetMode>(kSteps, DatasetMode::kTrain), 2);
+  Member one(*master, "worker-0"), two(*master, "worker-1");
+  std::thread first(TrainManyBuckets, &one);
+  TrainManyBuckets(&two);
+  first.join();
+  EXPECT_EQ(one.error() + two.error(), "");
+  EXPECT_EQ(one.weights, two.weights);
+  for (uint32_t i = 0; i < 40; ++i) {
+    const float whole = i == 7 ? 0 : i == 8 ? 3 : kWhole;  // the first minibatch has 1 and 2
+    EXPECT_EQ(one.weights[i], kSteps * whole * static_cast<float>(1 + i % 7)) << i;
+  }
+}
+
 TEST_F(GroupStepTest, AMemberWhoseApplyThrowsCopiesTheStateAnew) {
   Begin(std::vector<DatasetMode>(4, DatasetMode::kTrain), 2);
   Member one(*master, "worker-0"), two(*master, "worker-1");
@@ -242,9 +292,9 @@ TEST_F(GroupStepTest, AMemberWhoseApplyThrowsCopiesTheStateAnew) {
 TEST_F(GroupStepTest, ABucketThatDoesNotFitLeavesNothingOfItsAttempt) {
   Begin();
   Member member(*master, "worker-0");
-  const SumOptions half{.type = SumType::kBfloat16};
-  const SumBucket good = member.group.AddBucket("good", 1, half);
-  const SumBucket bad = member.group.AddBucket("bad", 1, half);
+  // Of two types, so that each is a block.
+  const SumBucket good = member.group.AddBucket("good", 1, {.type = SumType::kFloat32});
+  const SumBucket bad = member.group.AddBucket("bad", 1, {.type = SumType::kBfloat16});
   int runs = 0;
   while (std::optional<GroupStep> step = member.group.NextStep()) {
     ++runs;

@@ -88,6 +88,28 @@ TEST_F(MemberDeskTest, AFilledBucketIsOneThatHasTheShare) {
   EXPECT_THAT(desk_.TakeOrders().filled, ::testing::ElementsAre(0));
 }
 
+TEST_F(MemberDeskTest, WhatABucketGetsWakesTheLoopWhenItsBlockIsComplete) {
+  Open();
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  desk_.TakeOrders();
+  desk_.Tell([](DeskContents& desk) { desk.gradients->Begin(desk.core->run()); });
+  desk_.TakeOrders();
+  const int before = posted_;
+  desk_.TellOfBucket([](DeskContents& desk) { desk.Filled(0); });
+  EXPECT_EQ(posted_, before) << "it has not got its share";
+  const auto end = [](DeskContents& desk) {
+    desk.gradients->End(desk.core->run(), MinibatchIndex(0));
+    desk.Filled(0);
+  };
+  desk_.TellOfBucket(end);
+  EXPECT_EQ(posted_, before + 1);
+  desk_.TellOfBucket(end);
+  EXPECT_EQ(posted_, before + 1) << "the loop has not looked yet";
+  EXPECT_FALSE(desk_.TakeOrders().filled.empty());
+  desk_.TellOfBucket(end);
+  EXPECT_EQ(posted_, before + 2);
+}
+
 TEST_F(MemberDeskTest, ARunIsToldWhenItBegins) {
   Open();
   desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });

@@ -1,5 +1,6 @@
 #include "worker_sdk/member/step_totals.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 
 namespace muster::internal {
 namespace {
+
+using ::testing::ElementsAre;
 
 sdk::OwnGradients TwoBuckets() {
   const GroupTensor tensors[] = {{"fixed", GroupDtype::kFixedPoint, 2, true, 1},
@@ -37,6 +40,25 @@ TEST(StepTotalsTest, DecodesEachBucketAsItWasAdded) {
   EXPECT_EQ(sums.floats(0)[0], 1.5F);
   EXPECT_EQ(sums.floats(0)[1], -1.0F);
   EXPECT_EQ(sums.floats(1)[0], 0.25F);
+}
+
+TEST(StepTotalsTest, BucketsOfABlockHaveTheirPartOfItsSum) {
+  const GroupTensor tensors[] = {{"a", GroupDtype::kFixedPoint, 2, true, 1},
+                                 {"float", GroupDtype::kFloat32, 1, true, 0},
+                                 {"b", GroupDtype::kFixedPoint, 1, true, 1}};
+  const sdk::OwnGradients buckets = sdk::OwnGradients::Create(tensors).value();
+  const auto sums = StepTotals::Create(buckets).value();
+  ASSERT_EQ(sums->size(), 2u);
+  EXPECT_EQ(sums->buckets(), 3u);
+  Put<float>(sums->encoded(0), {0.25F});
+  Put<int64_t>(sums->encoded(1), {3, -2, 8});
+  EXPECT_TRUE(sums->floats(2).empty());
+  ASSERT_TRUE(sums->Decode(buckets).ok());
+  EXPECT_THAT(sums->floats(0), ElementsAre(1.5F, -1));
+  EXPECT_THAT(sums->floats(1), ElementsAre(0.25F));
+  EXPECT_THAT(sums->floats(2), ElementsAre(4));
+  sums->DropFloats();
+  EXPECT_TRUE(sums->floats(2).empty());
 }
 
 TEST(StepTotalsTest, WhatOthersNeedStaysWithoutTheNumbers) {
@@ -111,6 +133,7 @@ TEST(StepTotalsTest, AnEvaluationHasNoSums) {
   const sdk::OwnGradients buckets = TwoBuckets();
   StepTotals sums;
   EXPECT_EQ(sums.size(), 0u);
+  EXPECT_EQ(sums.buckets(), 0u);
   EXPECT_EQ(sums.bytes(), 0u);
   EXPECT_EQ(sums.facts.evaluate, 1u);
   EXPECT_TRUE(sums.Decode(buckets).ok());

@@ -85,9 +85,9 @@ TEST(OwnGradientsTest, OnlySummedTensorsAreBuckets) {
   OwnGradients sums = Sums(2);
   ASSERT_EQ(sums.size(), 3u);
   EXPECT_EQ(sums.tensor(0).name, "fixed");
-  EXPECT_EQ(sums.encoded_bytes(0), 16u);
-  EXPECT_EQ(sums.encoded_bytes(1), 8u);
-  EXPECT_EQ(sums.encoded_bytes(2), 4u);
+  EXPECT_EQ((*sums.blocks())[0].bytes(), 16u);
+  EXPECT_EQ((*sums.blocks())[1].bytes(), 8u);
+  EXPECT_EQ((*sums.blocks())[2].bytes(), 4u);
   std::vector<GroupTensor> wrong{{"b", GroupDtype::kInt64, 2, true, 0}};
   EXPECT_THAT(OwnGradients::Create(wrong),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
@@ -116,7 +116,8 @@ TEST(OwnGradientsTest, OfABucketElsewhereItKnowsTheMinibatches) {
     EXPECT_EQ(*Elsewhere(&sums, run, MinibatchIndex(1), 1, 3), SumMode::kAdd);
     EXPECT_EQ(*Elsewhere(&sums, run + 1, MinibatchIndex(2), 1, 3), std::nullopt);
     EXPECT_TRUE(sums.Complete(run, 1, Share(0, 2)));
-    EXPECT_EQ(sums.encoded_bytes(1), 12u);
+    EXPECT_EQ(sums.BucketElsewhere(1), 1u);
+    EXPECT_EQ(sums.BucketElsewhere(0), std::nullopt);
   }
   sums.MarkBad(kRun, 1);  // of another run
   EXPECT_TRUE(sums.Complete(kRun + 1, 1, Share(0, 2)));
@@ -332,6 +333,90 @@ TEST(OwnGradientsTest, ASumOfAllThatIsNoNumberIsNamed) {
   std::vector<float> out(2);
   EXPECT_THAT(sums.Decode(1, std::as_bytes(std::span(sum)), out),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"float\", element 1")));
+}
+
+/// A block of three fixed-point buckets, and one of two bfloat16 ones, between each other.
+OwnGradients TwoBlocks() {
+  const std::vector<GroupTensor> tensors{{"a", GroupDtype::kFixedPoint, 2, true, 24},
+                                         {"p", GroupDtype::kBfloat16, 3, true, 0},
+                                         {"b", GroupDtype::kFixedPoint, 1, true, 24},
+                                         {"q", GroupDtype::kBfloat16, 1, true, 0},
+                                         {"c", GroupDtype::kFixedPoint, 2, true, 24}};
+  OwnGradients sums = *OwnGradients::Create(tensors);
+  sums.Begin(kRun);
+  return sums;
+}
+constexpr uint32_t kHalves = 0, kFixed = 1;  // blocks
+std::vector<float> DecodedBlock(OwnGradients* sums, uint32_t block) {
+  std::vector<float> out((*sums->blocks())[block].elements);
+  EXPECT_THAT(sums->Decode(block, *sums->Encoded(block), out), IsOk());
+  return out;
+}
+
+TEST(OwnGradientsTest, TheBucketsOfABlockLieOneAfterTheOther) {
+  OwnGradients sums = TwoBlocks();
+  ASSERT_EQ(sums.blocks()->size(), 2u);
+  for (const StepRunNumber run : {kRun, kRun + 1}) {
+    sums.Begin(run);
+    const float scale = run == kRun ? 1 : 2;
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(0), 4, std::vector{5 * scale, 6.0F}), IsOk());
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(0), 0, std::vector{1 * scale, 2.0F}), IsOk());
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(1), 0, std::vector{1 * scale, 2.0F}), IsOk());
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(0), 1, std::vector<float>{7, 8, 9 * scale}), IsOk());
+    // "b" and "q" have got nothing yet in this run.
+    EXPECT_THAT(DecodedBlock(&sums, kFixed), ElementsAre(2 * scale, 4, 0, 5 * scale, 6));
+    EXPECT_THAT(DecodedBlock(&sums, kHalves), ElementsAre(7, 8, 9 * scale, 0));
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(1), 2, std::vector{3 * scale}), IsOk());
+    ASSERT_THAT(sums.Add(run, MinibatchIndex(1), 3, std::vector{4 * scale}), IsOk());
+    EXPECT_THAT(DecodedBlock(&sums, kFixed), ElementsAre(2 * scale, 4, 3 * scale, 5 * scale, 6));
+    EXPECT_THAT(DecodedBlock(&sums, kHalves), ElementsAre(7, 8, 9 * scale, 4 * scale));
+  }
+}
+
+TEST(OwnGradientsTest, ABlockIsCompleteWhenAllItsBucketsAre) {
+  // Whatever the order in which they become complete, and whenever somebody asks.
+  std::vector<uint32_t> order{0, 2, 4};
+  do {
+    for (int asked = 0; asked < 8; ++asked) {
+      OwnGradients sums = TwoBlocks();
+      for (size_t i = 0; i < order.size(); ++i) {
+        const bool asks = (asked >> i & 1) != 0;
+        EXPECT_FALSE(asks && sums.Complete(kRun, kFixed, Share(0, 1)));
+        const std::vector<float> gradient(sums.tensor(order[i]).elements, 1);
+        ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), order[i], gradient), IsOk());
+      }
+      EXPECT_TRUE(sums.Complete(kRun, kFixed, Share(0, 1)));
+      EXPECT_TRUE(sums.Complete(kRun, kFixed, Share(0, 1))) << "when it is asked again";
+      EXPECT_FALSE(sums.Complete(kRun, kFixed, Share(0, 2))) << "the share has grown";
+      EXPECT_FALSE(sums.Complete(kRun, kHalves, Share(0, 1)));
+      sums.End(kRun, MinibatchIndex(0));
+      EXPECT_TRUE(sums.Complete(kRun, kHalves, Share(0, 1)));
+      sums.End(kRun, MinibatchIndex(1));
+      EXPECT_TRUE(sums.Complete(kRun, kFixed, Share(0, 2)));
+      EXPECT_FALSE(sums.Complete(kRun, kFixed, Share(0, 1)));
+      sums.MarkBad(kRun, order[1]);
+      EXPECT_FALSE(sums.Complete(kRun, kFixed, Share(0, 2)));
+      sums.Begin(kRun + 1);
+      EXPECT_FALSE(sums.Complete(kRun + 1, kFixed, Share(0, 1)));
+      EXPECT_TRUE(sums.Complete(kRun + 1, kFixed, {}));
+    }
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST(OwnGradientsTest, WhatIsWrongInABlockIsNamedByItsBucket) {
+  OwnGradients sums = TwoBlocks();
+  const float max = std::numeric_limits<float>::max();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(sums.Add(kRun, MinibatchIndex(0), 4, std::vector{1.0F, nan}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"c\", element 1")));
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 1, std::vector<float>{1, 1, 1}), IsOk());
+  ASSERT_THAT(sums.Add(kRun, MinibatchIndex(0), 3, std::vector{max}), IsOk());
+  EXPECT_THAT(sums.Encoded(kHalves).status(),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"q\", element 0")));
+  const std::vector<uint16_t> sum{0, 0, 0x7f80, 0};  // infinity
+  std::vector<float> out(4);
+  EXPECT_THAT(sums.Decode(kHalves, std::as_bytes(std::span(sum)), out),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("\"p\", element 2")));
 }
 
 /// Who computes a minibatch, and when, makes no difference to the bits of a fixed-point sum.

@@ -155,8 +155,8 @@ class MUSTER_EXPORT GroupStep {
   /// Call it at most once per minibatch and bucket; a minibatch without a call adds zeros.
   ///
   /// A bucket is summed among the members as soon as it has the last minibatch of this member. So
-  /// call Add for the last layers of a model while the backward pass still computes the first ones,
-  /// and give each group of layers a bucket of some MiB.
+  /// call Add for the last layers of a model while the backward pass still computes the first ones.
+  /// Buckets of less than 1 MiB are summed with others of their type that were registered next.
   ///
   /// If an element is NaN, infinite, or too large for the bucket's type, the step fails like with
   /// Fail; the reason names the bucket and the element. If the size is wrong, if the bucket has the

@@ -1,4 +1,4 @@
-#include "worker_sdk/member_core/given_buckets.h"
+#include "worker_sdk/member_core/given_blocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class GivenBucketsTest : public ::testing::Test {
+class GivenBlocksTest : public ::testing::Test {
  protected:
-  GivenBucketsTest() { gradients_.Begin(1); }
+  GivenBlocksTest() { gradients_.Begin(1); }
   WantedSum Wanted(uint64_t attempt, uint64_t step, uint32_t minibatches) {
     return {AttemptNumber(attempt), StepNumber(step), 1, {{MinibatchIndex(0), minibatches}}};
   }
@@ -21,24 +21,24 @@ class GivenBucketsTest : public ::testing::Test {
     ASSERT_TRUE(gradients_.Add(1, MinibatchIndex(minibatch), bucket, std::vector<float>{1}).ok());
   }
   std::optional<uint32_t> Summed(uint64_t attempt, uint64_t step, uint32_t bucket, uint32_t crc) {
-    return sums_.OnBucket(AttemptNumber(attempt), StepNumber(step), bucket, crc);
+    return sums_.OnBlock(AttemptNumber(attempt), StepNumber(step), bucket, crc);
   }
 
   std::vector<uint32_t> Begin(const std::optional<WantedSum>& wanted) {
     std::vector<uint32_t> begun;
     sums_.Follow(wanted, gradients_.size());
     for (uint32_t i = 0; i < gradients_.size(); ++i) {
-      if (sums_.Begin(i, gradients_)) begun.push_back(i);
+      if (sums_.Begin(i, &gradients_)) begun.push_back(i);
     }
     return begun;
   }
 
   OwnGradients gradients_ = *OwnGradients::Create(std::vector<GroupTensor>{
       {"a", GroupDtype::kFixedPoint, 1, true, 24}, {"b", GroupDtype::kFloat32, 1, true, 0}});
-  GivenBuckets sums_;
+  GivenBlocks sums_;
 };
 
-TEST_F(GivenBucketsTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
+TEST_F(GivenBlocksTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
   EXPECT_THAT(Begin(std::nullopt), IsEmpty());
   Add(0, 1);
   EXPECT_THAT(Begin(Wanted(1, 1, 2)), IsEmpty());
@@ -50,7 +50,7 @@ TEST_F(GivenBucketsTest, BeginsABucketOnceAsSoonAsItHasTheShare) {
   EXPECT_THAT(Begin(Wanted(1, 1, 2)), ElementsAre(0));
 }
 
-TEST_F(GivenBucketsTest, ANewAttemptBeginsAllBucketsAgain) {
+TEST_F(GivenBlocksTest, ANewAttemptBeginsAllBucketsAgain) {
   gradients_.End(1, MinibatchIndex(0));
   EXPECT_THAT(Begin(Wanted(1, 1, 1)), ElementsAre(0, 1));
   EXPECT_FALSE(Summed(1, 1, 0, 5).has_value());
@@ -61,7 +61,7 @@ TEST_F(GivenBucketsTest, ANewAttemptBeginsAllBucketsAgain) {
   EXPECT_TRUE(Summed(2, 1, 0, 5).has_value());
 }
 
-TEST_F(GivenBucketsTest, TheDigestIsOfAllBucketsInTheirOrder) {
+TEST_F(GivenBlocksTest, TheDigestIsOfAllBucketsInTheirOrder) {
   gradients_.End(1, MinibatchIndex(0));
   auto digest = [&](uint64_t attempt, uint32_t first, uint32_t second, bool backwards) {
     Begin(Wanted(attempt, 1, 1));
