@@ -279,7 +279,7 @@ TEST_F(ThinnedEpochsTest, ARestartedMasterKnowsThatAllOfThemAreCommitted) {
     EXPECT_EQ(core->ledger().queue().StateOf({DatasetId(0), EpochIndex(1), ShardIndex(1)}),
               ShardState::kCommitted);
     const std::vector<uint32_t> known = Known();
-    StartServed();
+    RestartServed();
     EXPECT_EQ(Known(), known);
   }
   const auto next = Want(5).grants;
