@@ -55,14 +55,29 @@ def auc(job):
     return epochs[-1]["metrics"]["auc"]
 
 
+def wait_for(job, what, condition):
+    """The first true value of `condition`, or None if the job came to its end before."""
+    end = time.monotonic() + 600
+    while job.run.poll() is None:
+        if value := condition():
+            return value
+        if time.monotonic() > end:
+            raise jobs.Failed(f"no {what} after 600 s: {job.folder}/run.log")
+        time.sleep(LOOK_SECONDS)
+    return None
+
+
 def wait_done(job, records):
-    job.wait(f"{records} records", lambda: (job.done() or 0) >= records, 600, LOOK_SECONDS)
+    return wait_for(job, f"{records} records", lambda: (job.done() or 0) >= records)
 
 
 def kill(job, role, number):
-    """One process of the role, each in its turn."""
-    pids = job.wait(f"a process of {role}", lambda: processes.nodes(job.run.pid, job.trainer)[role], 60, LOOK_SECONDS)
+    """One process of the role, each in its turn. Returns false if there is none any more, because the job has ended."""
+    pids = wait_for(job, f"a process of {role}", lambda: processes.nodes(job.run.pid, job.trainer)[role])
+    if not pids:
+        return False
     processes.send(sorted(pids)[number % len(pids)], signal.SIGKILL)
+    return True
 
 
 def stop(job):
@@ -91,7 +106,9 @@ def run(options, name, folder, datasets, test, seed, records):
     with jobs.Job(options, folder, asked, jobs.FLIGHTS_TRAINER) as job:
         for number in range(way.kills):
             wait_done(job, (number + 1) * epochs * records // (way.kills + 1))
-            kill(job, way.killed, number)
+            if not kill(job, way.killed, number):
+                jobs.say(f"{name}: the job ended after {number} of {way.kills} kills")
+                break
         if way.halves != "resume":
             return auc(job)
         wait_done(job, epochs * records // 2)
