@@ -370,7 +370,7 @@ TEST_F(ScalerLauncherTest, DestructionLeavesNothing) {
   StartScaler();
   const std::vector<Process> family = ReadPids(4, &*launcher_);
   launcher_.reset();
-  for (const Process& process : family) EXPECT_FALSE(process.Lives());
+  for (const Process& process : family) EXPECT_TRUE(process.Ended());
 }
 
 TEST_F(ScalerLauncherTest, ChildrenThatWereThereBeforeAreSpared) {
@@ -394,7 +394,7 @@ TEST_F(ScalerLauncherTest, ChildrenThatWereThereBeforeAreSpared) {
   launcher_->Sweep();
   launcher_->Sweep();
   launcher_.reset();
-  for (const Process& process : family) EXPECT_FALSE(process.Lives());
+  for (const Process& process : family) EXPECT_TRUE(process.Ended());
   EXPECT_TRUE(orphan[0].Lives());
   EXPECT_TRUE(child.Lives());
   for (const pid_t pid : {orphan[0].pid(), other}) ::kill(pid, SIGKILL);
