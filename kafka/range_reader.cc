@@ -25,7 +25,7 @@ using internal::IdleFetches;
 using internal::PartitionStream;
 
 /// How often a reader that waits for another one says so.
-constexpr std::chrono::milliseconds kWaitStep{100};
+constexpr std::chrono::milliseconds kWaitStep{50};
 
 absl::StatusOr<std::shared_ptr<Client>> OpenClient(const ClientConfig& config,
                                                    const RangeReader::Options& options) {

@@ -12,7 +12,7 @@ namespace muster::kafka::internal {
 namespace {
 
 /// How long to wait for a record: at first, and after several waits without a record.
-constexpr int kPollMinMs = 2, kPollMaxMs = 100;
+constexpr int kPollMinMs = 2, kPollMaxMs = 50;
 /// From this wait on, librdkafka is asked to look again. A fetch takes less.
 constexpr int kAskAtMs = 16;
 constexpr std::chrono::milliseconds kAskEvery{1'000};

@@ -18,15 +18,23 @@ using Waits = MemberDesk::Waits;
 
 constexpr std::chrono::seconds kReadPause{1};
 
+/// What a wait of the trainer's thread asks; nothing if nobody wants to be asked.
+std::function<absl::Status()> AskOf(MemberSession* session) {
+  if (session == nullptr || !session->options().interrupted) return nullptr;
+  return [session] { return session->AskInterrupted(); };
+}
+
 }  // namespace
 
 GroupImpl::GroupImpl(MemberSession* session, std::unique_ptr<ObjectStore> store,
                      std::shared_ptr<collectives::Backend> backend)
     : session_(session),
       backend_(std::move(backend)),
-      desk_([session](const absl::Status& failure) {
-        if (session != nullptr) session->ProgramError(std::string(Message(failure)));
-      }),
+      desk_(
+          [session](const absl::Status& failure) {
+            if (session != nullptr) session->ProgramError(std::string(Message(failure)));
+          },
+          AskOf(session)),
       reader_([session](const ShardWork& work) { return session->ReadStep(work); }),
       copies_({.desk = &desk_, .reader = &reader_, .store = std::move(store), .device = device()}) {
   if (backend_ != nullptr) tensors_.SetBackend(backend_->name());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "worker_sdk/session/waiting.h"
+
 namespace muster::internal {
 namespace {
 
@@ -73,6 +75,8 @@ bool MemberDesk::Await(Waits what, const std::function<bool(DeskContents&)>& don
                        std::optional<TimePoint> until) {
   MutexLock lock(&mutex_);
   bool holds = false;
+  const std::chrono::nanoseconds look_every = ask_ ? sdk::kAskEvery : kLookEvery;
+  sdk::WaitingAsks asks(clock_.Now());
   while (true) {
     holds = done(contents_);
     // `done` may have asked the core for a task.
@@ -80,10 +84,13 @@ bool MemberDesk::Await(Waits what, const std::function<bool(DeskContents&)>& don
     const TimePoint now = clock_.Now();
     if (holds || contents_.over() || (until.has_value() && now >= *until)) return holds;
     waits_ = what;
-    changed_.WaitFor(&mutex_, until.has_value()
-                                  ? std::min<std::chrono::nanoseconds>(*until - now, kLookEvery)
-                                  : kLookEvery);
+    changed_.WaitFor(&mutex_, until.has_value() ? std::min(*until - now, look_every) : look_every);
     waits_ = Waits::kNothing;
+    if (!ask_ || !asks.Due(clock_.Now())) continue;
+    mutex_.Unlock();
+    absl::Status told = ask_();
+    mutex_.Lock();
+    if (!told.ok()) contents_.Fail(std::move(told));
   }
 }
 

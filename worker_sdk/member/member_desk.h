@@ -94,9 +94,11 @@ class MemberDesk {
     std::function<void(sdk::StepRunNumber)> on_run;
   };
 
-  /// `on_failure` is called when the group fails.
-  explicit MemberDesk(std::function<void(const absl::Status&)> on_failure)
-      : on_failure_(std::move(on_failure)) {}
+  /// `on_failure` is called when the group fails. `ask` is asked at least every 50 ms while the
+  /// trainer's thread waits, without the mutex: an error ends the wait, and fails the group.
+  explicit MemberDesk(std::function<void(const absl::Status&)> on_failure,
+                      std::function<absl::Status()> ask = nullptr)
+      : on_failure_(std::move(on_failure)), ask_(std::move(ask)) {}
   /// There is a core. Before it, and after Close, nothing is told to the listeners.
   void Open(Listeners listeners);
   void Close();
@@ -162,6 +164,7 @@ class MemberDesk {
   mutable Mutex mutex_;
   CondVar changed_;
   const std::function<void(const absl::Status&)> on_failure_;
+  const std::function<absl::Status()> ask_;
   Listeners listeners_ MUSTER_GUARDED_BY(mutex_);
   mutable DeskContents contents_ MUSTER_GUARDED_BY(mutex_);
   sdk::MemberEffects effects_ MUSTER_GUARDED_BY(mutex_);

@@ -74,6 +74,9 @@ class MemberSession : public LoopSession {
   /// Of each exchange with the master, how it ended. kUnavailable: the master has been away for
   /// longer than SessionOptions::master_away_max_ms.
   virtual absl::Status JudgeAbsence(const absl::Status& answer) = 0;
+  /// Asks SessionOptions::interrupted, if there is one. If it says so, the session fails. Why the
+  /// session has failed; OK if it has not.
+  virtual absl::Status AskInterrupted() = 0;
 };
 
 /// The part of a session that is for a member, where SessionImpl need not be known.

@@ -153,12 +153,12 @@ void MinibatchImpl::StartPulls() {
   }
 }
 
-float* MinibatchImpl::NewBuffer(size_t floats) {
-  buffers_.push_back(sdk::MakeRowBlock(std::max<size_t>(floats, 1)));
-  return buffers_.back().get();
+std::shared_ptr<const float[]> MinibatchImpl::NewZeros(size_t floats) {
+  return zeros_.emplace_back(std::make_shared<float[]>(std::max<size_t>(floats, 1)));
 }
 
-const float* MinibatchImpl::TakeRows(const TableSpec* table, size_t known, size_t floats) {
+std::shared_ptr<const float[]> MinibatchImpl::TakeRows(const TableSpec* table, size_t known,
+                                                       size_t floats) {
   AddNeed(table, known);
   StartPulls();
   PullOp& pull = *known_[known].pull;
@@ -168,44 +168,45 @@ const float* MinibatchImpl::TakeRows(const TableSpec* table, size_t known, size_
     pull.given.resize(pull.keys.size());
     pull.not_given = pull.keys.size();
   }
-  const float*& given = pull.given[known_[known].number];
+  std::shared_ptr<const float[]>& given = pull.given[known_[known].number];
   if (given == nullptr && pull.rows) {
     given = TableOf(&pull, known_[known].number);
-    // All rows are in buffers_ and tensors_ now.
+    // All rows are in `given` now.
     if (--pull.not_given == 0) pull.rows.reset();
   }
-  if (given != nullptr) return given;
-  float* const zeros = NewBuffer(floats);
-  std::fill_n(zeros, floats, 0.0f);
-  return zeros;
+  return given != nullptr ? given : NewZeros(floats);
 }
 
-const float* MinibatchImpl::TableOf(PullOp* pull, size_t number) {
+std::shared_ptr<const float[]> MinibatchImpl::TableOf(PullOp* pull, size_t number) {
   const TableSpec& table = *pull->tables[number];
   if (IsDense(table)) {
-    tensors_.push_back(pull->rows->tensors[number]);
-    return tensors_.back()->values.get();
+    const std::shared_ptr<const sdk::Tensor>& tensor = pull->rows->tensors[number];
+    return {tensor, tensor->values.get()};
   }
   // Nothing else reads the outputs of a finished pull.
-  buffers_.push_back(sdk::TakeOutput(&pull->batch->outputs[number], table.dim));
-  return buffers_.back().get();
+  return sdk::TakeOutput(&pull->batch->outputs[number], table.dim);
+}
+
+Rows MinibatchImpl::ZeroRows(size_t num_keys, uint64_t width) {
+  std::shared_ptr<const float[]> zeros = NewZeros(num_keys * width);
+  const float* const values = zeros.get();
+  return Rows(values, num_keys, width, std::move(zeros));
 }
 
 Rows MinibatchImpl::Pull(TableId table, uint64_t width, std::span<const uint64_t> keys) {
-  size_t floats = keys.size() * width;
   const TableSpec* spec = TableFor(table, "Pull", TableKind::kSparse);
-  if (spec != nullptr) return Rows(TakeRows(spec, KeysOf(table, keys), floats), keys.size(), width);
-  float* zeros = NewBuffer(floats);
-  std::fill_n(zeros, floats, 0.0f);
-  return Rows(zeros, keys.size(), width);
+  if (spec == nullptr) return ZeroRows(keys.size(), width);
+  std::shared_ptr<const float[]> rows = TakeRows(spec, KeysOf(table, keys), keys.size() * width);
+  const float* const values = rows.get();
+  return Rows(values, keys.size(), width, std::move(rows));
 }
 
 Rows MinibatchImpl::PullDense(TableId table, uint64_t size) {
   const TableSpec* spec = TableFor(table, "Pull", TableKind::kDense);
-  if (spec != nullptr) return Rows(TakeRows(spec, BlocksOf(*spec), size), 1, size);
-  float* zeros = NewBuffer(size);
-  std::fill_n(zeros, size, 0.0f);
-  return Rows(zeros, 1, size);
+  if (spec == nullptr) return ZeroRows(1, size);
+  std::shared_ptr<const float[]> rows = TakeRows(spec, BlocksOf(*spec), size);
+  const float* const values = rows.get();
+  return Rows(values, 1, size, std::move(rows));
 }
 
 bool MinibatchImpl::PushAllowed(const TableSpec& table) {

@@ -47,6 +47,8 @@ class MinibatchImpl {
   void NeedDense(TableId table);
   Rows Pull(TableId table, uint64_t width, std::span<const uint64_t> keys);
   Rows PullDense(TableId table, uint64_t size);
+  /// What Pull returns if nothing can arrive.
+  Rows ZeroRows(size_t num_keys, uint64_t width);
   void Push(TableId table, std::span<const uint64_t> keys, std::span<const float> gradients);
   void PushDense(TableId table, std::span<const float> gradient);
   void Commit();
@@ -60,6 +62,7 @@ class MinibatchImpl {
   MinibatchLoop& loop() const { return *loop_; }
   MinibatchIndex index() const { return index_; }
   std::span<const std::string_view> records() const { return records_; }
+  std::shared_ptr<const void> records_owner() const;
   size_t nominal_size() const;
   std::any& user_data() { return user_data_; }
   Minibatch& handle() { return handle_; }
@@ -79,10 +82,11 @@ class MinibatchImpl {
     std::shared_ptr<sdk::RowBatch> batch;  // null until the pull has started
     sdk::DeliveryId id;
     bool waited = false;
-    std::optional<sdk::PullRows> rows;      // until the trainer has all; none if the lease is lost
-    sdk::PooledVector<const float*> given;  // by table: the rows that the trainer got, or null
-    size_t not_given = 0;                   // how many of these are null
-    size_t gradients = kNone;               // the gradients of its plan in pushed_
+    std::optional<sdk::PullRows> rows;  // until the trainer has all; none if the lease is lost
+    // By table: the rows that the trainer got, or null.
+    sdk::PooledVector<std::shared_ptr<const float[]>> given;
+    size_t not_given = 0;      // how many of these are null
+    size_t gradients = kNone;  // the gradients of its plan in pushed_
   };
   /// The keys of an earlier call. Need, Pull and Push of the same keys search for repeats only
   /// once, and find at once what became of them, however many tables there are.
@@ -109,10 +113,10 @@ class MinibatchImpl {
   /// Waits for the rows of known keys, and returns their `floats` floats in the order of the keys.
   /// They are in memory of this minibatch, which is the same for every call with these keys. If the
   /// lease is lost, they are zeros.
-  const float* TakeRows(const TableSpec* table, size_t known, size_t floats);
+  std::shared_ptr<const float[]> TakeRows(const TableSpec* table, size_t known, size_t floats);
   /// The rows of one table of a pull that has been answered. Call it once for each table.
-  const float* TableOf(PullOp* pull, size_t number);
-  float* NewBuffer(size_t floats);
+  static std::shared_ptr<const float[]> TableOf(PullOp* pull, size_t number);
+  std::shared_ptr<const float[]> NewZeros(size_t floats);
   enum class TableKind { kSparse, kDense };
   /// The table that `call` uses. If it is of the other kind, the result is null, and `call` is a
   /// program error.
@@ -144,8 +148,8 @@ class MinibatchImpl {
   sdk::PooledVector<KnownKeys> known_;
   sdk::PooledVector<size_t> newest_of_;  // by table: in known_, or kNone
   std::list<PullOp, sdk::PoolAllocator<PullOp>> pulls_;
-  sdk::PooledVector<std::shared_ptr<float[]>> buffers_;
-  sdk::PooledVector<std::shared_ptr<const sdk::Tensor>> tensors_;  // given to the trainer
+  // Rows that did not arrive. Not in kept memory: a forked child may not take its locks.
+  std::vector<std::shared_ptr<const float[]>> zeros_;
   // The pushed gradients. Those of a pull's keys use its plan, and others have a plan of their own.
   sdk::PooledVector<sdk::PlannedGradients> pushed_;
   std::set<size_t> rejected_;

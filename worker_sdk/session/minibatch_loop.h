@@ -53,6 +53,7 @@ class MinibatchLoop {
   const ShardId& shard_id() const { return shard_.grant.shard; }
   bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
   const sdk::ShardRecords& records() const { return *records_; }
+  const std::shared_ptr<const sdk::ShardRecords>& shared_records() const { return records_; }
   /// "dataset/epoch/index", for messages.
   std::string id() const;
   /// The location of a record, by its position in running order; see ShardReader::LocationOf.

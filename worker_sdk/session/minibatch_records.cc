@@ -18,6 +18,10 @@ constexpr size_t kSampleBytesMax = 1000;
 
 }  // namespace
 
+std::shared_ptr<const void> MinibatchImpl::records_owner() const {
+  return loop_->shared_records();
+}
+
 size_t MinibatchImpl::nominal_size() const {
   return loop_->work().minibatch_size;
 }

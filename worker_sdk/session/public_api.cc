@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "muster/session.h"
+#include "worker_sdk/session/forked_child.h"
 #include "worker_sdk/session/minibatch_impl.h"
 #include "worker_sdk/session/public_status.h"
 #include "worker_sdk/session/session_impl.h"
@@ -31,6 +32,8 @@ Status internal::ToPublic(const absl::Status& status) {
       return {Code::kAlreadyExists, std::move(message)};
     case absl::StatusCode::kNotFound:
       return {Code::kNotFound, std::move(message)};
+    case absl::StatusCode::kCancelled:
+      return {Code::kInterrupted, std::move(message)};
     case absl::StatusCode::kUnimplemented:
       return {Code::kUnimplemented, std::move(message)};
     default:
@@ -66,6 +69,9 @@ SessionOptions SessionOptions::FromEnvironment() {
 std::span<const std::string_view> Minibatch::records() const {
   return impl_->records();
 }
+std::shared_ptr<const void> Minibatch::records_owner() const {
+  return impl_->records_owner();
+}
 size_t Minibatch::nominal_size() const {
   return impl_->nominal_size();
 }
@@ -73,9 +79,11 @@ bool Minibatch::topic() const {
   return impl_->loop().topic() != nullptr;
 }
 TopicRecord Minibatch::topic_record(size_t record) const {
+  if (internal::InForkedChild()) return {};
   return impl_->RecordOfTopic(record);
 }
 std::vector<TopicHeader> Minibatch::topic_headers(size_t record) const {
+  if (internal::InForkedChild()) return {};
   return impl_->HeadersOfTopic(record);
 }
 bool Minibatch::evaluate() const {
@@ -97,31 +105,39 @@ uint64_t Minibatch::step() const {
   return impl_->loop().work().first_step + impl_->index().value();
 }
 void Minibatch::Need(const Table& table, std::span<const uint64_t> keys) {
+  if (internal::InForkedChild()) return;
   impl_->Need(TableId(table.id()), keys);
 }
 void Minibatch::Need(const DenseTensor& tensor) {
+  if (internal::InForkedChild()) return;
   impl_->NeedDense(TableId(tensor.id()));
 }
 std::any& Minibatch::user_data() {
   return impl_->user_data();
 }
 Rows Minibatch::Pull(const Table& table, std::span<const uint64_t> keys) {
+  if (internal::InForkedChild()) return impl_->ZeroRows(keys.size(), table.width());
   return impl_->Pull(TableId(table.id()), table.width(), keys);
 }
 Rows Minibatch::Pull(const DenseTensor& tensor) {
+  if (internal::InForkedChild()) return impl_->ZeroRows(1, tensor.size());
   return impl_->PullDense(TableId(tensor.id()), tensor.size());
 }
 void Minibatch::Push(const Table& table, std::span<const uint64_t> keys,
                      std::span<const float> gradients) {
+  if (internal::InForkedChild()) return;
   impl_->Push(TableId(table.id()), keys, gradients);
 }
 void Minibatch::Push(const DenseTensor& tensor, std::span<const float> gradient) {
+  if (internal::InForkedChild()) return;
   impl_->PushDense(TableId(tensor.id()), gradient);
 }
 void Minibatch::Commit() {
+  if (internal::InForkedChild()) return;
   impl_->Commit();
 }
 void Minibatch::Metric(std::string_view name, double value, double weight) {
+  if (internal::InForkedChild()) return;
   impl_->Metric(name, value, weight);
 }
 namespace {
@@ -140,6 +156,7 @@ void Minibatch::Auc(std::string_view name, std::span<const float> scores,
 }
 void Minibatch::Auc(std::string_view name, std::span<const float> scores,
                     std::span<const uint8_t> labels) {
+  if (internal::InForkedChild()) return;
   impl_->Auc(name, internal::ScoreKind::kProbability, scores, labels);
 }
 void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits,
@@ -148,9 +165,11 @@ void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits
 }
 void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits,
                             std::span<const uint8_t> labels) {
+  if (internal::InForkedChild()) return;
   impl_->Auc(name, internal::ScoreKind::kLogit, logits, labels);
 }
 void Minibatch::Reject(size_t record, std::string_view reason) {
+  if (internal::InForkedChild()) return;
   impl_->Reject(record, reason);
 }
 
@@ -158,21 +177,25 @@ Minibatch& MinibatchRange::Iterator::operator*() const {
   return loop_->current();
 }
 MinibatchRange::Iterator& MinibatchRange::Iterator::operator++() {
-  if (!loop_->Advance()) loop_ = nullptr;
+  if (internal::InForkedChild() || !loop_->Advance()) loop_ = nullptr;
   return *this;
 }
 MinibatchRange::Iterator MinibatchRange::begin() {
-  return Iterator(loop_ != nullptr && loop_->Begin(std::move(prepare_)) ? loop_ : nullptr);
+  if (loop_ == nullptr || internal::InForkedChild()) return Iterator(nullptr);
+  return Iterator(loop_->Begin(std::move(prepare_)) ? loop_ : nullptr);
 }
 
 Shard::Shard(std::unique_ptr<internal::ShardImpl> impl) : impl_(std::move(impl)) {}
 Shard::Shard(Shard&&) noexcept = default;
 Shard& Shard::operator=(Shard&&) noexcept = default;
-Shard::~Shard() = default;
+Shard::~Shard() {
+  if (internal::InForkedChild()) (void)impl_.release();
+}
 MinibatchRange Shard::Minibatches(Prepare prepare) {
   return MinibatchRange(&impl_->loop(), std::move(prepare));
 }
 void Shard::Fail(std::string_view reason) {
+  if (internal::InForkedChild()) return;
   impl_->loop().Fail(reason);
 }
 std::string Shard::id() const {
@@ -186,40 +209,51 @@ std::string_view Shard::header() const {
 }
 
 Result<Session> Session::Connect(SessionOptions options) {
+  if (internal::InForkedChild()) return internal::ToPublic(internal::ForkedChildError());
   PrintStackOfCrash();
   absl::StatusOr<std::unique_ptr<internal::SessionImpl>> impl =
       internal::SessionImpl::Connect(options);
   if (!impl.ok()) return internal::ToPublic(impl.status());
+  internal::HasSession();
   return Session(*std::move(impl));
 }
 Session::Session(std::unique_ptr<internal::SessionImpl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
+Session::~Session() {
+  if (internal::InForkedChild()) (void)impl_.release();
+}
 
 Table Session::SparseTable(SparseTableOptions options) {
+  if (internal::InForkedChild()) return Table(0, options.dim);
   absl::StatusOr<TableSpec> spec = impl_->Register(sdk::SpecOf(options));
   return spec.ok() ? Table(spec->id.value(), spec->dim) : Table(0, options.dim);
 }
 DenseTensor Session::DenseTable(DenseTableOptions options) {
-  absl::StatusOr<TableSpec> spec = impl_->Register(sdk::SpecOf(options));
-  if (spec.ok()) return DenseTensor(spec->id.value(), sdk::ElementCount(*spec));
+  if (!internal::InForkedChild()) {
+    absl::StatusOr<TableSpec> spec = impl_->Register(sdk::SpecOf(options));
+    if (spec.ok()) return DenseTensor(spec->id.value(), sdk::ElementCount(*spec));
+  }
   uint64_t size = 1;
   for (uint64_t extent : options.shape) size *= extent;
   return DenseTensor(0, size);
 }
 std::optional<Shard> Session::NextShard() {
+  if (internal::InForkedChild()) return std::nullopt;
   std::optional<internal::SessionImpl::NextResult> next = impl_->NextShard();
   if (!next) return std::nullopt;
   return Shard(std::make_unique<internal::ShardImpl>(impl_.get(), *std::move(next)));
 }
 void Session::Leave() {
+  if (internal::InForkedChild()) return;
   impl_->Leave();
 }
 Status Session::status() const {
+  if (internal::InForkedChild()) return internal::ToPublic(internal::ForkedChildError());
   return internal::ToPublic(impl_->status());
 }
 int Session::Finish() {
+  if (internal::InForkedChild()) return 1;
   return impl_->Finish();
 }
 

@@ -13,7 +13,6 @@
 #include "base/status.h"
 #include "proto/exported/exported_table.h"
 #include "worker_sdk/core/held_rows.h"
-#include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
 namespace {
@@ -21,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kCallTimeout{2'000};
-constexpr milliseconds kRetryEvery{100};
+constexpr milliseconds kRetryEvery{50};
 /// How many of the shards that come next are announced to their readers.
 constexpr size_t kSoonMax = 32;
 
@@ -47,13 +46,17 @@ bool Transient(const absl::Status& status) {
          absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
-/// Calls until it succeeds, fails for good, or `limit` has passed.
+/// Calls until it succeeds, fails for good, or options.connect_timeout_ms have passed.
 template <typename Call>
-auto CallUntil(const Clock& clock, milliseconds limit, Call call) -> decltype(call()) {
+auto CallUntil(const Clock& clock, const SessionOptions& options, Call call) -> decltype(call()) {
+  const milliseconds limit(options.connect_timeout_ms);
   TimePoint begin = clock.Now(), said = begin;
   while (true) {
     auto result = call();
     if (result.ok() || !Transient(result.status()) || clock.Now() - begin >= limit) return result;
+    if (options.interrupted && options.interrupted()) {
+      return absl::CancelledError("interrupted while waiting for the master");
+    }
     if (clock.Now() - said >= sdk::kWaitingLineAfter) {
       said = clock.Now();
       std::fprintf(stderr, "muster: waiting for the master (%lld s): %s\n",
@@ -108,8 +111,7 @@ absl::StatusOr<std::unique_ptr<SessionImpl>> SessionImpl::Connect(const SessionO
   MUSTER_ASSIGN_OR_RETURN(SessionTls tls, MakeSessionTls(options));
   sdk::ControlClient client(options.master_address, options.worker_name, {options.job_id, ""},
                             tls.master);
-  MUSTER_ASSIGN_OR_RETURN(HelloResponse hello,
-                          CallUntil(clock, milliseconds(options.connect_timeout_ms), [&] {
+  MUSTER_ASSIGN_OR_RETURN(HelloResponse hello, CallUntil(clock, options, [&] {
                             return client.Hello(incarnation, options.start, kCallTimeout);
                           }));
   MUSTER_RETURN_IF_ERROR(CheckHello(hello));
@@ -150,8 +152,7 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
   sdk::ControlClient client(options_.master_address, options_.worker_name, JobOf(hello_),
                             tls_.master);
   const auto call = [&] {
-    return CallUntil(clock_, milliseconds(options_.connect_timeout_ms),
-                     [&] { return client.RegisterTable(*spec, kCallTimeout); });
+    return CallUntil(clock_, options_, [&] { return client.RegisterTable(*spec, kCallTimeout); });
   };
   absl::StatusOr<TableId> id = call();
   if (!absl::IsNotFound(id.status()) || spec->warm_start_directory.empty()) return id;
@@ -281,8 +282,9 @@ void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status
          sdk::ShardFailure{std::string(Message(why)), /*fatal=*/false, /*shortage=*/true});
   MutexLock lock(&mutex_);
   times_.wait_shard.Enter(clock_.Now());
+  sdk::WaitingAsks asks(clock_.Now());
   while (failure_.ok() && !core_.draining() && clock_.Now() < until) {
-    changed_.WaitFor(&mutex_, until - clock_.Now());
+    AwaitChange(until - clock_.Now(), &asks);
   }
   times_.wait_shard.Leave(clock_.Now());
 }

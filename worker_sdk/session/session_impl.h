@@ -31,6 +31,7 @@
 #include "worker_sdk/session/member_session.h"
 #include "worker_sdk/session/session_tls.h"
 #include "worker_sdk/session/slot_writer.h"
+#include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
 
@@ -113,6 +114,7 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   absl::Status status() override;
   bool leaving() const override { return leaving_.load(); }
   absl::Status JudgeAbsence(const absl::Status& answer) override;
+  absl::Status AskInterrupted() override;
 
   /// See Session::Leave.
   void Leave();
@@ -156,6 +158,8 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   void FailLocked(absl::Status status) MUSTER_REQUIRES(mutex_);
   /// Wakes the control thread if an exchange is due earlier than it expects.
   void WakeControl() MUSTER_REQUIRES(mutex_);
+  /// Waits for a change, for `max` at most, and asks SessionOptions::interrupted if it is time.
+  void AwaitChange(std::chrono::nanoseconds max, sdk::WaitingAsks* asks) MUSTER_REQUIRES(mutex_);
   /// Waits until `done()`, and counts the time in `*time`. Lines on stderr name `what`: the first
   /// one after 2 s, and later ones at growing intervals.
   void WaitUntil(absl::FunctionRef<bool()> done, std::string_view what, sdk::TimeSum* time)

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "worker_sdk/readers/data_root.h"
 #include "worker_sdk/session/session_impl.h"
-#include "worker_sdk/session/waiting.h"
 
 namespace muster::internal {
 namespace {
@@ -107,13 +106,33 @@ void SessionImpl::OnTimer() {
   CarryOut(std::move(effects));
 }
 
+absl::Status SessionImpl::AskInterrupted() {
+  const bool ends = options_.interrupted && options_.interrupted();
+  MutexLock lock(&mutex_);
+  if (ends) FailLocked(absl::CancelledError("interrupted: a wait was told to end"));
+  return failure_;
+}
+
+void SessionImpl::AwaitChange(std::chrono::nanoseconds max, sdk::WaitingAsks* asks) {
+  if (!options_.interrupted) {
+    changed_.WaitFor(&mutex_, max);
+    return;
+  }
+  changed_.WaitFor(&mutex_, std::min<std::chrono::nanoseconds>(max, sdk::kAskEvery));
+  if (!asks->Due(clock_.Now())) return;
+  mutex_.Unlock();  // what is asked may call the session
+  (void)AskInterrupted();
+  mutex_.Lock();
+}
+
 void SessionImpl::WaitUntil(absl::FunctionRef<bool()> done, std::string_view what,
                             sdk::TimeSum* time) {
   TimePoint begin = clock_.Now();
   time->Enter(begin);
   sdk::WaitingLines lines(begin);
+  sdk::WaitingAsks asks(begin);
   while (!done()) {
-    changed_.WaitFor(&mutex_, sdk::kWaitingLineAfter);
+    AwaitChange(sdk::kWaitingLineAfter, &asks);
     TimePoint now = clock_.Now();
     if (done() || !lines.Due(now)) continue;
     std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", std::string(what).c_str(),
@@ -250,9 +269,10 @@ SessionImpl::~SessionImpl() {
 }
 
 sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bool leaving) {
-  return [this, run, leaving, what = std::move(what),
-          lines = sdk::WaitingLines(clock_.Now())](std::string_view trouble) mutable {
+  return [this, run, leaving, what = std::move(what), lines = sdk::WaitingLines(clock_.Now()),
+          asks = sdk::WaitingAsks(clock_.Now())](std::string_view trouble) mutable {
     const TimePoint now = clock_.Now();
+    if (asks.Due(now)) (void)AskInterrupted();
     if (lines.Due(now)) {
       std::fprintf(stderr, "muster: waiting for %s (%lld s)%s%s\n", what.c_str(),
                    lines.seconds(now),

@@ -29,4 +29,22 @@ class WaitingLines {
   std::chrono::seconds next_ = kWaitingLineAfter;
 };
 
+/// How often a wait asks SessionOptions::interrupted.
+inline constexpr std::chrono::milliseconds kAskEvery{25};
+
+/// When one wait is to ask. For one thread.
+class WaitingAsks {
+ public:
+  explicit WaitingAsks(TimePoint begin) : asked_(begin) {}
+  /// True if it is time. The caller asks, and the next time is later.
+  bool Due(TimePoint now) {
+    if (now - asked_ < kAskEvery) return false;
+    asked_ = now;
+    return true;
+  }
+
+ private:
+  TimePoint asked_;
+};
+
 }  // namespace muster::sdk

@@ -35,6 +35,12 @@ class FakeMemberSession final : public FakeLoopSession<MemberSession> {
   absl::Status status() override { return failure; }
   bool leaving() const override { return false; }
   absl::Status JudgeAbsence(const absl::Status&) override { return absl::OkStatus(); }
+  absl::Status AskInterrupted() override {
+    if (session_options.interrupted && session_options.interrupted()) {
+      failure = absl::CancelledError("interrupted");
+    }
+    return failure;
+  }
 
   SessionOptions session_options;
   SessionTls session_tls;

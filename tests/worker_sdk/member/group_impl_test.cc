@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <memory>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "muster/muster.h"
 #include "tests/worker_sdk/member/fake_member_session.h"
+#include "worker_sdk/session/forked_child.h"
 
 namespace muster::internal {
 namespace {
@@ -84,6 +87,29 @@ TEST(GroupImplTest, AFailedGroupFailsItsSessionAndGivesItsPlaceBack) {
     EXPECT_TRUE(session.returned.empty());
   }
   EXPECT_THAT(session.returned, ElementsAre(0));
+}
+
+TEST(GroupImplTest, AForkedChildCanDoNothingWithAGroup) {
+  auto owned = std::make_unique<GroupImpl>();
+  GroupImpl& impl = *owned;
+  std::optional<Group> group(std::move(owned));
+  HasSession();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::vector<float> weights(7);
+    group->AddState("weights", std::span(weights));
+    group->AddBucket("none", 0);
+    const bool fails = group->status().code() == Status::Code::kFailedPrecondition &&
+                       !group->NextStep().has_value() && !group->HasFinalState() &&
+                       impl.tensors().memory().empty() && impl.status().ok();
+    group.reset();
+    ::_exit(fails ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(group->status().ok());
 }
 
 TEST(GroupImplTest, AGroupWhoseSessionHasFailedBeginsNoStep) {

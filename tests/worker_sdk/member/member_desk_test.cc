@@ -43,6 +43,7 @@ class MemberDeskTest : public ::testing::Test {
   std::vector<std::string> failures_;
   std::vector<sdk::StepRunNumber> runs_;
   int posted_ = 0;
+  MemberDesk* asking_ = nullptr;
   MemberDesk desk_{
       [this](const absl::Status& failure) { failures_.push_back(std::string(failure.message())); }};
 };
@@ -125,6 +126,23 @@ TEST_F(MemberDeskTest, TheFirstFailureIsToldAndEndsEveryWait) {
   EXPECT_TRUE(desk_.TakeOrders().over);
   EXPECT_FALSE(desk_.Await(MemberDesk::Waits::kTime, [](DeskContents&) { return false; }));
   EXPECT_FALSE(desk_.StartMinibatch(1, MinibatchIndex(0)));
+}
+
+TEST_F(MemberDeskTest, AWaitThatIsToldToEndFailsTheGroup) {
+  int asked = 0;
+  MemberDesk asking(
+      [this](const absl::Status& failure) { failures_.push_back(std::string(failure.message())); },
+      [&]() -> absl::Status {
+        EXPECT_FALSE(asking_->Look([](DeskContents& desk) { return desk.over(); }));
+        return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("interrupted");
+      });
+  asking_ = &asking;
+  asking.Tell([](DeskContents& desk) {
+    desk.core.emplace(sdk::MemberCore::Options{.worker = "a", .incarnation = 1});
+  });
+  EXPECT_FALSE(asking.Await(MemberDesk::Waits::kTask, [](DeskContents&) { return false; }));
+  EXPECT_EQ(asked, 3);
+  EXPECT_THAT(failures_, ::testing::ElementsAre("interrupted"));
 }
 
 TEST_F(MemberDeskTest, TheTrainerIsWokenForATask) {

@@ -55,6 +55,42 @@ TEST_F(MinibatchImplTest, PrepareRunsAheadAndPullsAreThere) {
   EXPECT_THAT(server_->Row(2, 0), ElementsAre(6, 12));
 }
 
+TEST_F(MinibatchImplTest, RowsAndRecordsStayAsLongAsTheyAreOwned) {
+  AddShard("a");
+  AddShard("b");
+  master_.EndWhenDone();
+  std::vector<std::pair<Rows, std::vector<float>>> rows;
+  std::vector<std::pair<std::shared_ptr<const void>, std::span<const std::string_view>>> records;
+  const auto keep = [&](const Rows& pulled) {
+    rows.emplace_back(pulled, std::vector<float>(pulled.values().begin(), pulled.values().end()));
+  };
+  {
+    Session session = Connect();
+    const Table table = session.SparseTable({.name = "t", .dim = 2, .optimizer = Sum{}});
+    const DenseTensor bias = session.DenseTable({.name = "b", .shape = {2}, .optimizer = Sum{}});
+    const std::vector<uint64_t> repeated = {1, 1, 1, 1, 1, 1, 1, 2};
+    while (std::optional<Shard> shard = session.NextShard()) {
+      for (Minibatch& batch : shard->Minibatches()) {
+        keep(batch.Pull(table, std::vector<uint64_t>{0, 1, 2, 3}));
+        keep(batch.Pull(table, repeated));
+        keep(batch.Pull(bias));
+        batch.Push(table, repeated, std::vector<float>(2 * repeated.size(), 1));
+        batch.Push(bias, std::vector<float>{1, 2});
+        records.emplace_back(batch.records_owner(), batch.records());
+      }
+    }
+    EXPECT_EQ(session.Finish(), 0);
+  }
+  EXPECT_THAT(rows.back().second, ::testing::Not(ElementsAre(0, 0))) << "the rows have changed";
+  for (const auto& [kept, then] : rows) {
+    EXPECT_THAT(kept.values(), ::testing::ElementsAreArray(then));
+  }
+  ASSERT_THAT(records, SizeIs(2 * kLines / kMinibatch));
+  for (size_t i = 0; i < 2 * kLines; ++i) {
+    EXPECT_EQ(records[i / kMinibatch].second[i % kMinibatch], std::to_string(i % kLines));
+  }
+}
+
 TEST_F(MinibatchImplTest, DamagedRowsAreAskedForAgain) {
   AddShard("a");
   master_.EndWhenDone();

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/export.h"
@@ -19,24 +21,29 @@ class MinibatchImpl;
 }  // namespace internal
 
 /// The rows of a pull: `values: [num_keys, dim] float32 row-major`. A dense tensor is one row with
-/// all its elements. A view; it is valid and constant until the loop leaves the minibatch, also if
-/// the lease is lost. Reading it is thread-safe. While a dense tensor does not change, minibatches
-/// share its memory.
+/// all its elements. The values are constant, also if the lease is lost. They are valid until the
+/// loop leaves the minibatch, and besides as long as a copy of these Rows, or of owner(), exists;
+/// that may be longer than the session. Reading is thread-safe. While a dense tensor does not
+/// change, minibatches share its memory.
 class MUSTER_EXPORT Rows {
  public:
-  Rows(const float* values, size_t num_keys, size_t dim)
-      : values_(values), num_keys_(num_keys), dim_(dim) {}
+  /// `owner` keeps the values; without one, they are the caller's.
+  Rows(const float* values, size_t num_keys, size_t dim, std::shared_ptr<const void> owner = {})
+      : values_(values), num_keys_(num_keys), dim_(dim), owner_(std::move(owner)) {}
   const float* data() const { return values_; }
   size_t num_keys() const { return num_keys_; }
   size_t dim() const { return dim_; }
   /// The row of the key at this position; `key` must be less than num_keys().
   std::span<const float> operator[](size_t key) const { return {values_ + key * dim_, dim_}; }
   std::span<const float> values() const { return {values_, num_keys_ * dim_}; }
+  /// Keeps the memory of the values, for who has pointers into it.
+  const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
   const float* values_;
   size_t num_keys_;
   size_t dim_;
+  std::shared_ptr<const void> owner_;
 };
 
 /// The parts of a topic's record besides its value. The views are valid as long as the records of
@@ -70,6 +77,9 @@ class MUSTER_EXPORT Minibatch {
   /// order is the same in every run of the shard. A line has at most 16 MiB; a job with a longer
   /// line does not start. Valid until the loop leaves the minibatch.
   std::span<const std::string_view> records() const;
+  /// Keeps the memory of records(), and of all other records of the shard, as long as a copy
+  /// exists; that may be longer than the session.
+  std::shared_ptr<const void> records_owner() const;
   /// Records of a whole minibatch: `minibatchSize` of the dataset. This minibatch may have fewer:
   /// one, if the records of an epoch cannot be divided evenly; many, at the end of a topic, if a
   /// topic is slow, and where a topic has gaps. Divide a sum of gradients by this number, and not

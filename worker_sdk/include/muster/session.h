@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -50,6 +51,13 @@ struct MUSTER_EXPORT SessionOptions {
   /// So long the session goes on while the master does not answer; then it fails with
   /// Code::kUnavailable. 0: for ever. MUSTER_MASTER_AWAY_MAX, in seconds
   uint64_t master_away_max_ms = 0;
+  /// Asked at least every 50 ms while a call waits, on the thread that waits, for example whether a
+  /// signal has come. Connect and the registration of tables ask only between their calls to the
+  /// master, which take 2 s at most; destructors do not ask. If it returns true, the session fails
+  /// with Code::kInterrupted, so the call returns soon, and the shards that the session holds go
+  /// back without counting a failure. It may call Session::Leave and Session::status. It must not
+  /// throw. Empty: nobody is asked.
+  std::function<bool()> interrupted{};
   static SessionOptions FromEnvironment();
 };
 
@@ -125,12 +133,18 @@ class MUSTER_EXPORT Shard {
 /// run` has restarted first runs one loop alone, until that loop has completed a shard, for at most
 /// a minute. The stack of the thread that crashed is printed on stderr, unless the process has a
 /// handler of its own for the signal when it connects.
+///
+/// A child that is forked from a connected process has no session: it has none of the session's
+/// threads. No call in it waits or touches a connection. Each says once on stderr what to do, and
+/// fails like a session that has failed: status() and Connect are kFailedPrecondition. Start
+/// processes that need a session with exec, and let them connect themselves.
 class MUSTER_EXPORT Session {
  public:
   /// Waits for the master for at most connect_timeout_ms, with a line on stderr every 2 s, and
   /// starts the background threads. kInvalidArgument: an option is missing or wrong. kUnavailable:
-  /// no master answered in time. kFailedPrecondition: the master has another version, or a
-  /// certificate file cannot be used. kNotFound: such a file is missing.
+  /// no master answered in time. kFailedPrecondition: the master has another version, a certificate
+  /// file cannot be used, or this process is the forked child of one that has connected. kNotFound:
+  /// such a file is missing.
   static Result<Session> Connect(SessionOptions options);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

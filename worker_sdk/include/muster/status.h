@@ -23,6 +23,7 @@ class [[nodiscard]] MUSTER_EXPORT Status {
     kInternal,
     kNotFound,       // a file or a library is missing
     kUnimplemented,  // a library is too old
+    kInterrupted,    // SessionOptions::interrupted has ended a wait
   };
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}

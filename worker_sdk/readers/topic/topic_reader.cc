@@ -16,7 +16,7 @@ namespace muster::sdk {
 namespace {
 
 constexpr std::chrono::milliseconds kDeadLetterTimeout{30'000};
-constexpr std::chrono::milliseconds kDeadLetterLook{200};
+constexpr std::chrono::milliseconds kDeadLetterLook{50};
 /// The ranges of a shard are announced while those before are read, so that each fetch has many.
 constexpr size_t kAnnounceEvery = 16;
 

@@ -1,0 +1,69 @@
+"""Muster: elastic training with parameter servers, where each minibatch takes effect exactly once.
+
+    import muster
+
+    with muster.connect() as session:
+        weights = session.table("weights", dim=1, optimizer=muster.Adagrad(0.05))
+        for batch in session.batches():
+            with batch:
+                ...
+
+`docs/python.md` is a tutorial.
+"""
+
+from ._muster import (
+    Adagrad,
+    Adam,
+    AdamW,
+    Batch,
+    Constant,
+    ConstantRate,
+    CosineDecay,
+    DenseTensor,
+    Ftrl,
+    Momentum,
+    Normal,
+    RowwiseAdagrad,
+    Sgd,
+    StepDecay,
+    Sum,
+    Table,
+    Uniform,
+    Zero,
+)
+from ._muster import version as _version
+from ._session import Session, connect
+from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, NotFound, Unavailable
+
+__version__ = _version()
+
+__all__ = [
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "AlreadyExists",
+    "Batch",
+    "Constant",
+    "ConstantRate",
+    "CosineDecay",
+    "DenseTensor",
+    "Error",
+    "FailedPrecondition",
+    "Ftrl",
+    "Interrupted",
+    "InvalidArgument",
+    "Momentum",
+    "Normal",
+    "NotFound",
+    "RowwiseAdagrad",
+    "Session",
+    "Sgd",
+    "StepDecay",
+    "Sum",
+    "Table",
+    "Unavailable",
+    "Uniform",
+    "Zero",
+    "__version__",
+    "connect",
+]

@@ -1,0 +1,151 @@
+#include "python/src/arguments.h"
+
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace muster::python {
+namespace {
+
+using Dtype = nb::dlpack::dtype;
+
+std::string NameOf(Dtype dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const std::string bits = std::to_string(dtype.bits);
+  switch (static_cast<Code>(dtype.code)) {
+    case Code::Int:
+      return "int" + bits;
+    case Code::UInt:
+      return "uint" + bits;
+    case Code::Float:
+      return "float" + bits;
+    case Code::Bfloat:
+      return "bfloat" + bits;
+    case Code::Complex:
+      return "complex" + bits;
+    case Code::Bool:
+      return "bool";
+    default:
+      return "an unknown dtype";
+  }
+}
+
+std::string TextOf(const Shape& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+bool RowMajor(const nb::ndarray<nb::ro>& array) {
+  int64_t next = 1;
+  for (size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) > 1 && array.stride(i) != next) return false;
+    next *= static_cast<int64_t>(array.shape(i));
+  }
+  return true;
+}
+
+/// An array of one of the dtypes; `dtype` is the name of the first of them.
+nb::ndarray<nb::ro> ArrayFrom(nb::handle value, const std::string& name, std::string_view dtype,
+                              std::initializer_list<Dtype> dtypes) {
+  const std::string wanted(dtype);
+  nb::ndarray<nb::ro> array;
+  if (!nb::try_cast(value, array, /*convert=*/false)) {
+    const auto type = nb::cast<std::string>(value.type().attr("__name__"));
+    const std::string what = name + ": a " + type + " came, an array of " + wanted +
+                             " is needed: call numpy.asarray(" + name + ", dtype=numpy." + wanted +
+                             "), or " + name + ".detach() for a tensor with a gradient";
+    throw nb::type_error(what.c_str());
+  }
+  if (array.device_type() != nb::device::cpu::value) {
+    const std::string what = name + ": the array is on a device: call " + name + ".cpu()";
+    throw nb::type_error(what.c_str());
+  }
+  bool known = false;
+  for (const Dtype& one : dtypes) known = known || array.dtype() == one;
+  if (!known) {
+    const std::string what = name + ": an array of " + NameOf(array.dtype()) + " came, " + wanted +
+                             " is needed: call " + name + ".astype(numpy." + wanted + ")";
+    throw nb::type_error(what.c_str());
+  }
+  if (!RowMajor(array)) {
+    const std::string what = name + ": the array is not contiguous in C order: call " +
+                             "numpy.ascontiguousarray(" + name + ")";
+    throw nb::value_error(what.c_str());
+  }
+  return array;
+}
+
+template <typename T>
+Given<T> GivenBy(nb::ndarray<nb::ro> array) {
+  Given<T> given;
+  given.values = {static_cast<const T*>(array.data()), array.size()};
+  for (size_t i = 0; i < array.ndim(); ++i) given.shape.push_back(array.shape(i));
+  given.array = std::move(array);
+  return given;
+}
+
+void RequireShape(const Shape& shape, const Shape& wanted, const std::string& name,
+                  std::string_view why) {
+  if (shape == wanted) return;
+  const std::string what = name + ": shape " + TextOf(shape) + " came, " + TextOf(wanted) +
+                           " is needed, " + std::string(why);
+  throw nb::value_error(what.c_str());
+}
+
+void RequireOneDimension(const Shape& shape, const std::string& name) {
+  if (shape.size() == 1) return;
+  const std::string what = name + ": shape " + TextOf(shape) +
+                           " came, one dimension is needed: call " + name + ".ravel()";
+  throw nb::value_error(what.c_str());
+}
+
+/// What keeps the memory of an array. A child of a fork may have got it, and must not give it back:
+/// a lock may be held there for ever.
+struct Held {
+  std::shared_ptr<const void> owner;
+  pid_t process = ::getpid();
+};
+
+}  // namespace
+
+Given<uint64_t> KeysOf(nb::handle value) {
+  return GivenBy<uint64_t>(ArrayFrom(value, "keys", "uint64", {nb::dtype<uint64_t>()}));
+}
+
+Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shape,
+                      std::string_view why) {
+  Given<float> given =
+      GivenBy<float>(ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>()}));
+  RequireShape(given.shape, shape, std::string(name), why);
+  return given;
+}
+
+Given<float> ScoresOf(nb::handle value, std::string_view name) {
+  Given<float> given =
+      GivenBy<float>(ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>()}));
+  RequireOneDimension(given.shape, std::string(name));
+  return given;
+}
+
+Given<uint8_t> LabelsOf(nb::handle value, size_t count, std::string_view scores) {
+  Given<uint8_t> given = GivenBy<uint8_t>(
+      ArrayFrom(value, "labels", "bool", {nb::dtype<bool>(), nb::dtype<uint8_t>()}));
+  RequireShape(given.shape, {count}, "labels", "one for each of " + std::string(scores));
+  return given;
+}
+
+nb::object ArrayOf(const Rows& rows, const Shape& shape) {
+  const nb::capsule owner(new Held{rows.owner()}, [](void* held) noexcept {
+    Held* const own = static_cast<Held*>(held);
+    if (own->process == ::getpid()) delete own;
+  });
+  return nb::cast(
+      nb::ndarray<nb::numpy, const float>(rows.data(), shape.size(), shape.data(), owner));
+}
+
+}  // namespace muster::python

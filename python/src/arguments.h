@@ -1,0 +1,42 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "muster/muster.h"
+
+namespace muster::python {
+
+namespace nb = nanobind;
+using Shape = std::vector<size_t>;
+
+/// An array of the caller's, not copied, and kept as long as this exists.
+template <typename T>
+struct Given {
+  nb::ndarray<nb::ro> array;
+  std::span<const T> values;
+  Shape shape;
+};
+
+// Each raises TypeError or ValueError if the array cannot be read as it is. The message has the
+// argument's name, what came, and what to call. Require the GIL.
+
+/// uint64, of any shape.
+Given<uint64_t> KeysOf(nb::handle value);
+/// float32, of this shape. `why` says where the shape comes from.
+Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shape,
+                      std::string_view why);
+/// float32, of one dimension.
+Given<float> ScoresOf(nb::handle value, std::string_view name);
+/// bool or uint8, of one dimension, as bytes.
+Given<uint8_t> LabelsOf(nb::handle value, size_t count, std::string_view scores);
+
+/// A NumPy array that cannot be written. It shares the memory of the rows, and keeps it.
+nb::object ArrayOf(const Rows& rows, const Shape& shape);
+
+}  // namespace muster::python

@@ -1,0 +1,161 @@
+#include "python/src/batch.h"
+
+#include <utility>
+
+#include "python/src/arguments.h"
+#include "python/src/errors.h"
+#include "python/src/loop.h"
+
+namespace muster::python {
+namespace {
+
+Shape RowsShape(const Given<uint64_t>& keys, const PyTable& table) {
+  Shape shape = keys.shape;
+  shape.push_back(table.table.width());
+  return shape;
+}
+
+}  // namespace
+
+Batch::Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch)
+    : loop_(std::move(loop)),
+      minibatch_(minibatch),
+      records_owner_(minibatch->records_owner()),
+      records_(minibatch->records()),
+      nominal_size_(minibatch->nominal_size()),
+      evaluate_(minibatch->evaluate()),
+      dataset_(minibatch->dataset()),
+      epoch_(minibatch->epoch()),
+      seed_(minibatch->seed()),
+      step_(minibatch->step()),
+      shard_(loop_->shard()->id()),
+      header_(loop_->shard()->header()) {}
+
+Minibatch& Batch::Use() const {
+  loop_->RequireThread();
+  if (minibatch_ == nullptr) {
+    Raise(Status::Code::kFailedPrecondition,
+          "the loop has left this minibatch: what it needs of the job must be asked before; arrays "
+          "and records that it gave stay valid");
+  }
+  return *minibatch_;
+}
+
+void Batch::RequireSession(const PySession* session, const std::string& name) const {
+  if (session == &loop_->session()) return;
+  const std::string what =
+      "table \"" + name + "\" is of another session: register it with this one";
+  throw nb::value_error(what.c_str());
+}
+
+nb::object Batch::Records() {
+  if (!records_list_) {
+    nb::list list;
+    for (const std::string_view record : records_) {
+      list.append(nb::bytes(record.data(), record.size()));
+    }
+    records_list_ = std::move(list);
+  }
+  return records_list_;
+}
+
+void Batch::Need(const PyTable& table, nb::handle keys) {
+  const Given<uint64_t> given = KeysOf(keys);
+  RequireSession(table.session.get(), table.name);
+  Use().Need(table.table, given.values);
+  loop_->session().Check();
+}
+
+void Batch::NeedDense(const PyDense& tensor) {
+  RequireSession(tensor.session.get(), tensor.name);
+  Use().Need(tensor.tensor);
+  loop_->session().Check();
+}
+
+nb::object Batch::Pull(const PyTable& table, nb::handle keys) {
+  const Given<uint64_t> given = KeysOf(keys);
+  RequireSession(table.session.get(), table.name);
+  Minibatch& minibatch = Use();
+  Rows rows(nullptr, 0, 0);
+  loop_->session().Wait([&] { rows = minibatch.Pull(table.table, given.values); });
+  return ArrayOf(rows, RowsShape(given, table));
+}
+
+nb::object Batch::PullDense(const PyDense& tensor) {
+  RequireSession(tensor.session.get(), tensor.name);
+  Minibatch& minibatch = Use();
+  Rows rows(nullptr, 0, 0);
+  loop_->session().Wait([&] { rows = minibatch.Pull(tensor.tensor); });
+  return ArrayOf(rows, tensor.shape);
+}
+
+void Batch::Push(const PyTable& table, nb::handle keys, nb::handle gradients) {
+  const Given<uint64_t> rows = KeysOf(keys);
+  const Given<float> given = FloatsOf(gradients, "gradients", RowsShape(rows, table),
+                                      "the shape of keys and the table's dim");
+  RequireSession(table.session.get(), table.name);
+  Minibatch& minibatch = Use();
+  loop_->session().Wait([&] { minibatch.Push(table.table, rows.values, given.values); });
+}
+
+void Batch::PushDense(const PyDense& tensor, nb::handle gradient) {
+  const Given<float> given =
+      FloatsOf(gradient, "gradient", tensor.shape, "the shape of the tensor");
+  RequireSession(tensor.session.get(), tensor.name);
+  Minibatch& minibatch = Use();
+  loop_->session().Wait([&] { minibatch.Push(tensor.tensor, given.values); });
+}
+
+void Batch::Commit() {
+  Minibatch& minibatch = Use();
+  loop_->session().Wait([&] { minibatch.Commit(); });
+}
+
+void Batch::Metric(const std::string& name, double value, double weight) {
+  Use().Metric(name, value, weight);
+  loop_->session().Check();
+}
+
+void Batch::Auc(const std::string& name, nb::handle scores, nb::handle labels) {
+  const Given<float> given = ScoresOf(scores, "scores");
+  const Given<uint8_t> known = LabelsOf(labels, given.values.size(), "scores");
+  Use().Auc(name, given.values, known.values);
+  loop_->session().Check();
+}
+
+void Batch::AucOfLogits(const std::string& name, nb::handle logits, nb::handle labels) {
+  const Given<float> given = ScoresOf(logits, "logits");
+  const Given<uint8_t> known = LabelsOf(labels, given.values.size(), "logits");
+  Use().AucOfLogits(name, given.values, known.values);
+  loop_->session().Check();
+}
+
+void Batch::Reject(size_t record, const std::string& reason) {
+  Minibatch& minibatch = Use();
+  if (record >= records_.size()) {
+    const std::string what = "record " + std::to_string(record) + ": the minibatch has " +
+                             std::to_string(records_.size());
+    throw nb::index_error(what.c_str());
+  }
+  minibatch.Reject(record, reason);
+  loop_->session().Check();
+}
+
+void Batch::Fail(const std::string& reason) {
+  Use();
+  loop_->Fail(reason);
+  loop_->session().Check();
+}
+
+void Batch::Exit(nb::handle type, nb::handle error) {
+  if (type.is_none()) return Commit();
+  if (minibatch_ == nullptr) return;
+  loop_->RequireThread();
+  if (PyErr_GivenExceptionMatches(type.ptr(), PyExc_Exception) != 0) {
+    loop_->Fail(Describe(error));
+  } else {
+    loop_->Close();
+  }
+}
+
+}  // namespace muster::python

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "muster/muster.h"
+#include "python/src/tables.h"
+
+namespace muster::python {
+
+class Loop;
+
+/// A muster::Minibatch for Python. Requires the GIL, which every call that may wait releases
+/// meanwhile. Its records, and what does not change, can be read for ever; all other members raise
+/// when the loop has left the minibatch, or on another thread.
+class Batch {
+ public:
+  Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch);
+  /// The loop leaves the minibatch.
+  void Leave() { minibatch_ = nullptr; }
+
+  /// A list of bytes, made when it is first asked for.
+  nb::object Records();
+  size_t size() const { return records_.size(); }
+  size_t nominal_size() const { return nominal_size_; }
+  bool evaluate() const { return evaluate_; }
+  const std::string& dataset() const { return dataset_; }
+  uint32_t epoch() const { return epoch_; }
+  uint64_t seed() const { return seed_; }
+  uint64_t step() const { return step_; }
+  const std::string& shard() const { return shard_; }
+  nb::bytes header() const { return nb::bytes(header_.data(), header_.size()); }
+
+  void Need(const PyTable& table, nb::handle keys);
+  void NeedDense(const PyDense& tensor);
+  nb::object Pull(const PyTable& table, nb::handle keys);
+  nb::object PullDense(const PyDense& tensor);
+  void Push(const PyTable& table, nb::handle keys, nb::handle gradients);
+  void PushDense(const PyDense& tensor, nb::handle gradient);
+  void Commit();
+  void Metric(const std::string& name, double value, double weight);
+  void Auc(const std::string& name, nb::handle scores, nb::handle labels);
+  void AucOfLogits(const std::string& name, nb::handle logits, nb::handle labels);
+  void Reject(size_t record, const std::string& reason);
+  void Fail(const std::string& reason);
+  /// Leaves a `with` block: commits, fails the shard, or (KeyboardInterrupt and the like) hands the
+  /// shard back.
+  void Exit(nb::handle type, nb::handle error);
+
+ private:
+  /// The minibatch; raises if it cannot be used now.
+  Minibatch& Use() const;
+  /// Raises if the table is not of this session.
+  void RequireSession(const PySession* session, const std::string& name) const;
+
+  const std::shared_ptr<Loop> loop_;
+  Minibatch* minibatch_;
+  const std::shared_ptr<const void> records_owner_;
+  const std::span<const std::string_view> records_;
+  const size_t nominal_size_;
+  const bool evaluate_;
+  const std::string dataset_;
+  const uint32_t epoch_;
+  const uint64_t seed_, step_;
+  const std::string shard_, header_;
+  nb::object records_list_;
+};
+
+}  // namespace muster::python

@@ -1,0 +1,102 @@
+#include "python/src/loop.h"
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <utility>
+
+#include "python/src/errors.h"
+
+namespace muster::python {
+
+std::shared_ptr<Loop> Loop::Make(std::shared_ptr<PySession> session, Shard shard,
+                                 nb::object parse) {
+  return std::shared_ptr<Loop>(new Loop(std::move(session), std::move(shard), std::move(parse)));
+}
+
+Loop::Loop(std::shared_ptr<PySession> session, Shard shard, nb::object parse)
+    : session_(std::move(session)), shard_(std::move(shard)), parse_(std::move(parse)) {
+  session_->Add(this);
+}
+
+Loop::~Loop() {
+  Close();
+  session_->Remove(this);
+}
+
+void Loop::RequireThread() const {
+  if (thread_ == std::this_thread::get_id()) return;
+  Raise(Status::Code::kFailedPrecondition,
+        "this minibatch belongs to the thread that runs its loop: use it there, or run a loop of "
+        "its own in each thread");
+}
+
+std::shared_ptr<Batch> Loop::Add(Minibatch& minibatch) {
+  auto batch = std::make_shared<Batch>(shared_from_this(), &minibatch);
+  batches_.emplace_back(batch, nb::cast(batch));
+  return batch;
+}
+
+void Loop::Parse(Minibatch& minibatch) {
+  const nb::gil_scoped_acquire acquire;
+  if (parse_error_ || session_->interrupted()) return;
+  try {
+    Add(minibatch);
+    const nb::object& batch = batches_.back().second;
+    batch.attr("data") = parse_(batch);
+  } catch (nb::python_error& error) {
+    parse_error_ = std::current_exception();
+    if (error.matches(PyExc_Exception)) shard_->Fail(Describe(error.value()));
+  }
+}
+
+void Loop::RaiseParseError() {
+  if (!parse_error_) return;
+  Close();
+  std::rethrow_exception(std::exchange(parse_error_, nullptr));
+}
+
+nb::object Loop::Next() {
+  RequireThread();
+  if (!shard_) return nb::none();
+  if (begun_) {
+    batches_.front().first->Leave();
+    batches_.pop_front();
+  }
+  {
+    const PySession::InCall in_call(session_.get());
+    in_next_ = true;
+    const nb::gil_scoped_release release;
+    if (begun_) {
+      ++at_;
+    } else {
+      Prepare prepare;
+      if (!parse_.is_none()) prepare = [this](Minibatch& minibatch) { Parse(minibatch); };
+      at_ = range_.emplace(shard_->Minibatches(std::move(prepare))).begin();
+    }
+  }
+  in_next_ = false;
+  begun_ = true;
+  RaiseParseError();
+  const bool ended = at_ == range_->end();
+  if (ended || session_->interrupted()) {
+    Close();
+    session_->Check();
+    return nb::none();
+  }
+  if (batches_.empty()) Add(*at_);
+  return batches_.front().second;
+}
+
+void Loop::Fail(const std::string& reason) {
+  if (shard_) shard_->Fail(reason);
+}
+
+void Loop::Close() {
+  if (in_next_) return;
+  for (const auto& [batch, object] : batches_) batch->Leave();
+  std::deque<std::pair<std::shared_ptr<Batch>, nb::object>>().swap(batches_);
+  parse_ = nb::none();
+  shard_.reset();
+}
+
+}  // namespace muster::python

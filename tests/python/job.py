@@ -1,0 +1,89 @@
+"""A job of the installed wheel: its folder, its file, `muster run`. Not a test: job_test.py and tutorial_test.py use it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import processes  # noqa: E402
+
+MUSTER = os.path.join(sysconfig.get_path("scripts"), "muster")
+TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trainer.py")
+JOB = """apiVersion: muster/v1
+kind: TrainingJob
+metadata: {{name: python}}
+spec:
+  seed: 1
+  partitions: 8
+  stateDirectory: state
+  datasets:
+    - {{name: train, files: ["train-*.csv"], header: true, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
+    - {{name: test, files: [test.csv], header: true, mode: evaluate, minibatchSize: 64}}
+  leases: {{failuresMax: {failures_max}}}
+  servers: {{timeout: 60s}}
+  restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
+  replicaSpecs:
+    ps:     {{replicas: 1}}
+    worker: {{replicas: {workers}, command: {command}}}
+"""
+
+
+class Job:
+    """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn."""
+
+    def __init__(self, test, mode, *, workers=2, epochs=1, failures_max=3, records=640):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
+        test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.records = records
+        for name, first, count in (("train-0.csv", 0, records // 2), ("train-1.csv", records // 2, records // 2), ("test.csv", 10**6, 64)):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                print("a,b,c,y", file=file)
+                for i in range(first, first + count):
+                    a, b, c = i * 7 % 19 / 19, i * 5 % 23 / 23, i % 4
+                    print(f"{a:.6f},{b:.6f},{c},{2 * a - 3 * b + 1 + c:.6f}", file=file)
+        command = json.dumps([sys.executable, TRAINER, mode, self.folder])
+        with open(self.path("job.yaml"), "w", encoding="ascii") as file:
+            file.write(JOB.format(epochs=epochs, failures_max=failures_max, workers=workers, command=command))
+        with open(self.path("run.log"), "w", encoding="utf-8") as output:
+            self.run = subprocess.Popen([MUSTER, "run", "job.yaml"], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT)
+        test.addCleanup(processes.stop_group, self.run)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def log(self):
+        """What everybody has printed."""
+        texts = [self.read("run.log")]
+        for folder, _, names in os.walk(self.path("state")):
+            texts += [self.read(os.path.join(folder, name)) for name in sorted(names) if name.endswith(".log")]
+        return "\n".join(texts)
+
+    def wait(self):
+        """The exit code of `muster run`."""
+        return self.run.wait(timeout=100)
+
+    def await_file(self, name):
+        """Waits until a trainer has written the file, and returns its text."""
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.path(name)):
+            if time.monotonic() > deadline or self.run.poll() is not None:
+                raise AssertionError(f"{name} was not written\n{self.log()}")
+            time.sleep(0.02)
+        return self.read(name)
+
+    def summary(self):
+        return json.loads(self.read("state/summary.json"))
+
+    def ask(self, *arguments):
+        """What `muster` prints."""
+        return subprocess.run([MUSTER, *arguments], cwd=self.folder, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,208 @@
+"""The worker of job_test.py: a linear model, and what a test asks of it besides. trainer.py MODE FOLDER"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+import muster
+
+MODE, FOLDER = sys.argv[1:]
+FIRST_START = os.environ.get("MUSTER_START") == "1"
+
+
+def write(name, text):
+    """Others see all of the text or nothing."""
+    path = os.path.join(FOLDER, name)
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(path + ".part", path)
+
+
+class Linear:
+    """y = weights @ (a, b, 1) + rows[c]."""
+
+    def __init__(self, session):
+        self.session = session
+        self.weights = session.dense("weights", 3, optimizer=muster.Adagrad(0.5))
+        self.rows = session.table("rows", dim=1, optimizer=muster.Adagrad(0.5))
+        self.kept = []
+
+    def parse(self, batch):
+        if MODE == "parse":
+            raise LookupError("planted in parse")
+        values = np.array([line.split(b",") for line in batch.records]).astype(np.float32)
+        keys = np.ascontiguousarray(values[:, 2]).astype(np.uint64)
+        batch.need(self.rows, keys)
+        batch.need(self.weights)
+        return values[:, [0, 1]], keys, values[:, 3]
+
+    def run(self, batch):
+        numbers, keys, labels = batch.data
+        rows, weights = batch.pull(self.rows, keys), batch.pull(self.weights)
+        self.kept.append((rows, rows.copy()))
+        self.kept.append((weights, weights.copy()))
+        inputs = np.hstack([numbers, np.ones((len(keys), 1), np.float32)])
+        error = inputs @ weights + rows[:, 0] - labels
+        batch.metric("loss", (error**2).mean(), len(keys))
+        batch.auc_of_logits("auc", error.astype(np.float32), labels > 1)
+        if batch.evaluate:
+            return
+        batch.push(self.weights, error @ inputs / np.float32(batch.nominal_size))
+        batch.push(self.rows, keys, error[:, None] / np.float32(batch.nominal_size))
+
+    def check_kept(self):
+        for array, then in self.kept:
+            assert np.array_equal(array, then), "a kept array has changed"
+
+
+def learn(session):
+    model = Linear(session)
+    kept, batches = [], 0
+    node = os.environ["MUSTER_NODE"]
+    write(f"joined-{node}", "")
+    while not all(os.path.exists(os.path.join(FOLDER, f"joined-worker-{i}")) for i in range(2)):
+        time.sleep(0.02)
+    for batch in session.batches({"train": model.parse, "test": model.parse}):
+        kept.append(batch)
+        with batch:
+            model.run(batch)
+            batches += 1
+    model.check_kept()
+    changed = {array.tobytes() for array, _ in model.kept if array.shape == (3,)}
+    write(f"learned-{node}", f"{batches} {len(changed)}")
+    # What is not of the job can be read when all is over.
+    session.close()
+    model.check_kept()
+    assert all(len(old.records) == len(old) and old.records[0].count(b",") == 3 for old in kept)
+    with_error(lambda: kept[0].pull(model.weights), muster.FailedPrecondition)
+
+
+def with_error(call, kind):
+    try:
+        call()
+    except kind as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def fail(session):
+    """MODE raise: an exception in the loop, in the first run of one shard."""
+    model = Linear(session)
+    for batch in session.batches(model.parse):
+        with batch:
+            if not batch.evaluate and batch.step == 0 and not os.path.exists(os.path.join(FOLDER, "raised")):
+                write("raised", "")
+                raise ValueError("planted\nin two lines")
+            model.run(batch)
+
+
+def wait_for_server(session):
+    """MODE wait: waits in a pull for a server that the test has stopped, until a signal comes."""
+    model = Linear(session)
+    for batch in session.batches(model.parse):
+        with batch:
+            if not os.path.exists(os.path.join(FOLDER, "ready")):
+                write("ready", str(os.getpid()))
+                while not os.path.exists(os.path.join(FOLDER, "go")):
+                    time.sleep(0.02)
+                threading.Thread(target=say_when_waiting, args=(threading.get_ident(),), daemon=True).start()
+                batch.pull(model.rows, np.array([10**9], np.uint64))  # WAITS
+            model.run(batch)
+
+
+def leave(session):
+    """MODE leave: one worker holds the only shard, the other one waits and is told to leave by a signal."""
+    model = Linear(session)
+    node = os.environ["MUSTER_NODE"]
+    signal.signal(signal.SIGTERM, lambda *_: session.leave())
+    write(f"pid-{node}", str(os.getpid()))
+    for batch in session.batches(model.parse):
+        with batch:
+            if not os.path.exists(os.path.join(FOLDER, "go")):
+                write("holds", node)
+                while not os.path.exists(os.path.join(FOLDER, "go")):
+                    time.sleep(0.02)
+            model.run(batch)
+    write(f"left-{node}", str(session.finish()))
+
+
+def say_when_waiting(thread):
+    with open(__file__, encoding="utf-8") as file:
+        line = [number for number, text in enumerate(file, 1) if text.endswith("# WAITS\n")][0]
+    while sys._current_frames()[thread].f_lineno != line:
+        time.sleep(0.02)
+    write("waiting", "")
+
+
+def misuse(session):
+    """MODE misuse: every wrong argument, and a fork; all in one minibatch."""
+    model = Linear(session)
+    for batch in session.batches(model.parse):
+        with batch:
+            if batch.step == 0 and not batch.evaluate and FIRST_START:
+                write("misuse", "\n".join(misused(session, model, batch)))
+                write("fork", in_child(batch, model, session))
+                assert subprocess.run([sys.executable, "-c", ""], check=False).returncode == 0
+            model.run(batch)
+
+
+def misused(session, model, batch):
+    keys, floats = np.arange(6, dtype=np.uint64), np.zeros((6, 1), np.float32)
+    wrong = [
+        lambda: batch.pull(model.rows, [1, 2]),
+        lambda: batch.pull(model.rows, keys.astype(np.int64)),
+        lambda: batch.need(model.rows, keys[::2]),
+        lambda: batch.push(model.rows, keys, floats[:5]),
+        lambda: batch.push(model.rows, keys, floats.astype(np.float64)),
+        lambda: batch.push(model.rows, keys.reshape(2, 3), floats),
+        lambda: batch.push(model.weights, np.zeros((3, 1), np.float32)),
+        lambda: batch.auc("x", np.zeros((2, 2), np.float32), np.zeros(4, bool)),
+        lambda: batch.auc("x", np.zeros(2, np.float32), np.zeros(3, bool)),
+        lambda: batch.auc("x", np.zeros(2, np.float32), np.zeros(2, np.int64)),
+        lambda: batch.reject(10**6, "none"),
+        lambda: session.table("wide", 0),
+        lambda: session.dense("flat", (3, 0)),
+    ]
+    texts = [with_error(call, Exception) for call in wrong]
+    rows = batch.pull(model.rows, keys.reshape(2, 3))
+    assert rows.shape == (2, 3, 1) and not rows.flags.writeable
+    assert batch.pull(model.rows, keys[:0]).shape == (0, 1)
+    texts.append(with_error(lambda: rows.fill(1), ValueError))
+    elsewhere = []
+    thread = threading.Thread(target=lambda: elsewhere.append(with_error(lambda: batch.pull(model.weights), Exception)))
+    thread.start()
+    thread.join()
+    session.check()
+    return texts + elsewhere
+
+
+def in_child(batch, model, session):
+    """What calls say in a forked child, which then ends as Python ends."""
+    read, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        calls = (lambda: batch.pull(model.weights), session.check, batch.commit, lambda: next(session.batches()), muster.connect)
+        os.write(write_end, "\n".join(with_error(call, Exception) for call in calls).encode())
+        sys.exit(0)
+    os.close(write_end)
+    with os.fdopen(read, "rb") as file:
+        said = file.read().decode()
+    assert os.waitpid(child, 0)[1] == 0
+    return said
+
+
+def main():
+    modes = {"learn": learn, "parse": fail, "raise": fail, "leave": leave, "wait": wait_for_server, "misuse": misuse}
+    session = muster.connect()
+    modes[MODE](session)
+    if MODE != "learn":
+        sys.exit(session.finish())
+
+
+if __name__ == "__main__":
+    main()
