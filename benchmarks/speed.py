@@ -10,7 +10,8 @@ and `flights`. torch is measured with 1, 4 and 8 calls in progress, and the best
 `snapshots` has neither peer nor limit: the same jobs with and without take turns, seven times --seconds each. In a job with snapshots, the
 time in which one runs is set against the rest, too. `flights` trains a whole model, each job for four times --seconds; a process without
 Muster trains the same one between the jobs. Workers and servers share the machine's cores, so their number is printed.
-`tls` has neither peer nor limit: the same jobs over TCP with and without TLS take turns. `tax` is no job: it is the server's engine alone, on one thread, for four times --seconds.
+`tls`, `shuffle` and `evaluation` have neither peer nor limit: the same jobs with and without it take turns. `tax` is no job: it is the
+server's engine alone, on one thread, for four times --seconds.
 
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured, 2 bad arguments, 3 a measurement did not come to its end, 130
 interrupted.
@@ -27,12 +28,13 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from scaling import figures, job  # noqa: E402
-from speed import command, compare, flights, ours, peers, snapshots, tax, tls  # noqa: E402
+from speed import command, compare, evaluations, flights, ours, peers, shuffles, snapshots, tax, tls  # noqa: E402
 from speed.rows import FIGURES, ROWS  # noqa: E402
 
 LINES = {"read": (2_000_000, 100), "lease": (1_000_000, 8)}  # of the input, and bytes of each; others have little to read
 OTHER_LINES = (1_000_000, 8)
-APART = {"snapshots": snapshots, "flights": flights, "tax": tax, "tls": tls}  # measured each in its own way, without limits and peers
+# Measured each in its own way, without limits and peers.
+APART = {"snapshots": snapshots, "flights": flights, "tax": tax, "tls": tls, "shuffle": shuffles, "evaluation": evaluations}
 WHAT = {name: row.what for name, row in ROWS.items()} | {name: module.WHAT for name, module in APART.items()}
 TENSOR_BYTES = 100_000_000
 EXAMPLES = """

@@ -17,17 +17,10 @@ def row_of():
     return Row("records of files, default shard sizes", "read", FIGURES)
 
 
-def parts(records, files):
-    """How many records each file has: they differ by one at most."""
-    return [records * (number + 1) // files - records * number // files for number in range(files)]
-
-
 def measure(options, _, value, folder):
     """{figure: summary}."""
     lines = os.path.join(folder, "lines")
-    os.makedirs(lines)
-    for number, count in enumerate(parts(100_000 if options.smoke else 4_000_000, value)):
-        ours.write_lines(os.path.join(lines, f"{number:06d}"), count, LENGTH)
+    ours.write_files(lines, 100_000 if options.smoke else 4_000_000, value, LENGTH)
     inputs = {"lines": os.path.join(lines, "*")}
     found = []
     for number in range(options.rounds):

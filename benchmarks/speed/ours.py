@@ -45,9 +45,22 @@ def write_lines(path, lines, length):
             file.writelines(f"{number:0{length - 1}d}\n" for number in range(first, min(first + 10_000, lines)))
 
 
+def parts(records, files):
+    """How many records each file has: they differ by one at most."""
+    return [records * (number + 1) // files - records * number // files for number in range(files)]
+
+
+def write_files(folder, records, files, length):
+    """Files in a new folder that share the records, lines of numbers."""
+    os.makedirs(folder)
+    for number, count in enumerate(parts(records, files)):
+        write_lines(os.path.join(folder, f"{number:06d}"), count, length)
+
+
 def spec(options, row, inputs, folder):
+    """`inputs`: paths of the "lines", and of the "keys" where the row has some; "dataset" has more of its fields, if any."""
     command = [program(options, TRAINER), row.mode, folder]
-    dataset = {"name": "train", "files": [inputs["lines"]], "epochs": EPOCHS}
+    dataset = {"name": "train", "files": [inputs["lines"]], "epochs": EPOCHS} | inputs.get("dataset", {})
     if row.mode == "lease":
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1}
     elif row.mode == "dense":
