@@ -41,6 +41,12 @@ Minibatch& Batch::Use() const {
   return *minibatch_;
 }
 
+template <typename Call>
+void Batch::Wait(Call&& call) {
+  const Loop::InUse in_use(loop_.get());
+  loop_->session().Wait(std::forward<Call>(call));
+}
+
 void Batch::RequireSession(const PySession* session, const std::string& name) const {
   if (session == &loop_->session()) return;
   const std::string what =
@@ -77,7 +83,7 @@ nb::object Batch::Pull(const PyTable& table, nb::handle keys) {
   RequireSession(table.session.get(), table.name);
   Minibatch& minibatch = Use();
   Rows rows(nullptr, 0, 0);
-  loop_->session().Wait([&] { rows = minibatch.Pull(table.table, given.values); });
+  Wait([&] { rows = minibatch.Pull(table.table, given.values); });
   return ArrayOf(rows, RowsShape(given, table));
 }
 
@@ -85,7 +91,7 @@ nb::object Batch::PullDense(const PyDense& tensor) {
   RequireSession(tensor.session.get(), tensor.name);
   Minibatch& minibatch = Use();
   Rows rows(nullptr, 0, 0);
-  loop_->session().Wait([&] { rows = minibatch.Pull(tensor.tensor); });
+  Wait([&] { rows = minibatch.Pull(tensor.tensor); });
   return ArrayOf(rows, tensor.shape);
 }
 
@@ -95,7 +101,7 @@ void Batch::Push(const PyTable& table, nb::handle keys, nb::handle gradients) {
                                       "the shape of keys and the table's dim");
   RequireSession(table.session.get(), table.name);
   Minibatch& minibatch = Use();
-  loop_->session().Wait([&] { minibatch.Push(table.table, rows.values, given.values); });
+  Wait([&] { minibatch.Push(table.table, rows.values, given.values); });
 }
 
 void Batch::PushDense(const PyDense& tensor, nb::handle gradient) {
@@ -103,12 +109,12 @@ void Batch::PushDense(const PyDense& tensor, nb::handle gradient) {
       FloatsOf(gradient, "gradient", tensor.shape, "the shape of the tensor");
   RequireSession(tensor.session.get(), tensor.name);
   Minibatch& minibatch = Use();
-  loop_->session().Wait([&] { minibatch.Push(tensor.tensor, given.values); });
+  Wait([&] { minibatch.Push(tensor.tensor, given.values); });
 }
 
 void Batch::Commit() {
   Minibatch& minibatch = Use();
-  loop_->session().Wait([&] { minibatch.Commit(); });
+  Wait([&] { minibatch.Commit(); });
 }
 
 void Batch::Metric(const std::string& name, double value, double weight) {

@@ -55,6 +55,9 @@ class Batch {
  private:
   /// The minibatch; raises if it cannot be used now.
   Minibatch& Use() const;
+  /// Calls `call`, which may wait and uses the minibatch, as PySession::Wait does.
+  template <typename Call>
+  void Wait(Call&& call);
   /// Raises if the table is not of this session.
   void RequireSession(const PySession* session, const std::string& name) const;
 

@@ -64,7 +64,7 @@ nb::object Loop::Next() {
   }
   {
     const PySession::InCall in_call(session_.get());
-    in_next_ = true;
+    const InUse in_use(this);
     const nb::gil_scoped_release release;
     if (begun_) {
       ++at_;
@@ -74,7 +74,6 @@ nb::object Loop::Next() {
       at_ = range_.emplace(shard_->Minibatches(std::move(prepare))).begin();
     }
   }
-  in_next_ = false;
   begun_ = true;
   RaiseParseError();
   const bool ended = at_ == range_->end();
@@ -92,7 +91,7 @@ void Loop::Fail(const std::string& reason) {
 }
 
 void Loop::Close() {
-  if (in_next_) return;
+  if (uses_ > 0) return;
   for (const auto& [batch, object] : batches_) batch->Leave();
   std::deque<std::pair<std::shared_ptr<Batch>, nb::object>>().swap(batches_);
   parse_ = nb::none();

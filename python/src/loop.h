@@ -31,8 +31,21 @@ class Loop : public std::enable_shared_from_this<Loop> {
   nb::object Next();
   void Fail(const std::string& reason);
   /// Leaves the loop. If it has neither ended nor failed, the shard goes back. Idempotent. Does
-  /// nothing inside of `parse`.
+  /// nothing while the loop's thread is in a call of the shard: inside of `parse` or of a signal's
+  /// handler, or on another thread.
   void Close();
+
+  /// Counts a call in which the loop's thread may wait; the shard is there as long.
+  class InUse {
+   public:
+    explicit InUse(Loop* loop) : loop_(loop) { ++loop_->uses_; }
+    ~InUse() { --loop_->uses_; }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    Loop* const loop_;
+  };
 
   PySession& session() { return *session_; }
   const Shard* shard() const { return shard_ ? &*shard_ : nullptr; }
@@ -52,7 +65,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::optional<MinibatchRange> range_;
   MinibatchRange::Iterator at_{nullptr};
   bool begun_ = false;
-  bool in_next_ = false;  // the shard is in use
+  int uses_ = 0;  // calls in progress
   nb::object parse_;
   std::exception_ptr parse_error_;
   // The current one first, then those that `parse` has seen. The second is the same in Python.
