@@ -64,8 +64,9 @@ class JobTest(unittest.TestCase):
         self.assertEqual(run.wait(), 1, run.log())
         self.assertRegex(run.ask("shards", "job.yaml"), r"LookupError: planted in parse \(trainer\.py:\d+\)")
 
-    def test_ctrl_c_ends_a_worker_that_waits(self):
-        run = job.Job(self, "wait", workers=1)
+    def waiting(self, mode):
+        """A job whose worker waits for a server that is stopped, and the pids of both."""
+        run = job.Job(self, mode, workers=1)
         worker = int(run.await_file("ready"))
         server, = processes.nodes(run.run.pid, "trainer.py")["ps"]
         os.kill(server, signal.SIGSTOP)
@@ -73,6 +74,19 @@ class JobTest(unittest.TestCase):
         with open(run.path("go"), "w", encoding="ascii"):
             pass
         run.await_file("waiting")
+        return run, worker, server
+
+    def test_a_loop_that_is_closed_in_a_wait_ends_after_it(self):
+        run, worker, server = self.waiting("close")
+        os.kill(worker, signal.SIGUSR1)
+        run.await_file("closed")
+        os.kill(server, signal.SIGCONT)
+        self.assertEqual(run.wait(), 0, run.log())
+        self.assert_trained(run)
+        self.assertNotRegex(run.log(), r"signal 11|signal 6|Fatal")
+
+    def test_ctrl_c_ends_a_worker_that_waits(self):
+        run, worker, server = self.waiting("wait")
         os.kill(worker, signal.SIGINT)
         self.assertEqual(processes.wait_gone([worker], 30), [], "it waits on")
         os.kill(server, signal.SIGCONT)

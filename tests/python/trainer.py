@@ -102,9 +102,13 @@ def fail(session):
 
 
 def wait_for_server(session):
-    """MODE wait: waits in a pull for a server that the test has stopped, until a signal comes."""
+    """MODE wait, close: waits in a pull for a server that the test has stopped, until a signal comes. In close, the
+    signal's handler closes the loop."""
     model = Linear(session)
-    for batch in session.batches(model.parse):
+    batches = session.batches(model.parse)
+    if MODE == "close":
+        signal.signal(signal.SIGUSR1, lambda *_: (batches.close(), write("closed", "")))
+    for batch in batches:
         with batch:
             if not os.path.exists(os.path.join(FOLDER, "ready")):
                 write("ready", str(os.getpid()))
@@ -197,7 +201,7 @@ def in_child(batch, model, session):
 
 
 def main():
-    modes = {"learn": learn, "parse": fail, "raise": fail, "leave": leave, "wait": wait_for_server, "misuse": misuse}
+    modes = {"learn": learn, "parse": fail, "raise": fail, "leave": leave, "wait": wait_for_server, "close": wait_for_server, "misuse": misuse}
     session = muster.connect()
     modes[MODE](session)
     if MODE != "learn":
