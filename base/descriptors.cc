@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,14 @@ void WakeFd::Wake() const {
 void WakeFd::Clear() const {
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(fd_.get(), &count, sizeof(count));
+}
+
+OwnedFd OpenProcess(pid_t pid) {
+  return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool SignalProcess(const OwnedFd& process, int signal) {
+  return ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
 }
 
 void CloseOthers(std::vector<int> kept) {

@@ -1,14 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <utility>
 #include <vector>
-
-// glibc 2.36 does not declare these as C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace muster {
 
@@ -45,6 +41,14 @@ class WakeFd {
  private:
   OwnedFd fd_;
 };
+
+/// A descriptor of the process, readable when it has ended; none if there is no such process. glibc
+/// has this call only since 2.36, and the wheel must load on 2.35.
+OwnedFd OpenProcess(pid_t pid);
+
+/// Sends a signal to the process of a descriptor from OpenProcess: never to another one that got
+/// its pid since. False, and errno says why: it was not sent.
+bool SignalProcess(const OwnedFd& process, int signal);
 
 /// Closes every descriptor of this process except 0, 1, 2 and the non-negative ones in `kept`. So
 /// descriptors that a library opened without close-on-exec are not inherited.

@@ -67,7 +67,7 @@ std::vector<NodeProcess> FindNodes(const NodePrograms& programs) {
 
 std::optional<HeldProcess> HeldProcess::Hold(const NodeProcess& node,
                                              const NodePrograms& programs) {
-  OwnedFd fd(::pidfd_open(node.pid, 0));
+  OwnedFd fd = OpenProcess(node.pid);
   if (fd.get() < 0) return std::nullopt;
   // It may have ended before the pidfd was opened, and the pid may have been reused.
   const auto now = ClassifyProcess(node.pid, WordsOf(node.pid), programs);
@@ -76,7 +76,7 @@ std::optional<HeldProcess> HeldProcess::Hold(const NodeProcess& node,
 }
 
 bool HeldProcess::Send(int signal) const {
-  return ::pidfd_send_signal(fd_.get(), signal, nullptr, 0) == 0;
+  return SignalProcess(fd_, signal);
 }
 
 }  // namespace muster::verify

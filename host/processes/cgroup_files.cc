@@ -77,8 +77,8 @@ void KillGroup(const std::string& path) {
     if (pids.empty()) return;
     for (const pid_t pid : pids) {
       // The pidfd was opened before this check, so the pid still belongs to this process.
-      const auto [process, added] = held.try_emplace(pid, OwnedFd(::pidfd_open(pid, 0)));
-      if (!added) ::pidfd_send_signal(process->second.get(), SIGKILL, nullptr, 0);
+      const auto [process, added] = held.try_emplace(pid, OpenProcess(pid));
+      if (!added) SignalProcess(process->second, SIGKILL);
     }
     if (tries > 0) SleepFor(kKillPause);
   }

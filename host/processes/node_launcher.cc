@@ -171,7 +171,7 @@ absl::Status NodeLauncher::Start(const NodeCommand& command, const Life& life) {
     return Annotate(pid.status(), command.name);
   }
   node.child = node.known.supervisor_pid = *pid;
-  node.supervisor = OwnedFd(::pidfd_open(*pid, 0));
+  node.supervisor = OpenProcess(*pid);
   if (sockets_.has_value()) {
     // This cannot fail, because this process also has the listening socket open.
     if (absl::Status connected = Connect(command.name, &node); !connected.ok()) {
@@ -288,14 +288,14 @@ void NodeLauncher::Take(const std::string& name, const SuperviseReport& state, N
                         std::vector<LaunchReport>* reports) {
   // It has just sent a report, so it lives. Its pid, and the pid of a running command, cannot have
   // been reused.
-  if (node->supervisor.get() < 0) node->supervisor = OwnedFd(::pidfd_open(state.supervisor, 0));
+  if (node->supervisor.get() < 0) node->supervisor = OpenProcess(state.supervisor);
   node->known.supervisor_pid = state.supervisor;
   node->known.memory_limit_bytes = state.memory_limit_bytes;
   node->known.grouped = state.grouped != 0;
   if (state.pid != 0 && !std::exchange(node->told_start, true)) {
     node->pid = state.pid;
     if (state.kind == SuperviseReport::kStarted) {
-      node->process = OwnedFd(::pidfd_open(state.pid, 0));
+      node->process = OpenProcess(state.pid);
     }
     reports->push_back(NodeStarted{name, static_cast<uint64_t>(state.pid)});
   }

@@ -60,12 +60,12 @@ std::map<pid_t, ProcessStat> AllProcesses() {
 /// Kills through a pidfd, after checking the process again. So a process that has got the pid since
 /// the scan is not killed.
 void KillIfStill(pid_t pid, pid_t parent) {
-  const OwnedFd fd(::pidfd_open(pid, 0));
+  const OwnedFd fd = OpenProcess(pid);
   if (fd.get() < 0) return;
   const std::optional<ProcessStat> stat = ReadStat(pid);
   // If its parent died in between, the process is now our child.
   if (stat.has_value() && (stat->parent == parent || stat->parent == ::getpid())) {
-    ::pidfd_send_signal(fd.get(), SIGKILL, nullptr, 0);
+    SignalProcess(fd, SIGKILL);
   }
 }
 

@@ -71,12 +71,12 @@ StackDump::StackDump(std::vector<pid_t> pids, std::vector<pid_t> stopped_before,
     : pids_(std::move(pids)),
       stopped_before_(std::move(stopped_before)),
       child_(child),
-      process_(::pidfd_open(child, 0)),
+      process_(OpenProcess(child)),
       output_(fd) {}
 
 StackDump::~StackDump() {
   if (finished_) return;
-  if (process_.get() >= 0) ::pidfd_send_signal(process_.get(), SIGKILL, nullptr, 0);
+  if (process_.get() >= 0) SignalProcess(process_, SIGKILL);
   for (const pid_t pid : pids_) {
     const auto& before = stopped_before_;
     if (std::find(before.begin(), before.end(), pid) == before.end()) ::kill(pid, SIGCONT);

@@ -108,7 +108,7 @@ class PluginProcess {
       const std::string hint = plugin.install_hint.empty() ? "" : " " + plugin.install_hint;
       return ErrnoStatus(failure, fmt::format("cannot start it.{}", hint));
     }
-    ended_ = OwnedFd(::pidfd_open(pid_, 0));
+    ended_ = OpenProcess(pid_);
     if (ended_.get() < 0) return ErrnoStatus(errno, "cannot watch it");
     return absl::OkStatus();
   }

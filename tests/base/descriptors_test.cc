@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,27 @@ bool IsOpen(int fd) {
 
 OwnedFd Null() {
   return OwnedFd(::open("/dev/null", O_RDONLY));
+}
+
+TEST(ProcessDescriptorTest, ItsProcessIsSignalledAndSeenToEnd) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const OwnedFd process = OpenProcess(child);
+  ASSERT_GE(process.get(), 0);
+  pollfd ended = {process.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 0), 0);
+  EXPECT_TRUE(SignalProcess(process, SIGKILL));
+  EXPECT_EQ(::poll(&ended, 1, -1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  // Its number may be another process's now, so both calls say that it is gone.
+  EXPECT_FALSE(SignalProcess(process, SIGKILL));
+  EXPECT_EQ(errno, ESRCH);
+  EXPECT_EQ(OpenProcess(child).get(), -1);
 }
 
 TEST(DescriptorsTest, AnOwnedOneClosesItself) {

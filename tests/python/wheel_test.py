@@ -6,12 +6,15 @@ Skipped, visibly, where pip cannot have what the build needs. Python's standard 
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+# Systems of 2022 have glibc 2.35.
+LOADS_ON = re.compile(r"manylinux_2_(2\d|3[0-5])_\w+\.whl$")
 
 
 def skip(why):
@@ -27,6 +30,9 @@ def installed(build, output):
         if not os.path.exists(os.path.join(venv, "complete")):
             skip("pip could not install nanobind and scikit-build-core")
         sys.exit("the wheel was not built")
+    wheel = made.stdout.strip()
+    if not LOADS_ON.search(wheel):
+        sys.exit(f"{wheel} needs a glibc after 2.35: a new symbol came in (auditwheel show names it)")
     fresh = os.path.join(output, "fresh")
     shutil.rmtree(fresh, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", fresh], check=True)
@@ -34,7 +40,7 @@ def installed(build, output):
     pip = [os.path.join(venv, "bin", "pip"), "--python", python, "install", "--quiet"]
     if subprocess.run([*pip, "numpy"], check=False).returncode != 0:
         skip("pip could not install NumPy")
-    subprocess.run([*pip, "--no-index", made.stdout.strip()], check=True)
+    subprocess.run([*pip, "--no-index", wheel], check=True)
     return python
 
 

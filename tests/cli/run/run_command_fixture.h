@@ -42,14 +42,13 @@ class Program {
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
-    pidfd_ = ::pidfd_open(pid_, 0);
+    process_ = OpenProcess(pid_);
   }
   ~Program() {
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);
       Wait();
     }
-    ::close(pidfd_);
   }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -58,7 +57,7 @@ class Program {
   void Signal(int signal) { ::kill(pid_, signal); }
   /// The exit code, or minus the signal.
   int Wait(int patience_ms = kPatienceMs) {
-    pollfd ended = {pidfd_, POLLIN, 0};
+    pollfd ended = {process_.get(), POLLIN, 0};
     if (::poll(&ended, 1, patience_ms) != 1) ADD_FAILURE() << "did not end: " << err();
     if (::poll(&ended, 1, 0) != 1) ::kill(pid_, SIGKILL);
     int status = 0;
@@ -73,7 +72,7 @@ class Program {
   std::string out_;
   std::string err_;
   pid_t pid_ = -1;
-  int pidfd_ = -1;
+  OwnedFd process_;
 };
 
 class RunCommandTest : public ::testing::Test {
@@ -129,23 +128,22 @@ spec:
     return Eventually([&] { return Read("reports").find(line) != std::string::npos; });
   }
   /// Pids that the worker wrote into the file `pids`, each held by a pidfd.
-  std::vector<int> HoldPids(size_t count) {
-    std::vector<int> held;
+  std::vector<OwnedFd> HoldPids(size_t count) {
+    std::vector<OwnedFd> held;
     EXPECT_TRUE(Eventually([&] {
       const std::string text = Read("pids");
       return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) >= count;
     }));
     std::ifstream file(folder_.File("pids"));
     pid_t pid = 0;
-    while (file >> pid) held.push_back(::pidfd_open(pid, 0));
+    while (file >> pid) held.push_back(OpenProcess(pid));
     return held;
   }
-  static void ExpectGone(const std::vector<int>& pidfds) {
-    for (int fd : pidfds) {
-      if (fd < 0) continue;
-      pollfd ended = {fd, POLLIN, 0};
+  static void ExpectGone(const std::vector<OwnedFd>& processes) {
+    for (const OwnedFd& process : processes) {
+      if (process.get() < 0) continue;
+      pollfd ended = {process.get(), POLLIN, 0};
       EXPECT_EQ(::poll(&ended, 1, kPatienceMs), 1);
-      ::close(fd);
     }
   }
   /// The pid of a node as the supervisor reports it.

@@ -65,15 +65,15 @@ TEST_F(RunCommandTest, SigkillLeavesNoProcess) {
       "echo $$ >> pids; sleep 1000 & echo $! >> pids; setsid sh -c 'echo $$ >> pids; sleep 1000 & "
       "echo $! >> pids; wait' & wait");
   Program run(RunArguments(), folder_.path());
-  std::vector<int> pidfds = HoldPids(4);
+  std::vector<OwnedFd> processes = HoldPids(4);
   ASSERT_TRUE(Reported("worker-0 started"));
   ASSERT_TRUE(Reported("ps-0 started"));
   for (const char* node : {"master", "scaler", "ps-0", "worker-0"}) {
-    pidfds.push_back(::pidfd_open(PidOf(node), 0));
+    processes.push_back(OpenProcess(PidOf(node)));
   }
   run.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), -SIGKILL);
-  ExpectGone(pidfds);
+  ExpectGone(processes);
   // And the state directory is free for the next run.
   Write("succeed", "");
   WriteJob("exit 0");
@@ -109,14 +109,14 @@ TEST_F(RunCommandTest, SecondSignalStopsAtOnce) {
   Write("slow-drain", "");
   WriteJob("trap '' TERM; echo $$ >> pids; sleep 1000 & echo $! >> pids; wait; wait");
   Program run(RunArguments(), folder_.path());
-  const std::vector<int> pidfds = HoldPids(2);
+  const std::vector<OwnedFd> processes = HoldPids(2);
   ASSERT_TRUE(Reported("worker-0 started"));
   run.Signal(SIGINT);
   ASSERT_TRUE(Eventually([&] { return run.err().find("draining") != std::string::npos; }));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(), 3);
   EXPECT_EQ(Summary()["state"], "stopped");
-  ExpectGone(pidfds);
+  ExpectGone(processes);
 }
 
 TEST_F(RunCommandTest, Cancelled) {

@@ -76,14 +76,14 @@ TEST_F(RunCommandTest, MasterAndScalerThatDieAfterTheJobsEndHoldNobodyUp) {
   ASSERT_TRUE(Reported("worker-0 started"));
   ASSERT_TRUE(Reported("ps-0 started"));
   ASSERT_TRUE(Reported("scaler started"));
-  std::vector<int> held = HoldPids(1);
+  std::vector<OwnedFd> held = HoldPids(1);
   for (const char* node : {"scaler", "master", "ps-0"}) {
-    held.push_back(::pidfd_open(PidOf(node), 0));
+    held.push_back(OpenProcess(PidOf(node)));
   }
   Write("succeed", "");
   ASSERT_TRUE(Eventually([&] { return run.err().find("] succeeded") != std::string::npos; }));
-  for (const int fd : {held[1], held[2]}) {
-    EXPECT_EQ(::pidfd_send_signal(fd, SIGKILL, nullptr, 0), 0);
+  for (const size_t node : {1, 2}) {
+    EXPECT_TRUE(SignalProcess(held[node], SIGKILL));
   }
   EXPECT_EQ(run.Wait(40'000), 0) << run.err();
   EXPECT_EQ(Summary()["state"], "succeeded");

@@ -23,7 +23,7 @@ namespace muster::testing {
 /// A process, held by a pidfd: pid reuse cannot mislead the test.
 class HeldProcess {
  public:
-  explicit HeldProcess(pid_t pid) : pid_(pid), fd_(::pidfd_open(pid, 0)) {}
+  explicit HeldProcess(pid_t pid) : pid_(pid), fd_(OpenProcess(pid)) {}
   pid_t pid() const { return pid_; }
   /// Waits, up to a bound that only a failing test reaches.
   bool Ended() const { return fd_.get() < 0 || EndedWithin(20'000); }
