@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Union
+from typing import Literal, Union
 
 from . import _muster
+from ._group import Group, Parse, by_dataset
 from .errors import Error, FailedPrecondition
 
 Optimizer = Union[
@@ -16,7 +17,6 @@ Optimizer = Union[
 ]
 Initializer = Union[_muster.Zero, _muster.Constant, _muster.Uniform, _muster.Normal]
 Schedule = Union[_muster.ConstantRate, _muster.StepDecay, _muster.CosineDecay]
-Parse = Callable[[_muster.Batch], object]
 
 
 class Session:
@@ -79,11 +79,22 @@ class Session:
 
         The step to the next minibatch commits the one before. Raises if the session has failed.
         """
-        call = _by_dataset(parse) if isinstance(parse, Mapping) else parse
+        call = by_dataset(parse)
         while (loop := self._session.next_loop(call)) is not None:
             with contextlib.closing(loop):
                 while (batch := loop.next()) is not None:
                     yield batch
+
+    def group(
+        self, *, backend: Literal["ring", "nccl", "plugin"] = "ring", device: int = 0, library: str = "", driver: str = ""
+    ) -> Group:
+        """This process's part in the group of a job with `spec.group`, where `batches()` is not for use.
+
+        `backend` is what adds gradients among the members, the same in all of them: the members' own "ring"; "nccl" with a
+        GPU each, of the number `device`; or a "plugin", the file `library`. `library` and `driver` of NCCL are found by the
+        dynamic linker if empty. Raises `FailedPrecondition` if the job has no group, or if this process has one already.
+        """
+        return Group(self._session.group(backend, device, library, driver))
 
     def leave(self) -> None:
         """Ends this worker's part in the job, for example after SIGTERM: loops end after their shard, finish() returns 0.
@@ -123,15 +134,6 @@ class Session:
             self.close()
         if code != 0:
             raise Error("the loop was left before the job was over: call leave() if this worker is to end before")
-
-
-def _by_dataset(parse: Mapping[str, Parse]) -> Parse:
-    def call(batch: _muster.Batch) -> object:
-        if batch.dataset not in parse:
-            raise KeyError(f"`parse` has no function for the dataset {batch.dataset!r}, only for {sorted(parse)}")
-        return parse[batch.dataset](batch)
-
-    return call
 
 
 def connect(

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,7 @@ bool RowMajor(const nb::ndarray<nb::ro>& array) {
   return true;
 }
 
-/// An array of one of the dtypes; `dtype` is the name of the first of them.
+/// An array of one of the dtypes, or of any if there are none; `dtype` is the name of the first.
 nb::ndarray<nb::ro> ArrayFrom(nb::handle value, const std::string& name, std::string_view dtype,
                               std::initializer_list<Dtype> dtypes) {
   const std::string wanted(dtype);
@@ -65,7 +66,7 @@ nb::ndarray<nb::ro> ArrayFrom(nb::handle value, const std::string& name, std::st
     const std::string what = name + ": the array is on a device: call " + name + ".cpu()";
     throw nb::type_error(what.c_str());
   }
-  bool known = false;
+  bool known = dtypes.size() == 0;
   for (const Dtype& one : dtypes) known = known || array.dtype() == one;
   if (!known) {
     const std::string what = name + ": an array of " + NameOf(array.dtype()) + " came, " + wanted +
@@ -104,6 +105,26 @@ void RequireOneDimension(const Shape& shape, const std::string& name) {
   throw nb::value_error(what.c_str());
 }
 
+void RequireElements(size_t came, uint64_t elements, const std::string& name,
+                     std::string_view why) {
+  if (came == elements) return;
+  const std::string what = name + ": " + std::to_string(came) + " elements came, " +
+                           std::to_string(elements) + " are needed, " + std::string(why);
+  throw nb::value_error(what.c_str());
+}
+
+Writable WritableFrom(nb::handle value, const std::string& name,
+                      std::initializer_list<Dtype> dtypes) {
+  ArrayFrom(value, name, "float32", dtypes);
+  Writable writable;
+  if (!nb::try_cast(value, writable.array, /*convert=*/false)) {
+    const std::string what = name + ": the array is read-only: call " + name + ".copy()";
+    throw nb::value_error(what.c_str());
+  }
+  writable.bytes = {static_cast<std::byte*>(writable.array.data()), writable.array.nbytes()};
+  return writable;
+}
+
 /// What keeps the memory of an array. A child of a fork may have got it, and must not give it back:
 /// a lock may be held there for ever.
 struct Held {
@@ -137,6 +158,34 @@ Given<uint8_t> LabelsOf(nb::handle value, size_t count, std::string_view scores)
       ArrayFrom(value, "labels", "bool", {nb::dtype<bool>(), nb::dtype<uint8_t>()}));
   RequireShape(given.shape, {count}, "labels", "one for each of " + std::string(scores));
   return given;
+}
+
+Given<float> ElementsOf(nb::handle value, std::string_view name, uint64_t elements,
+                        std::string_view why) {
+  Given<float> given =
+      GivenBy<float>(ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>()}));
+  RequireElements(given.values.size(), elements, std::string(name), why);
+  return given;
+}
+
+Writable WritableOf(nb::handle value, std::string_view name) {
+  return WritableFrom(value, std::string(name), {});
+}
+
+Writable WritableFloatsOf(nb::handle value, std::string_view name, uint64_t elements,
+                          std::string_view why) {
+  Writable writable = WritableFrom(value, std::string(name), {nb::dtype<float>()});
+  RequireElements(writable.array.size(), elements, std::string(name), why);
+  return writable;
+}
+
+nb::object CopyOf(std::span<const float> values) {
+  auto copy = std::make_unique<float[]>(values.size());
+  std::ranges::copy(values, copy.get());
+  const nb::capsule owner(copy.get(),
+                          [](void* own) noexcept { delete[] static_cast<float*>(own); });
+  const size_t shape = values.size();
+  return nb::cast(nb::ndarray<nb::numpy, float>(copy.release(), 1, &shape, owner));
 }
 
 nb::object ArrayOf(const Rows& rows, const Shape& shape) {

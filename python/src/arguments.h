@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -23,6 +24,12 @@ struct Given {
   Shape shape;
 };
 
+/// Memory of the caller's that is written, too, and kept as long as this exists.
+struct Writable {
+  nb::ndarray<> array;
+  std::span<std::byte> bytes;
+};
+
 // Each raises TypeError or ValueError if the array cannot be read as it is. The message has the
 // argument's name, what came, and what to call. Require the GIL.
 
@@ -36,6 +43,17 @@ Given<float> ScoresOf(nb::handle value, std::string_view name);
 /// bool or uint8, of one dimension, as bytes.
 Given<uint8_t> LabelsOf(nb::handle value, size_t count, std::string_view scores);
 
+/// float32, of any shape with so many elements. `why` says where the number comes from.
+Given<float> ElementsOf(nb::handle value, std::string_view name, uint64_t elements,
+                        std::string_view why);
+/// Numbers of any dtype and shape.
+Writable WritableOf(nb::handle value, std::string_view name);
+/// float32, of any shape with so many elements. `why` says where the number comes from.
+Writable WritableFloatsOf(nb::handle value, std::string_view name, uint64_t elements,
+                          std::string_view why);
+
+/// A NumPy array of one dimension with these values, which are copied.
+nb::object CopyOf(std::span<const float> values);
 /// A NumPy array that cannot be written. It shares the memory of the rows, and keeps it.
 nb::object ArrayOf(const Rows& rows, const Shape& shape);
 

@@ -28,8 +28,8 @@ Batch::Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch)
       epoch_(minibatch->epoch()),
       seed_(minibatch->seed()),
       step_(minibatch->step()),
-      shard_(loop_->shard()->id()),
-      header_(loop_->shard()->header()) {}
+      shard_(loop_->source().id()),
+      header_(loop_->source().header()) {}
 
 Minibatch& Batch::Use() const {
   loop_->RequireThread();

@@ -8,13 +8,13 @@
 
 namespace muster::python {
 
-std::shared_ptr<Loop> Loop::Make(std::shared_ptr<PySession> session, Shard shard,
-                                 nb::object parse) {
-  return std::shared_ptr<Loop>(new Loop(std::move(session), std::move(shard), std::move(parse)));
+std::shared_ptr<Loop> Loop::Make(std::shared_ptr<PySession> session,
+                                 std::unique_ptr<LoopSource> source, nb::object parse) {
+  return std::shared_ptr<Loop>(new Loop(std::move(session), std::move(source), std::move(parse)));
 }
 
-Loop::Loop(std::shared_ptr<PySession> session, Shard shard, nb::object parse)
-    : session_(std::move(session)), shard_(std::move(shard)), parse_(std::move(parse)) {
+Loop::Loop(std::shared_ptr<PySession> session, std::unique_ptr<LoopSource> source, nb::object parse)
+    : session_(std::move(session)), source_(std::move(source)), parse_(std::move(parse)) {
   session_->Add(this);
 }
 
@@ -45,7 +45,7 @@ void Loop::Parse(Minibatch& minibatch) {
     batch.attr("data") = parse_(batch);
   } catch (nb::python_error& error) {
     parse_error_ = std::current_exception();
-    if (error.matches(PyExc_Exception)) shard_->Fail(Describe(error.value()));
+    if (error.matches(PyExc_Exception)) source_->Fail(Describe(error.value()));
   }
 }
 
@@ -57,7 +57,7 @@ void Loop::RaiseParseError() {
 
 nb::object Loop::Next() {
   RequireThread();
-  if (!shard_) return nb::none();
+  if (!source_) return nb::none();
   if (begun_) {
     batches_.front().first->Leave();
     batches_.pop_front();
@@ -71,7 +71,7 @@ nb::object Loop::Next() {
     } else {
       Prepare prepare;
       if (!parse_.is_none()) prepare = [this](Minibatch& minibatch) { Parse(minibatch); };
-      at_ = range_.emplace(shard_->Minibatches(std::move(prepare))).begin();
+      at_ = range_.emplace(source_->Minibatches(std::move(prepare))).begin();
     }
   }
   begun_ = true;
@@ -87,7 +87,7 @@ nb::object Loop::Next() {
 }
 
 void Loop::Fail(const std::string& reason) {
-  if (shard_) shard_->Fail(reason);
+  if (source_) source_->Fail(reason);
 }
 
 void Loop::Close() {
@@ -95,7 +95,7 @@ void Loop::Close() {
   for (const auto& [batch, object] : batches_) batch->Leave();
   std::deque<std::pair<std::shared_ptr<Batch>, nb::object>>().swap(batches_);
   parse_ = nb::none();
-  shard_.reset();
+  source_.reset();
 }
 
 }  // namespace muster::python

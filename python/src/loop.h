@@ -15,13 +15,25 @@
 
 namespace muster::python {
 
-/// A shard, and the loop over its minibatches. Requires the GIL. Belongs to the thread that made
-/// it; another one may only close it.
+/// What has the minibatches of a loop: a shard, or a step of a group. When it is destroyed, a shard
+/// that has neither ended nor failed goes back.
+class LoopSource {
+ public:
+  virtual ~LoopSource() = default;
+  virtual MinibatchRange Minibatches(Prepare prepare) = 0;
+  virtual void Fail(const std::string& reason) = 0;
+  /// For logs.
+  virtual std::string id() const = 0;
+  virtual std::string header() const = 0;
+};
+
+/// A loop over minibatches. Requires the GIL. Belongs to the thread that made it; another one may
+/// only close it.
 class Loop : public std::enable_shared_from_this<Loop> {
  public:
   /// `parse` may be None.
-  static std::shared_ptr<Loop> Make(std::shared_ptr<PySession> session, Shard shard,
-                                    nb::object parse);
+  static std::shared_ptr<Loop> Make(std::shared_ptr<PySession> session,
+                                    std::unique_ptr<LoopSource> source, nb::object parse);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -30,12 +42,14 @@ class Loop : public std::enable_shared_from_this<Loop> {
   /// done. Raises what `parse` has raised; then the shard has failed.
   nb::object Next();
   void Fail(const std::string& reason);
-  /// Leaves the loop. If it has neither ended nor failed, the shard goes back. Idempotent. Does
-  /// nothing while the loop's thread is in a call of the shard: inside of `parse` or of a signal's
-  /// handler, or on another thread.
+  /// Leaves the loop, and destroys its source: a shard that has neither ended nor failed goes back.
+  /// Idempotent. Does nothing while the loop's thread is in a call of the source: inside of `parse`
+  /// or of a signal's handler, or on another thread.
   void Close();
+  /// Such a call is in progress.
+  bool in_use() const { return uses_ > 0; }
 
-  /// Counts a call in which the loop's thread may wait; the shard is there as long.
+  /// Counts a call in which the loop's thread may wait; the source is there as long.
   class InUse {
    public:
     explicit InUse(Loop* loop) : loop_(loop) { ++loop_->uses_; }
@@ -48,12 +62,12 @@ class Loop : public std::enable_shared_from_this<Loop> {
   };
 
   PySession& session() { return *session_; }
-  const Shard* shard() const { return shard_ ? &*shard_ : nullptr; }
+  const LoopSource& source() const { return *source_; }
   /// Raises if this is not the loop's thread.
   void RequireThread() const;
 
  private:
-  Loop(std::shared_ptr<PySession> session, Shard shard, nb::object parse);
+  Loop(std::shared_ptr<PySession> session, std::unique_ptr<LoopSource> source, nb::object parse);
   /// Muster's `prepare`: without the GIL.
   void Parse(Minibatch& minibatch);
   std::shared_ptr<Batch> Add(Minibatch& minibatch);
@@ -61,7 +75,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   const std::shared_ptr<PySession> session_;
   const std::thread::id thread_ = std::this_thread::get_id();
-  std::optional<Shard> shard_;
+  std::unique_ptr<LoopSource> source_;
   std::optional<MinibatchRange> range_;
   MinibatchRange::Iterator at_{nullptr};
   bool begun_ = false;

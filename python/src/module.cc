@@ -11,6 +11,7 @@
 
 #include "base/version.h"
 #include "python/src/batch.h"
+#include "python/src/group.h"
 #include "python/src/loop.h"
 #include "python/src/session.h"
 #include "python/src/tables.h"
@@ -76,7 +77,8 @@ PyDense RegisterDense(PySession& session, const std::string& name, nb::handle gi
 }
 
 void BindSession(nb::module_& module) {
-  nb::class_<PySession>(module, "Session")
+  nb::class_<PySession> session(module, "Session");
+  session
       .def_static(
           "connect",
           [](std::optional<std::string> master_address, std::optional<std::string> worker_name,
@@ -121,6 +123,7 @@ void BindSession(nb::module_& module) {
   nb::class_<Loop>(module, "Loop")
       .def("next", &Loop::Next, nb::sig("def next(self) -> Batch | None"))
       .def("close", &Loop::Close);
+  BindGroup(module, session);
 }
 
 constexpr char kPullDoc[] =

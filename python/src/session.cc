@@ -1,11 +1,30 @@
 #include "python/src/session.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "python/src/group.h"
 #include "python/src/loop.h"
 
 namespace muster::python {
+namespace {
+
+class ShardSource : public LoopSource {
+ public:
+  explicit ShardSource(Shard shard) : shard_(std::move(shard)) {}
+  MinibatchRange Minibatches(Prepare prepare) override {
+    return shard_.Minibatches(std::move(prepare));
+  }
+  void Fail(const std::string& reason) override { shard_.Fail(reason); }
+  std::string id() const override { return shard_.id(); }
+  std::string header() const override { return std::string(shard_.header()); }
+
+ private:
+  Shard shard_;
+};
+
+}  // namespace
 
 std::shared_ptr<PySession> PySession::Connect(const ConnectOptions& given) {
   const std::shared_ptr<PySession> session(new PySession());
@@ -75,7 +94,8 @@ std::shared_ptr<Loop> PySession::NextLoop(nb::object parse) {
   }
   // If a signal's handler has raised, the shard goes back.
   RaiseInterrupt();
-  return Loop::Make(shared_from_this(), *std::move(shard), std::move(parse));
+  return Loop::Make(shared_from_this(), std::make_unique<ShardSource>(*std::move(shard)),
+                    std::move(parse));
 }
 
 void PySession::Leave() {
@@ -99,6 +119,7 @@ bool PySession::Close() {
   if (calls_ > 0) return false;
   const std::vector<Loop*> loops(loops_.begin(), loops_.end());
   for (Loop* loop : loops) loop->Close();
+  if (group_ != nullptr) group_->Close();
   std::optional<Session> ended = std::exchange(session_, std::nullopt);
   const nb::gil_scoped_release release;
   ended.reset();

@@ -16,6 +16,7 @@
 namespace muster::python {
 
 class Loop;
+class PyGroup;
 
 /// Where the job is; what is not given comes from the environment.
 struct ConnectOptions {
@@ -40,7 +41,8 @@ class PySession : public std::enable_shared_from_this<PySession> {
   std::shared_ptr<Loop> NextLoop(nb::object parse);
   void Leave();
   int Finish();
-  /// Ends the session: loops that are open hand their shards back. False: a call is in progress.
+  /// Ends the session and its group: loops that are open hand their shards back. False: a call is
+  /// in progress.
   bool Close();
 
   /// Calls `call`, which may wait, without the GIL. Then raises what a signal handler raised
@@ -78,6 +80,8 @@ class PySession : public std::enable_shared_from_this<PySession> {
 
   void Add(Loop* loop) { loops_.insert(loop); }
   void Remove(Loop* loop) { loops_.erase(loop); }
+  /// A process has one group at a time; null: none.
+  void SetGroup(PyGroup* group) { group_ = group; }
 
  private:
   PySession() = default;
@@ -86,6 +90,7 @@ class PySession : public std::enable_shared_from_this<PySession> {
 
   std::optional<Session> session_;
   std::set<Loop*> loops_;
+  PyGroup* group_ = nullptr;
   int calls_ = 0;
   std::exception_ptr interrupt_;
   std::thread::id interrupted_thread_;

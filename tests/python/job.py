@@ -1,4 +1,4 @@
-"""A job of the installed wheel: its folder, its file, `muster run`. Not a test: job_test.py and tutorial_test.py use it."""
+"""A job of the installed wheel: its folder, its file, `muster run`. Not a test: the tests of this folder use it."""
 
 import json
 import os
@@ -28,16 +28,19 @@ spec:
   leases: {{failuresMax: {failures_max}}}
   servers: {{timeout: 60s}}
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
+{group}
   replicaSpecs:
-    ps:     {{replicas: 1}}
+    ps:     {{replicas: {servers}}}
     worker: {{replicas: {workers}, command: {command}}}
 """
+# A step is a shard of 4 minibatches.
+GROUP = "  group: {globalBatch: 128, joinWait: 60s, silenceLimit: 30s, balance: false}"
 
 
 class Job:
     """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn."""
 
-    def __init__(self, test, mode, *, workers=2, epochs=1, failures_max=3, records=640):
+    def __init__(self, test, mode, *, trainer=TRAINER, group=False, workers=2, epochs=1, failures_max=3, records=640):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.records = records
@@ -47,9 +50,14 @@ class Job:
                 for i in range(first, first + count):
                     a, b, c = i * 7 % 19 / 19, i * 5 % 23 / 23, i % 4
                     print(f"{a:.6f},{b:.6f},{c},{2 * a - 3 * b + 1 + c:.6f}", file=file)
-        command = json.dumps([sys.executable, TRAINER, mode, self.folder])
+        command = json.dumps([sys.executable, trainer, mode, self.folder])
         with open(self.path("job.yaml"), "w", encoding="ascii") as file:
-            file.write(JOB.format(epochs=epochs, failures_max=failures_max, workers=workers, command=command))
+            file.write(
+                JOB.format(
+                    epochs=epochs, failures_max=failures_max, workers=workers, command=command,
+                    group=GROUP if group else "", servers=0 if group else 1,
+                )
+            )
         with open(self.path("run.log"), "w", encoding="utf-8") as output:
             self.run = subprocess.Popen([MUSTER, "run", "job.yaml"], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT)
         test.addCleanup(processes.stop_group, self.run)
