@@ -1,4 +1,4 @@
-"""A job of the installed wheel: its folder, its file, `muster run`. Not a test: job_test.py and tutorial_test.py use it."""
+"""A job of the installed wheel: its folder, its file, `muster run`. Not a test: the tests of this folder use it."""
 
 import json
 import os
@@ -37,7 +37,7 @@ spec:
 class Job:
     """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn."""
 
-    def __init__(self, test, mode, *, workers=2, epochs=1, failures_max=3, records=640):
+    def __init__(self, test, mode, *, trainer=TRAINER, workers=2, epochs=1, failures_max=3, records=640):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.records = records
@@ -47,7 +47,7 @@ class Job:
                 for i in range(first, first + count):
                     a, b, c = i * 7 % 19 / 19, i * 5 % 23 / 23, i % 4
                     print(f"{a:.6f},{b:.6f},{c},{2 * a - 3 * b + 1 + c:.6f}", file=file)
-        command = json.dumps([sys.executable, TRAINER, mode, self.folder])
+        command = json.dumps([sys.executable, trainer, mode, self.folder])
         with open(self.path("job.yaml"), "w", encoding="ascii") as file:
             file.write(JOB.format(epochs=epochs, failures_max=failures_max, workers=workers, command=command))
         with open(self.path("run.log"), "w", encoding="utf-8") as output:
@@ -68,9 +68,9 @@ class Job:
             texts += [self.read(os.path.join(folder, name)) for name in sorted(names) if name.endswith(".log")]
         return "\n".join(texts)
 
-    def wait(self):
+    def wait(self, timeout=100):
         """The exit code of `muster run`."""
-        return self.run.wait(timeout=100)
+        return self.run.wait(timeout=timeout)
 
     def await_file(self, name):
         """Waits until a trainer has written the file, and returns its text."""
