@@ -1,5 +1,6 @@
 """Jobs whose workers are Python, with the installed wheel: run it with the Python that has it (wheel_test.py does)."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -140,6 +141,11 @@ class ImportTest(unittest.TestCase):
 
     def test_imports_neither_numpy_nor_torch(self):
         self.assertEqual(self.python("import muster, sys; print([n for n in ('numpy', 'torch') if n in sys.modules])"), "[]\n")
+
+    @unittest.skipIf(importlib.util.find_spec("torch"), "torch is installed")
+    def test_without_torch_its_part_says_what_to_do(self):
+        said = self.python("try: import muster.torch\nexcept ModuleNotFoundError as error: print(error)")
+        self.assertEqual(said, "muster.torch needs PyTorch, which is not installed: call pip install torch\n")
 
     def test_without_a_job_connect_says_what_to_do(self):
         said = self.python("import muster\ntry: muster.connect()\nexcept muster.InvalidArgument as error: print(error)")
