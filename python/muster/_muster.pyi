@@ -431,6 +431,16 @@ class Batch:
         Ends the minibatch and sends its gradients. Leaving a `with` block calls it, and so does the step to the next minibatch.
         """
 
+    def on_begin(self, call: Callable[[], object]) -> None:
+        """
+        Calls `call()` when the loop comes to the minibatch, or at once if it is there. For `parse`. If it raises, the shard fails.
+        """
+
+    def on_commit(self, call: Callable[[], object]) -> None:
+        """
+        Calls `call()` once, before the minibatch is committed, and not if it fails. It may push. If it raises, the shard fails, and nothing is sent.
+        """
+
     def metric(self, name: str, value: float, weight: float) -> None:
         """
         Adds `value` with `weight` to the epoch's weighted mean. Counts exactly once.

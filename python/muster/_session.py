@@ -6,11 +6,15 @@ import contextlib
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _muster
 from ._group import Group, Parse, by_dataset
 from .errors import Error, FailedPrecondition
+
+if TYPE_CHECKING:  # it imports much, and few need it
+    from ._parse_pool import Parse as ParseAlone
+    from ._parse_pool import ParsePool, Prepare
 
 Optimizer = Union[
     _muster.Sum, _muster.Sgd, _muster.Momentum, _muster.Adagrad, _muster.RowwiseAdagrad, _muster.Adam, _muster.AdamW, _muster.Ftrl
@@ -66,7 +70,15 @@ class Session:
         """Registers one float32 tensor of known shape, row-major. All its elements exist from the beginning."""
         return self._session.dense(name, shape, optimizer, initializer, schedule, warm_start)
 
-    def batches(self, parse: Parse | Mapping[str, Parse] | None = None) -> Iterator[_muster.Batch]:
+    @overload
+    def batches(self, parse: Parse | Mapping[str, Parse] | None = None) -> Iterator[_muster.Batch]: ...
+
+    @overload
+    def batches(
+        self, parse: ParseAlone | Mapping[str, ParseAlone], *, parse_processes: int, prepare: Prepare | None = None
+    ) -> Iterator[_muster.Batch]: ...
+
+    def batches(self, parse: Any = None, *, parse_processes: int = 0, prepare: Prepare | None = None) -> Iterator[_muster.Batch]:
         """The minibatches of this worker, until the job is over or drains, or this worker leaves.
 
         `parse(batch)` is called for each, some minibatches ahead of the loop, on its thread. It usually parses
@@ -78,12 +90,36 @@ class Session:
                     ...
 
         The step to the next minibatch commits the one before. Raises if the session has failed.
+
+        With `parse_processes=N`, `parse` runs in N processes, for parsers that take much time of Python. It is then a function of a
+        module, gets the records without tables, and returns something that can be pickled. `prepare(batch, data)` is called
+        with that on the loop's thread: it calls `need()`, and what it returns is `batch.data`. The order stays as it is.
+        `training.prefetchMinibatches` of the job should be at least N. Raises TypeError if `parse` cannot be pickled.
         """
-        call = by_dataset(parse)
-        while (loop := self._session.next_loop(call)) is not None:
+        if parse_processes:
+            if parse is None:
+                raise ValueError(f"parse: None came with parse_processes={parse_processes}: give a function")
+            from ._parse_pool import ParsePool
+
+            return self._parsed_elsewhere(ParsePool(parse, parse_processes, prepare))
+        if prepare is not None:
+            raise ValueError("prepare: it came without parse_processes: let `parse` do what it does")
+        return self._parsed_here(by_dataset(parse))
+
+    def _parsed_here(self, parse: Parse | None) -> Iterator[_muster.Batch]:
+        while (loop := self._session.next_loop(parse)) is not None:
             with contextlib.closing(loop):
                 while (batch := loop.next()) is not None:
                     yield batch
+
+    def _parsed_elsewhere(self, pool: ParsePool) -> Iterator[_muster.Batch]:
+        with pool:
+            while (loop := self._session.next_loop(pool.submit)) is not None:
+                with contextlib.closing(loop):
+                    while (batch := loop.next()) is not None:
+                        yield batch
+                        pool.finish_ready()
+                pool.leave_shard()
 
     def group(
         self, *, backend: Literal["ring", "nccl", "plugin"] = "ring", device: int = 0, library: str = "", driver: str = ""

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "base/words/number_bits.h"
 
 namespace muster::python {
 namespace {
@@ -90,6 +93,34 @@ Given<T> GivenBy(nb::ndarray<nb::ro> array) {
   return given;
 }
 
+constexpr Dtype kFloat16{static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+constexpr Dtype kBfloat16{static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), 16, 1};
+
+float FromFloat16(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000U) << 16, exponent = (bits >> 10) & 0x1fU;
+  const uint32_t fraction = bits & 0x3ffU;
+  if (exponent == 0) {  // below 2^-14: units of 2^-24, which float32 has exactly
+    const float value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+/// The same with values of float32, if they have 16 bits.
+Given<float> Widened(nb::ndarray<nb::ro> array) {
+  Given<float> given = GivenBy<float>(std::move(array));
+  const Dtype dtype = given.array.dtype();
+  if (dtype.bits == 32) return given;
+  const auto* const from = static_cast<const uint16_t*>(given.array.data());
+  given.converted.resize(given.values.size());
+  for (size_t i = 0; i < given.converted.size(); ++i) {
+    given.converted[i] = dtype == kFloat16 ? FromFloat16(from[i]) : FromBfloat16(from[i]);
+  }
+  given.values = given.converted;
+  return given;
+}
+
 void RequireShape(const Shape& shape, const Shape& wanted, const std::string& name,
                   std::string_view why) {
   if (shape == wanted) return;
@@ -140,8 +171,8 @@ Given<uint64_t> KeysOf(nb::handle value) {
 
 Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shape,
                       std::string_view why) {
-  Given<float> given =
-      GivenBy<float>(ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>()}));
+  Given<float> given = Widened(
+      ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>(), kFloat16, kBfloat16}));
   RequireShape(given.shape, shape, std::string(name), why);
   return given;
 }

@@ -22,6 +22,7 @@ struct Given {
   nb::ndarray<nb::ro> array;
   std::span<const T> values;
   Shape shape;
+  std::vector<T> converted;  // what `values` are, if the array is of another dtype
 };
 
 /// Memory of the caller's that is written, too, and kept as long as this exists.
@@ -35,7 +36,8 @@ struct Writable {
 
 /// uint64, of any shape.
 Given<uint64_t> KeysOf(nb::handle value);
-/// float32, of this shape. `why` says where the shape comes from.
+/// float32, or float16 or bfloat16, which are converted; of this shape. `why` says where the shape
+/// comes from.
 Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shape,
                       std::string_view why);
 /// float32, of one dimension.

@@ -47,6 +47,47 @@ void Batch::Wait(Call&& call) {
   loop_->session().Wait(std::forward<Call>(call));
 }
 
+void Batch::Run(std::vector<nb::object>& calls) {
+  const std::vector<nb::object> own = std::exchange(calls, {});
+  try {
+    for (const nb::object& call : own) call();
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_Exception)) loop_->Fail(Describe(error.value()));
+    throw;
+  }
+}
+
+void Batch::Begin() {
+  begun_ = true;
+  Run(on_begin_);
+}
+
+void Batch::BeforeCommit() {
+  committed_ = true;
+  Run(on_commit_);
+}
+
+void Batch::Leave() {
+  minibatch_ = nullptr;
+  on_begin_.clear();
+  on_commit_.clear();
+}
+
+void Batch::OnBegin(nb::object call) {
+  Use();
+  if (!begun_) return on_begin_.push_back(std::move(call));
+  call();
+}
+
+void Batch::OnCommit(nb::object call) {
+  Use();
+  if (committed_) {
+    Raise(Status::Code::kFailedPrecondition,
+          "this minibatch is committed: what it needs of the job must be asked before");
+  }
+  on_commit_.push_back(std::move(call));
+}
+
 void Batch::RequireSession(const PySession* session, const std::string& name) const {
   if (session == &loop_->session()) return;
   const std::string what =
@@ -113,6 +154,8 @@ void Batch::PushDense(const PyDense& tensor, nb::handle gradient) {
 }
 
 void Batch::Commit() {
+  Use();
+  BeforeCommit();
   Minibatch& minibatch = Use();
   Wait([&] { minibatch.Commit(); });
 }
@@ -157,6 +200,7 @@ void Batch::Exit(nb::handle type, nb::handle error) {
   if (type.is_none()) return Commit();
   if (minibatch_ == nullptr) return;
   loop_->RequireThread();
+  on_commit_.clear();
   if (PyErr_GivenExceptionMatches(type.ptr(), PyExc_Exception) != 0) {
     loop_->Fail(Describe(error));
   } else {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/muster.h"
 #include "python/src/tables.h"
@@ -21,8 +22,12 @@ class Loop;
 class Batch {
  public:
   Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch);
+  /// The loop comes to the minibatch: calls what OnBegin was given.
+  void Begin();
+  /// Calls what OnCommit was given, each once. If one raises, the shard fails.
+  void BeforeCommit();
   /// The loop leaves the minibatch.
-  void Leave() { minibatch_ = nullptr; }
+  void Leave();
 
   /// A list of bytes, made when it is first asked for.
   nb::object Records();
@@ -43,6 +48,9 @@ class Batch {
   void Push(const PyTable& table, nb::handle keys, nb::handle gradients);
   void PushDense(const PyDense& tensor, nb::handle gradient);
   void Commit();
+  /// At once if the loop is at the minibatch already.
+  void OnBegin(nb::object call);
+  void OnCommit(nb::object call);
   void Metric(const std::string& name, double value, double weight);
   void Auc(const std::string& name, nb::handle scores, nb::handle labels);
   void AucOfLogits(const std::string& name, nb::handle logits, nb::handle labels);
@@ -60,6 +68,7 @@ class Batch {
   void Wait(Call&& call);
   /// Raises if the table is not of this session.
   void RequireSession(const PySession* session, const std::string& name) const;
+  void Run(std::vector<nb::object>& calls);
 
   const std::shared_ptr<Loop> loop_;
   Minibatch* minibatch_;
@@ -72,6 +81,9 @@ class Batch {
   const uint64_t seed_, step_;
   const std::string shard_, header_;
   nb::object records_list_;
+  bool begun_ = false, committed_ = false;
+  // They may refer to this minibatch, and so they go when the loop leaves it.
+  std::vector<nb::object> on_begin_, on_commit_;
 };
 
 }  // namespace muster::python

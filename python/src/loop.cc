@@ -59,7 +59,10 @@ nb::object Loop::Next() {
   RequireThread();
   if (!source_) return nb::none();
   if (begun_) {
-    batches_.front().first->Leave();
+    const std::shared_ptr<Batch> left = batches_.front().first;
+    left->BeforeCommit();
+    if (!shard_) return nb::none();
+    left->Leave();
     batches_.pop_front();
   }
   {
@@ -83,7 +86,10 @@ nb::object Loop::Next() {
     return nb::none();
   }
   if (batches_.empty()) Add(*at_);
-  return batches_.front().second;
+  // What it calls may close the loop.
+  const auto [batch, object] = batches_.front();
+  batch->Begin();
+  return object;
 }
 
 void Loop::Fail(const std::string& reason) {

@@ -161,6 +161,14 @@ void BindCalls(nb::class_<Batch>& batch) {
       .def("commit", &Batch::Commit,
            "Ends the minibatch and sends its gradients. Leaving a `with` block calls it, and so "
            "does the step to the next minibatch.")
+      .def("on_begin", &Batch::OnBegin, nb::arg("call"),
+           nb::sig("def on_begin(self, call: collections.abc.Callable[[], object]) -> None"),
+           "Calls `call()` when the loop comes to the minibatch, or at once if it is there. For "
+           "`parse`. If it raises, the shard fails.")
+      .def("on_commit", &Batch::OnCommit, nb::arg("call"),
+           nb::sig("def on_commit(self, call: collections.abc.Callable[[], object]) -> None"),
+           "Calls `call()` once, before the minibatch is committed, and not if it fails. It may "
+           "push. If it raises, the shard fails, and nothing is sent.")
       .def("metric", &Batch::Metric, nb::arg("name"), nb::arg("value"), nb::arg("weight"),
            "Adds `value` with `weight` to the epoch's weighted mean. Counts exactly once.")
       .def("auc", &Batch::Auc, nb::arg("name"), nb::arg("scores"), nb::arg("labels"),
@@ -181,7 +189,7 @@ void BindCalls(nb::class_<Batch>& batch) {
 
 void BindBatch(nb::module_& module) {
   nb::class_<Batch> batch(
-      module, "Batch", nb::dynamic_attr(),
+      module, "Batch", nb::dynamic_attr(), nb::is_weak_referenceable(),
       "Records that are trained on together; the unit of pushing. Only the thread that runs the "
       "loop may use it. `with batch:` commits it when the block is left. If an exception leaves "
       "the block, the shard fails with the exception's type, message and place instead; after a "
@@ -208,6 +216,7 @@ void BindBatch(nb::module_& module) {
           [](nb::handle self) -> nb::object { return self.attr("__dict__").attr("get")("data"); },
           [](nb::handle self, nb::object value) { self.attr("__dict__")["data"] = value; },
           nb::for_getter(nb::sig("def data(self) -> typing.Any")),
+          nb::for_setter(nb::arg("value").none()),
           nb::for_setter(nb::sig("def data(self, value: typing.Any, /) -> None")),
           "What `parse` returned, or what was set here. None at first.")
       .def(

@@ -76,9 +76,9 @@ class Job:
             texts += [self.read(os.path.join(folder, name)) for name in sorted(names) if name.endswith(".log")]
         return "\n".join(texts)
 
-    def wait(self):
+    def wait(self, timeout=100):
         """The exit code of `muster run`."""
-        return self.run.wait(timeout=100)
+        return self.run.wait(timeout=timeout)
 
     def await_file(self, name):
         """Waits until a trainer has written the file, and returns its text."""

@@ -1,5 +1,6 @@
 """Jobs whose workers are Python, with the installed wheel: run it with the Python that has it (wheel_test.py does)."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -64,6 +65,37 @@ class JobTest(unittest.TestCase):
         self.assertEqual(run.wait(), 1, run.log())
         self.assertRegex(run.ask("shards", "job.yaml"), r"LookupError: planted in parse \(trainer\.py:\d+\)")
 
+    def test_hooks_run_once_and_may_fail_the_shard(self):
+        run = job.Job(self, "hooks", workers=1, failures_max=5)
+        self.assertEqual(run.wait(), 0, run.log())
+        self.assert_trained(run)
+        for way in range(3):
+            self.assertRegex(run.ask("events", "job.yaml"), rf"ValueError: planted at commit {way} \(trainer\.py:\d+\)")
+        self.assertNotIn("AssertionError", run.log())
+
+    def test_parse_runs_in_processes(self):
+        run = job.Job(self, "pool", workers=1)
+        self.assertEqual(run.wait(), 0, run.log())
+        self.assert_trained(run)
+        self.assertTrue(os.path.exists(run.path("killed")))
+        processes = [int(name.removeprefix("process-")) for name in os.listdir(run.folder) if name.startswith("process-")]
+        self.assertGreaterEqual(len(processes), 2)
+        self.assertEqual(job.processes.wait_gone(processes, 30), [], "they go with their parent")
+        said = run.read("said").split("\n")
+        for text in said[:2]:
+            self.assertRegex(text, r"TypeError: parse: <.*> cannot be sent to a process \(.*\): give a function of a module, not a lambda")
+        self.assertEqual(said[2:], [
+            "ValueError: parse_processes: -1 came, at least 1 is needed, or 0 for no processes",
+            "ValueError: parse: None came with parse_processes=2: give a function",
+            "ValueError: prepare: it came without parse_processes: let `parse` do what it does",
+        ])
+
+    def test_an_exception_in_a_process_of_parse_fails_the_shard_with_its_text(self):
+        run = job.Job(self, "pool-raise", workers=1)
+        self.assertEqual(run.wait(), 0, run.log())
+        self.assert_trained(run)
+        self.assertRegex(run.ask("events", "job.yaml"), r"LookupError: planted in parse \(trainer\.py:\d+\)")
+
     def waiting(self, mode):
         """A job whose worker waits for a server that is stopped, and the pids of both."""
         run = job.Job(self, mode, workers=1)
@@ -123,6 +155,11 @@ class ImportTest(unittest.TestCase):
 
     def test_imports_neither_numpy_nor_torch(self):
         self.assertEqual(self.python("import muster, sys; print([n for n in ('numpy', 'torch') if n in sys.modules])"), "[]\n")
+
+    @unittest.skipIf(importlib.util.find_spec("torch"), "torch is installed")
+    def test_without_torch_its_part_says_what_to_do(self):
+        said = self.python("try: import muster.torch\nexcept ModuleNotFoundError as error: print(error)")
+        self.assertEqual(said, "muster.torch needs PyTorch, which is not installed: call pip install torch\n")
 
     def test_without_a_job_connect_says_what_to_do(self):
         said = self.python("import muster\ntry: muster.connect()\nexcept muster.InvalidArgument as error: print(error)")

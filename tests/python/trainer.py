@@ -101,6 +101,89 @@ def fail(session):
             model.run(batch)
 
 
+def hooks(session):
+    """MODE hooks: what is called when the loop comes to a minibatch, and before it is committed, in each of the three ways."""
+    model, calls = Linear(session), {}
+
+    def parse(batch):
+        own = calls[batch] = []
+        batch.on_begin(lambda: own.append("begin"))
+        return model.parse(batch)
+
+    before = None
+    for batch in session.batches(parse):
+        own = calls[batch]
+        assert own == ["begin"] and before in (None, ["begin", "at once", "commit"]), (own, before)
+        before = own
+        batch.on_begin(lambda: own.append("at once"))
+        batch.on_commit(lambda: own.append("commit"))
+        way = batch.step % 3
+        batch.on_commit(lambda: plant(way))
+        if way == 0:
+            with batch:
+                model.run(batch)
+        else:
+            model.run(batch)
+        if way == 1:
+            batch.commit()
+        if way != 2:  # which the step to the next minibatch commits
+            with_error(lambda: batch.on_commit(print), muster.FailedPrecondition)
+
+
+def plant(way):
+    """Raises once for each way."""
+    if not os.path.exists(os.path.join(FOLDER, f"planted-{way}")):
+        write(f"planted-{way}", "")
+        raise ValueError(f"planted at commit {way}")
+
+
+def parse_alone(batch):
+    """In a process of a pool."""
+    assert os.getpid() != int(os.environ["TRAINER"])
+    if MODE == "pool-raise" and batch.step == 5 and not os.path.exists(os.path.join(FOLDER, "raised")):
+        write("raised", "")
+        raise LookupError("planted in parse")
+    if batch.step == 9 and not os.path.exists(os.path.join(FOLDER, "killed")):
+        write("killed", "")
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(f"process-{os.getpid()}", "")
+    bad = [i for i, line in enumerate(batch.records) if line.endswith(b"bad")]
+    for i in bad:
+        batch.reject(i, "it is bad")
+    with_error(lambda: batch.need(None, None), muster.FailedPrecondition)
+    return np.array([line.split(b",") for i, line in enumerate(batch.records) if i not in bad]).astype(np.float32), batch.step
+
+
+def pool(session):
+    """MODE pool, pool-raise: `parse` in two processes, of which one is killed."""
+    os.environ["TRAINER"] = str(os.getpid())
+    model, prepared = Linear(session), []
+
+    def prepare(batch, data):
+        values, step = data
+        assert step == batch.step
+        prepared.append((batch.shard, step))
+        keys = np.ascontiguousarray(values[:, 2]).astype(np.uint64)
+        batch.need(model.rows, keys)
+        batch.need(model.weights)
+        return values[:, [0, 1]], keys, values[:, 3]
+
+    said = [
+        with_error(lambda: session.batches(lambda batch: None, parse_processes=2), TypeError),
+        with_error(lambda: session.batches(model.parse, parse_processes=2), TypeError),
+        with_error(lambda: session.batches(parse_alone, parse_processes=-1), ValueError),
+        with_error(lambda: session.batches(parse_processes=2), ValueError),
+        with_error(lambda: session.batches(model.parse, prepare=prepare), ValueError),
+    ]
+    taken = []
+    for batch in session.batches({"train": parse_alone, "test": parse_alone}, parse_processes=2, prepare=prepare):
+        taken.append((batch.shard, batch.step))
+        with batch:
+            model.run(batch)
+    assert prepared == taken, "the order is that of the loop"
+    write("said", "\n".join(said))
+
+
 def wait_for_server(session):
     """MODE wait, close: waits in a pull for a server that the test has stopped, until a signal comes. In close, the
     signal's handler closes the loop."""
@@ -201,7 +284,10 @@ def in_child(batch, model, session):
 
 
 def main():
-    modes = {"learn": learn, "parse": fail, "raise": fail, "leave": leave, "wait": wait_for_server, "close": wait_for_server, "misuse": misuse}
+    modes = {
+        "learn": learn, "parse": fail, "raise": fail, "hooks": hooks, "pool": pool, "pool-raise": pool,
+        "leave": leave, "wait": wait_for_server, "close": wait_for_server, "misuse": misuse,
+    }
     session = muster.connect()
     modes[MODE](session)
     if MODE != "learn":

@@ -1,0 +1,119 @@
+"""Lines of flights.csv -> keys and labels. What they mean: ../../flights/flight_record.h.
+
+The keys are those of the C++ example. Values come again and again, so each is checked and hashed only when it is new. A minibatch
+of 256 takes less than a millisecond of one core.
+"""
+
+import array
+import operator
+
+import numpy as np
+
+FIELDS = 9
+COLUMNS = ("month", "day", "carrier", "flight", "tailnum", "origin", "dest", "hour", "minute", "arr_delay")
+LATE_MINUTES = 15
+VALUES_MAX = 1_000_000  # of a field, in memory
+
+
+class Known(dict):
+    """What is known of each value of a column. Raises ValueError if a value is wrong."""
+
+    def __init__(self, of_value):
+        super().__init__()
+        self.of_value = of_value
+
+    def __missing__(self, value):
+        if len(self) >= VALUES_MAX:
+            self.clear()
+        self[value] = known = self.of_value(value)
+        return known
+
+
+def field_key(field, value):
+    """FNV-1a of the field's number and its value, with the finaliser of SplitMix64."""
+    state = 0xCBF29CE484222325
+    for byte in bytes([field]) + value:
+        state = (state ^ byte) * 0x100000001B3 % 2**64
+    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
+    return state ^ state >> 31
+
+
+def wrong(column, value, expected):
+    return ValueError(f"{column} is '{value.decode(errors='replace')[:40]}', not {expected}")
+
+
+def number(column, value, low, high):
+    if not value.isdigit() or len(value) > 9 or not low <= int(value) <= high:
+        raise wrong(column, value, f"{low} to {high}")
+    return value
+
+
+def name(column, value):
+    if not value:
+        raise wrong(column, value, "a name")
+    return value
+
+
+def label_of(delay):
+    if delay == b"NA":
+        return 1.0
+    try:
+        return float(float(delay) > LATE_MINUTES)
+    except ValueError:
+        raise wrong("arr_delay", delay, "minutes or NA") from None
+
+
+class FlightParser:
+    """Finds its columns by the names in the header, so their order does not matter."""
+
+    def __init__(self, header):
+        names = header.decode().split(",")
+        missing = [column for column in COLUMNS if column not in names]
+        if missing:
+            raise ValueError(f"the header has no column {missing[0]!r}: {header!r}")
+        self.width = len(names)
+        self.cells_of = operator.itemgetter(*(names.index(column) for column in COLUMNS))
+        self.month = Known(lambda value: field_key(0, number("month", value, 1, 12)))
+        self.day = Known(lambda value: number("day", value, 1, 31))
+        self.date = Known(lambda value: field_key(1, value))
+        self.carrier = Known(lambda value: field_key(2, name("carrier", value)))
+        self.flight = Known(lambda value: name("flight", value))
+        self.carrier_flight = Known(lambda value: field_key(3, value))
+        self.tailnum = Known(lambda value: field_key(4, name("tailnum", value)))
+        self.origin = Known(lambda value: field_key(5, name("origin", value)))
+        self.dest = Known(lambda value: field_key(6, name("dest", value)))
+        self.hour = Known(lambda value: field_key(7, number("hour", value, 0, 24)))
+        self.minute = Known(lambda value: field_key(8, number("minute", value, 0, 59)))
+        self.label = Known(label_of)
+
+    def parse(self, lines, reject):
+        """(keys [n, 9] uint64, labels [n] float32) of the good lines; calls reject(number, reason) for each of the others."""
+        keys, labels = [], []
+        for i, line in enumerate(lines):
+            cells = line.split(b",")
+            if len(cells) != self.width:
+                reject(i, f"{len(cells)} columns where the header has {self.width}")
+                continue
+            try:
+                record, label = self.record(*self.cells_of(cells))
+            except ValueError as error:
+                reject(i, str(error))
+                continue
+            keys += record
+            labels.append(label)
+        # Numbers above 2^63 make NumPy slow, and this module not.
+        return np.frombuffer(array.array("Q", keys), np.uint64).reshape(-1, FIELDS), np.array(labels, np.float32)
+
+    def record(self, month, day, carrier, flight, tailnum, origin, dest, hour, minute, delay):
+        return (
+            self.month[month],
+            self.date[month + b"-" + self.day[day]],
+            self.carrier[carrier],
+            self.carrier_flight[carrier + b"-" + self.flight[flight]],
+            self.tailnum[tailnum],
+            self.origin[origin],
+            self.dest[dest],
+            self.hour[hour],
+            self.minute[minute],
+        ), self.label[delay]

@@ -1,0 +1,312 @@
+"""A module of PyTorch whose parameters are on the servers."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from .. import _muster
+from .._session import Initializer, Optimizer, Schedule, Session
+from ..errors import FailedPrecondition
+from . import _arrays
+
+NAME_MAX = 64  # bytes of a table's name
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+COUNTS = (torch.int64, torch.int32)  # of buffers: exact to 2^24
+
+
+@dataclass
+class _Part:
+    """A parameter or a buffer, and its tensor on the servers."""
+
+    name: str  # of the module
+    tensor: _muster.DenseTensor
+    shape: tuple[int, ...]
+    buffer: bool
+    # What was pulled last: while it is the same memory and nobody wrote to the module's, there is nothing to copy.
+    pulled: _arrays.Floats | None = None
+    version: int = -1
+
+
+class Dense:
+    """A module whose parameters and buffers are dense tensors on the servers; `dense()` makes it.
+
+    In `parse`, need() asks for them. When the loop comes to the minibatch, what has changed is copied into the module. When the
+    minibatch is committed, the gradients are pushed once, as sums, and `grad` is None again. An optimizer of PyTorch is not needed.
+
+    The module belongs to the thread that runs the loop. For evaluation, call `module.eval()` yourself.
+    """
+
+    def __init__(self, module: nn.Module, name: str, parts: list[_Part], kept: dict[str, tuple[torch.Tensor, int]]) -> None:
+        """Use `dense()`."""
+        self.module = module
+        self.name = name
+        self._parts = parts
+        self._kept = kept
+        self._thread: int | None = None
+        self._batch: _muster.Batch | None = None
+        for part in parts:
+            if not part.buffer:
+                self._value(part).register_post_accumulate_grad_hook(self._check_gradient)
+
+    def need(self, batch: _muster.Batch) -> None:
+        """Asks for the tensors ahead of time; call it in `parse`. Without a `parse`, call it at the beginning of the minibatch."""
+        for part in self._parts:
+            batch.need(part.tensor)
+        batch.on_begin(lambda: self._begin(batch))
+
+    def tensors(self) -> dict[str, _muster.DenseTensor]:
+        """The tensor on the servers of each parameter and buffer, by its name in the module."""
+        return {part.name: part.tensor for part in self._parts}
+
+    def _begin(self, batch: _muster.Batch) -> None:
+        if self._thread not in (None, threading.get_ident()):
+            raise FailedPrecondition(f'dense part "{self.name}": another thread trains this module: make a module, and a dense part, for each thread')
+        self._thread = threading.get_ident()
+        with torch.no_grad():
+            for part in self._parts:
+                self._pull(batch, part)
+        self._batch = batch
+        batch.on_commit(self._push)
+
+    def _pull(self, batch: _muster.Batch, part: _Part) -> None:
+        value, pulled = self._value(part), batch.pull(part.tensor)
+        if not part.buffer:
+            value.grad = None
+        same = part.pulled is not None and part.pulled.ctypes.data == pulled.ctypes.data and value._version == part.version
+        if not same:
+            value.copy_(_arrays.tensor_of(pulled).reshape(part.shape))
+            if batch.evaluate and part.name.endswith("running_var") and bool((value < 0).any()):
+                raise FailedPrecondition(
+                    f'dense part "{self.name}": {part.name} has fallen below 0, because minibatches change it that do not see each other\'s '
+                    "changes: give BatchNorm a smaller momentum, such as 0.01"
+                )
+        part.pulled, part.version = pulled, value._version
+
+    def _push(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is None:
+            return
+        for name, (buffer, version) in self._kept.items():
+            if buffer._version != version:
+                raise FailedPrecondition(
+                    f'dense part "{self.name}": {name} has changed, but it is not on the servers, because it was frozen, or because the first '
+                    f"values of the buffer differ: give initializers={{{name!r}: muster.Zero()}} for a buffer, or register it with persistent=False "
+                    "if each worker may have its own"
+                )
+        for part in self._parts:
+            gradient = self._change(part) if part.buffer else self._gradient(part)
+            if gradient is not None and not batch.evaluate:
+                batch.push(part.tensor, gradient.reshape(part.tensor.shape))
+
+    def _gradient(self, part: _Part) -> _arrays.Floats | None:
+        value = self._value(part)
+        gradient, value.grad = value.grad, None
+        return None if gradient is None else _arrays.floats_of(gradient)
+
+    def _change(self, part: _Part) -> _arrays.Floats | None:
+        """Buffers are changed by the module itself, and servers add up the changes."""
+        value = self._value(part)
+        if value._version == part.version or part.pulled is None:
+            return None
+        return _arrays.floats_of(value) - part.pulled.reshape(part.shape)
+
+    def _value(self, part: _Part) -> torch.Tensor:
+        value = _find(self.module, part.name)
+        if tuple(value.shape) != part.shape:
+            raise ValueError(
+                f'dense part "{self.name}": {part.name} has shape {tuple(value.shape)} now, and had {part.shape} when it was registered: '
+                "a shape cannot change"
+            )
+        return value
+
+    def _check_gradient(self, _parameter: torch.Tensor) -> None:
+        if self._batch is None:
+            raise FailedPrecondition(
+                f'dense part "{self.name}": a gradient came outside of a minibatch that has asked for it: call need(batch) in `parse`, and '
+                "backward() before the minibatch ends"
+            )
+
+
+def dense(
+    session: Session,
+    module: nn.Module,
+    *,
+    optimizer: Optimizer = _muster.Sgd(),
+    schedule: Schedule = _muster.ConstantRate(),
+    initializers: Mapping[str, Initializer] | None = None,
+    name: str = "dense",
+    warm_start: str = "",
+) -> Dense:
+    """Registers the parameters and buffers of a module as dense tensors on the servers.
+
+        network = muster.torch.dense(session, module, optimizer=muster.Adam(0.001))
+        network.need(batch)    # in `parse`
+
+    The optimizer runs on the servers. Parameters are float32 there; the module may have float16 or bfloat16. Their tensors are
+    called "name-parameter", with "-" for each "."; every worker must have the same module.
+
+    Servers make the first values themselves, from the job's seed: the same for each worker. They do so with the distribution that
+    PyTorch gives to this kind of layer, or with a constant if all values are equal. `initializers` gives another one, by the
+    parameter's name or a pattern ("*.bias"). A parameter for which nothing is known is an error.
+
+    Persistent buffers (of BatchNorm, for example) are there too: servers add up what each minibatch has changed. Frozen parameters,
+    and buffers whose first values differ and are not in `initializers`, stay as each worker made them, and must not change.
+
+    Raises TypeError or ValueError for what cannot be trained so, and `muster.Error` if the session has failed.
+    """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module: a {type(module).__name__} came, a torch.nn.Module is needed")
+    module = getattr(module, "_orig_mod", module)  # what torch.compile returns has other names
+    trained = {key: value for key, value in module.named_parameters() if value.requires_grad}
+    if not trained:
+        raise ValueError(f"module: {type(module).__name__} has no parameters to train: use it without dense()")
+    given = dict(initializers or {})
+    for pattern in given:
+        if not any(_matches(pattern, key) for key in module.state_dict(keep_vars=True)):
+            raise ValueError(f"initializers: no parameter or buffer is called {pattern!r}, only {', '.join(sorted(module.state_dict()))}")
+    register = _Register(session, name, schedule, warm_start)
+    parts = [register(key, value, optimizer, _initializer(module, key, value, given), False) for key, value in trained.items()]
+    kept = {}
+    for key, value in module.state_dict(keep_vars=True).items():
+        if key in trained or any(value is one for one in trained.values()):
+            continue
+        first = None if isinstance(value, nn.Parameter) else _first_value(key, value, given)
+        if first is None:
+            kept[key] = (value, value._version)
+        else:
+            parts.append(register(key, value, _muster.Sum(), first, True))
+    return Dense(module, name, parts, kept)
+
+
+class _Register:
+    """Makes the tensors on the servers."""
+
+    def __init__(self, session: Session, name: str, schedule: Schedule, warm_start: str) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+            raise ValueError(f"name: {name!r} came, small letters, digits, - and _ are allowed, and the first is a letter")
+        self._session, self._name, self._schedule, self._warm_start = session, name, schedule, warm_start
+        self._used: dict[str, str] = {}
+
+    def __call__(self, key: str, value: torch.Tensor, optimizer: Optimizer, initializer: Initializer, buffer: bool) -> _Part:
+        allowed = DTYPES + COUNTS if buffer else DTYPES
+        if value.dtype not in allowed:
+            raise TypeError(f"{key}: {value.dtype} came, {', '.join(map(str, allowed))} is allowed: call module.float()")
+        if value.is_meta or value.layout != torch.strided:
+            raise TypeError(f"{key}: it is on the device {value.device} with layout {value.layout}: a strided tensor with memory is needed")
+        if value.numel() == 0:
+            raise ValueError(f"{key}: shape {tuple(value.shape)} came, at least one element is needed")
+        name = f"{self._name}-{re.sub('[^a-z0-9_]', '-', key.lower())}"
+        if len(name) > NAME_MAX:
+            raise ValueError(f"{key}: its tensor would be called {name!r}, and {NAME_MAX} letters are allowed: shorten `name`, or the module's names")
+        if name in self._used:
+            raise ValueError(f"{key}: its tensor would be called {name!r}, and so would that of {self._used[name]}: rename one of the two")
+        self._used[name] = key
+        shape = tuple(value.shape)
+        tensor = self._session.dense(
+            name, shape or 1, optimizer=optimizer, initializer=initializer, schedule=self._schedule, warm_start=self._warm_start
+        )
+        return _Part(key, tensor, shape, buffer)
+
+
+def _find(module: nn.Module, name: str) -> torch.Tensor:
+    path, _, last = name.rpartition(".")
+    value: torch.Tensor = getattr(module.get_submodule(path), last)
+    return value
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return pattern == name or fnmatch.fnmatchcase(name, pattern)
+
+
+def _chosen(name: str, given: Mapping[str, Initializer]) -> Initializer | None:
+    """The initializer of the user: the exact name before patterns, and those in their order."""
+    if name in given:
+        return given[name]
+    return next((initializer for pattern, initializer in given.items() if _matches(pattern, name)), None)
+
+
+def _constant(value: torch.Tensor) -> Initializer | None:
+    first = float(value.detach().flatten()[0]) if value.numel() > 0 else 0.0
+    if value.numel() == 0 or not bool((value.detach() == first).all()):
+        return None
+    return _muster.Zero() if first == 0 else _muster.Constant(first)
+
+
+def _first_value(name: str, buffer: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer | None:
+    """None: each worker keeps its own."""
+    chosen = _chosen(name, given)
+    if chosen is not None or buffer.dtype not in DTYPES + COUNTS:
+        return chosen
+    return _constant(buffer)
+
+
+def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer:
+    """Where the values of a parameter begin: as the user says, or as the module has them."""
+    chosen = _chosen(name, given) or _constant(value)
+    if chosen is not None:
+        return chosen
+    path, _, last = name.rpartition(".")
+    owner = module.get_submodule(path)
+    for kinds, default in _DEFAULTS:
+        if isinstance(owner, kinds):
+            initializer = default(owner, last, value)
+            if initializer is not None and _fits(value, initializer):
+                return initializer
+    raise ValueError(
+        f"{name}: servers make the first values of a parameter, and do not know how to make those of {type(owner).__name__}.{last} here: "
+        f"give initializers={{{name!r}: muster.Uniform(low=..., high=...)}}, or muster.Normal or muster.Constant"
+    )
+
+
+def _fits(value: torch.Tensor, initializer: Initializer) -> bool:
+    """False: the values were made in another way. A few values may be like any."""
+    values = value.detach().float()
+    if isinstance(initializer, _muster.Uniform):
+        stddev = initializer.high / math.sqrt(3)
+        if float(values.abs().max()) > initializer.high * 1.01:
+            return False
+    else:
+        stddev = initializer.stddev if isinstance(initializer, _muster.Normal) else 0.0
+    # Five standard errors of the variance, for a normal distribution.
+    margin = 5 * math.sqrt(2 / max(1, values.numel()))
+    return bool(abs(float((values**2).mean()) / stddev**2 - 1) <= margin)
+
+
+def _uniform(bound: float) -> Initializer:
+    return _muster.Uniform(low=-bound, high=bound)
+
+
+def _of_layer(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
+    """Weight and bias are uniform in 1 / sqrt(inputs of an output)."""
+    fan_in, _ = nn.init._calculate_fan_in_and_fan_out(owner.weight)
+    return _uniform(1 / math.sqrt(fan_in)) if fan_in > 0 else None
+
+
+def _of_recurrent(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
+    return _uniform(1 / math.sqrt(owner.hidden_size))
+
+
+def _of_attention(_owner: Any, last: str, value: torch.Tensor) -> Initializer | None:
+    return _uniform(math.sqrt(6 / sum(value.shape))) if last.endswith("proj_weight") else None
+
+
+def _of_embedding(_owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
+    return _muster.Normal(stddev=1.0)
+
+
+_Default = Callable[[Any, str, torch.Tensor], "Initializer | None"]
+_DEFAULTS: tuple[tuple[tuple[type[nn.Module], ...], _Default], ...] = (
+    ((nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd), _of_layer),
+    ((nn.RNNBase, nn.RNNCellBase), _of_recurrent),
+    ((nn.MultiheadAttention,), _of_attention),
+    ((nn.Embedding, nn.EmbeddingBag), _of_embedding),
+)

@@ -1,0 +1,338 @@
+"""Modules over tables of the servers: the rows of a minibatch are one tensor with a gradient."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .. import _muster
+from ..errors import FailedPrecondition
+from . import _arrays
+
+
+class Feature(NamedTuple):
+    """The keys of one feature, and how they make bags; see `EmbeddingBag.need`."""
+
+    keys: Any
+    offsets: Any = None
+    weights: Any = None
+
+
+class _Pulled:
+    """Rows of one need(): pulled when they are first used, pushed when the minibatch is committed."""
+
+    def __init__(self, batch: _muster.Batch, module: _Module, keys: _arrays.Keys) -> None:
+        self.module = module
+        self.table = module.table
+        self.keys = keys
+        batch.need(self.table, keys)
+        # No cycle: rows should go when the loop leaves the minibatch, and not when the collector comes.
+        self._batch = weakref.ref(batch)
+        self._rows: torch.Tensor | None = None
+        self._over = False
+
+    def rows(self) -> torch.Tensor:
+        if self._rows is None:
+            batch = self._batch()
+            if batch is None or self._over:
+                raise FailedPrecondition(
+                    f'the minibatch of this lookup in table "{self.table.name}" is over: use it before `with batch:` ends, and call need() '
+                    "again for another minibatch"
+                )
+            rows = _arrays.tensor_of(batch.pull(self.table, self.keys)).to(self.module._place.device)
+            self._rows = rows.requires_grad_(not batch.evaluate)
+            batch.on_commit(self._push)
+        return self._rows
+
+    def _push(self) -> None:
+        batch, rows = self._batch(), self._rows
+        self._rows, self._over = None, True
+        if batch is not None and rows is not None and rows.grad is not None:
+            batch.push(self.table, self.keys, _arrays.floats_of(rows.grad))
+
+
+class Lookup:
+    """Which rows of a table a minibatch needs, and where. need() makes it in `parse`; in the loop, it goes into its module.
+
+    Equal keys share a row: `rows` has each key once. It can be used until its minibatch is committed, on the loop's thread.
+    """
+
+    def __init__(
+        self,
+        pulled: _Pulled,
+        positions: torch.Tensor,
+        offsets: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
+        features: int | None = None,
+    ) -> None:
+        """Use need()."""
+        self._pulled = pulled
+        self.positions = positions
+        self.offsets = offsets
+        self.weights = weights
+        self.features = features
+
+    @property
+    def table(self) -> str:
+        """The name of the table."""
+        return self._pulled.table.name
+
+    @property
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """Each key once, uint64, ascending: `keys[positions]` are those that need() got."""
+        return self._pulled.keys
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """[len(keys), dim], float32: a leaf, whose `grad` is pushed. Pulls them if the module was not called yet. Do not write to it.
+
+        It is for norms and clipping: `torch.nn.utils.clip_grad_norm_([lookup.rows, *module.parameters()], 1.0)`.
+        """
+        return self._pulled.rows()
+
+
+class _Jagged:
+    """A KeyedJaggedTensor of TorchRec, or a nested tensor of PyTorch with the layout `torch.jagged`."""
+
+    def __init__(self, value: Any) -> None:
+        self.keys = value.values()
+        self.offsets = value.offsets()
+        weights = getattr(value, "weights_or_none", None)
+        self.weights = weights() if weights is not None else None
+        names = getattr(value, "keys", None)
+        self.features = len(names()) if names is not None else None
+
+    @staticmethod
+    def is_one(value: object) -> bool:
+        return not isinstance(value, (Mapping, np.ndarray)) and callable(getattr(value, "offsets", None)) and callable(getattr(value, "values", None))
+
+
+class _Module(nn.Module):
+    """What both modules have. It has no parameters, so an optimizer of PyTorch has nothing to do with it."""
+
+    _place: torch.Tensor
+
+    def __init__(self, table: _muster.Table) -> None:
+        super().__init__()
+        if not isinstance(table, _muster.Table):
+            raise TypeError(f"table: a {type(table).__name__} came, what session.table() returns is needed")
+        self.table = table
+        # to() of a model that contains this moves it: rows then go there, and results are of its dtype.
+        self.register_buffer("_place", torch.empty(0), persistent=False)
+
+    def extra_repr(self) -> str:
+        return f'"{self.table.name}", dim={self.table.dim}'
+
+    def _lookups(self, batch: _muster.Batch, features: Mapping[str, _Feature]) -> dict[str, Lookup]:
+        """Lookups that share their rows."""
+        parts = [feature.keys.ravel() for feature in features.values()]
+        unique, positions = np.unique(np.concatenate(parts) if len(parts) != 1 else parts[0], return_inverse=True)
+        pulled = _Pulled(batch, self, unique)
+        lookups, begin = {}, 0
+        for name, feature in features.items():
+            end = begin + feature.keys.size
+            own = torch.from_numpy(positions[begin:end].reshape(feature.keys.shape))
+            lookups[name] = Lookup(pulled, own, feature.offsets, feature.weights, feature.features)
+            begin = end
+        return lookups
+
+    def _again(self, batch: _muster.Batch, other: Lookup) -> Lookup:
+        """A lookup of the same keys in this table."""
+        return Lookup(_Pulled(batch, self, other.keys), other.positions, other.offsets, other.weights, other.features)
+
+    def _rows(self, lookup: Lookup) -> torch.Tensor:
+        if not isinstance(lookup, Lookup):
+            raise TypeError(
+                f'lookup: a {type(lookup).__name__} came, and table "{self.table.name}" takes what need() returned: call need(batch, keys) in '
+                "`parse`, and give its result here"
+            )
+        if lookup._pulled.table is not self.table and lookup.table != self.table.name:
+            raise ValueError(
+                f'lookup: it is of table "{lookup.table}", and this is table "{self.table.name}": call need() of this one in `parse` as well'
+            )
+        return lookup._pulled.rows()
+
+
+class _Feature(NamedTuple):
+    """A feature that has been checked."""
+
+    keys: _arrays.Keys
+    offsets: torch.Tensor | None = None
+    weights: torch.Tensor | None = None
+    features: int | None = None
+
+
+class EmbeddingTable(_Module):
+    """A row for each key, like `torch.nn.Embedding`: keys of any shape give that shape and one more dimension of the table's dim.
+
+        users = muster.torch.EmbeddingTable(session.table("user", dim=16, optimizer=muster.Adagrad(0.05)))
+        lookup = users.need(batch, keys)    # in `parse`
+        vectors = users(lookup)             # in the loop
+
+    When the minibatch is committed, the gradient of the rows is pushed. It is a sum: nothing divides it by the number of records.
+    In a dataset of mode `evaluate`, rows have no gradient. All rows that need() asked for take a step, also with a gradient of 0.
+
+    The rows are float32. `to(device)` of this module, or of one that contains it, says where they go. The result has the dtype
+    of the module, which is float32 until `to(dtype)` changes it.
+    """
+
+    def need(self, batch: _muster.Batch, keys: Any) -> Lookup:
+        """Asks for rows ahead of time; call it in `parse`.
+
+        `keys` are uint64 or another kind of whole number, none below 0: an array or a tensor of any shape. Also a
+        KeyedJaggedTensor or a nested tensor, which gives a row for each of its values, or a Lookup of another table, whose keys
+        are used again. Each call has rows of its own; see need_features(). Raises TypeError or ValueError if keys are wrong.
+        """
+        if isinstance(keys, Lookup):
+            return self._again(batch, keys)
+        return self._lookups(batch, {"": self._feature(keys, "keys")})[""]
+
+    def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
+        """The same for several features of one table, by name: all share their rows, so a row has one gradient."""
+        checked = {name: self._feature(keys, f"features[{name!r}]") for name, keys in _mapping(features).items()}
+        return self._lookups(batch, checked)
+
+    def forward(self, lookup: Lookup) -> torch.Tensor:
+        """The rows: [*the shape of the keys, dim]. Waits until they have arrived."""
+        return _embed(self, lookup)
+
+    def _feature(self, keys: Any, name: str) -> _Feature:
+        if _Jagged.is_one(keys):
+            jagged = _Jagged(keys)
+            if jagged.weights is not None:
+                raise ValueError(f"{name}: it has weights, which only an EmbeddingBag can use")
+            return _Feature(_arrays.keys_of(jagged.keys, f"{name}.values()"))
+        return _Feature(_arrays.keys_of(keys, name))
+
+
+class EmbeddingBag(_Module):
+    """The sum or the mean of rows for each bag of keys, like `torch.nn.EmbeddingBag`. What EmbeddingTable says holds here too.
+
+    `mode` is "sum" or "mean"; the result of an empty bag is 0. With `include_last_offset`, offsets have one more element, the
+    number of keys.
+    """
+
+    def __init__(self, table: _muster.Table, *, mode: str = "sum", include_last_offset: bool = False) -> None:
+        super().__init__(table)
+        if mode not in ("sum", "mean"):
+            raise ValueError(f'mode: {mode!r} came, "sum" or "mean" is allowed')
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, mode={self.mode!r}"
+
+    def need(self, batch: _muster.Batch, keys: Any, offsets: Any = None, weights: Any = None) -> Lookup:
+        """Asks for rows ahead of time; call it in `parse`.
+
+        `keys` of shape [..., n] are bags of n, and give [..., dim]. With `offsets`, `keys` have one dimension, and bag i begins at
+        offsets[i]: whole numbers that begin with 0 and do not decrease. `weights`, float32 in the shape of `keys`, multiply the
+        rows of a sum. A KeyedJaggedTensor gives [batch, features, dim], and a nested tensor [batch, dim]. A Lookup of another
+        table has its bags. Raises TypeError or ValueError if something is wrong.
+        """
+        if isinstance(keys, Lookup):
+            if offsets is not None or weights is not None:
+                raise ValueError("keys: a Lookup has its own offsets and weights: leave them out")
+            return self._again(batch, keys)
+        return self._lookups(batch, {"": self._feature(Feature(keys, offsets, weights), "")})[""]
+
+    def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
+        """The same for several features of one table, by name: all share their rows, so a row has one gradient.
+
+        A value is a `Feature(keys, offsets, weights)`, or keys alone.
+        """
+        checked = {}
+        for name, value in _mapping(features).items():
+            feature = value if isinstance(value, Feature) else Feature(value)
+            checked[name] = self._feature(feature, f"features[{name!r}].")
+        return self._lookups(batch, checked)
+
+    def forward(self, lookup: Lookup, weights: torch.Tensor | None = None) -> torch.Tensor:
+        """The bags: [..., dim]. Waits until the rows have arrived.
+
+        `weights` are used in place of those of need(); they may have a gradient of their own.
+        """
+        return _pool(self, lookup, weights)
+
+    def _feature(self, feature: Feature, name: str) -> _Feature:
+        keys, offsets, weights, count = feature.keys, feature.offsets, feature.weights, None
+        include_last = self.include_last_offset
+        if _Jagged.is_one(keys):
+            if offsets is not None or weights is not None:
+                raise ValueError(f"{name}keys: a jagged tensor has its own offsets and weights: leave them out")
+            jagged = _Jagged(keys)
+            keys, offsets, weights, count, include_last = jagged.keys, jagged.offsets, jagged.weights, jagged.features, True
+        array = _arrays.keys_of(keys, f"{name}keys")
+        if array.ndim == 0:
+            raise ValueError(f"{name}keys: shape () came, at least one dimension is needed")
+        if offsets is None and array.ndim == 1:
+            raise ValueError(f"{name}offsets: keys of one dimension need them: give offsets, or keys of shape [bags, n]")
+        if offsets is not None and array.ndim != 1:
+            raise ValueError(f"{name}keys: shape {array.shape} came, with offsets one dimension is needed")
+        begins = None if offsets is None else torch.from_numpy(_arrays.offsets_of(offsets, f"{name}offsets", array.size, include_last))
+        return _Feature(array, begins, self._weights(weights, f"{name}weights", array.shape), count)
+
+    def _weights(self, weights: Any, name: str, shape: tuple[int, ...]) -> torch.Tensor | None:
+        if weights is None:
+            return None
+        if self.mode != "sum":
+            raise ValueError(f'{name}: they came with mode {self.mode!r}, and only bags of mode "sum" have weights')
+        return _arrays.weights_of(weights, name, shape)
+
+
+def _mapping(features: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(features, Mapping) or not features:
+        what = f"a {type(features).__name__}" if features else f"an empty {type(features).__name__}"
+        raise TypeError(f"features: {what} came, a mapping from at least one name to keys is needed")
+    return features
+
+
+# The compiler leaves these to Python: a pull is no graph.
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _embed(module: EmbeddingTable, lookup: Lookup) -> torch.Tensor:
+    rows = module._rows(lookup)
+    return functional.embedding(lookup.positions.to(rows.device), rows).to(module._place.dtype)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _pool(module: EmbeddingBag, lookup: Lookup, weights: torch.Tensor | None) -> torch.Tensor:
+    rows = module._rows(lookup)
+    if weights is None:
+        weights = lookup.weights
+        if weights is not None and module.mode != "sum":
+            raise ValueError(f'lookup: it has weights, and this module has mode {module.mode!r}: only bags of mode "sum" have weights')
+    else:
+        weights = module._weights(weights, "weights", tuple(lookup.positions.shape))
+    bags = _bags(module, rows, lookup, weights)
+    if lookup.offsets is None:
+        bags = bags.reshape(*lookup.positions.shape[:-1], module.table.dim)
+    elif lookup.features is not None:
+        bags = bags.reshape(lookup.features, -1, module.table.dim).transpose(0, 1)
+    return bags.to(module._place.dtype)
+
+
+def _bags(module: EmbeddingBag, rows: torch.Tensor, lookup: Lookup, weights: torch.Tensor | None) -> torch.Tensor:
+    """[bags, dim]"""
+    positions, offsets = lookup.positions, lookup.offsets
+    if offsets is None:
+        positions = positions.reshape(math.prod(positions.shape[:-1]), positions.shape[-1])
+    if positions.numel() == 0:
+        return rows.new_zeros((positions.shape[0] if offsets is None else offsets.shape[0] - 1, module.table.dim))
+    return functional.embedding_bag(
+        positions.to(rows.device),
+        rows,
+        None if offsets is None else offsets.to(rows.device),
+        mode=module.mode,
+        per_sample_weights=None if weights is None else weights.reshape(positions.shape).to(rows.device),
+        include_last_offset=offsets is not None,
+    )
