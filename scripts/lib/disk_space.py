@@ -21,6 +21,7 @@ BUILDS = {
 CCACHE = {"default": 1, "ci": 3, "all": 3.5}
 TEMPORARY = {"default": 1, "ci": 2, "all": 4}  # state directories of jobs; a control plane has half a GB
 CONTROL_PLANE = 6  # modules of Go, what Go has compiled of them, and the program
+PYTORCH = 7  # what pip installs
 GB = 1e9
 
 
@@ -49,6 +50,8 @@ def needs(level, has_control_plane, size=size_gb):
         result.append((ccache, max(0, CCACHE[level] - size(ccache))))
     if level != "default" and not has_control_plane:
         result.append((cache_folder("go-build"), CONTROL_PLANE))
+    if level != "default" and not os.path.exists(os.path.join(cache_folder("muster-peers"), "torch")):
+        result.append((cache_folder("muster-peers"), PYTORCH))
     return result
 
 

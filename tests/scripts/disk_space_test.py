@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
@@ -24,6 +25,15 @@ class DiskSpaceTest(unittest.TestCase):
             return sum(gb for _, gb in disk_space.needs(level, has, lambda folder: 0))
         self.assertAlmostEqual(total("ci", False), total("ci", True) + disk_space.CONTROL_PLANE)
         self.assertAlmostEqual(total("default", False), total("default", True))
+
+    def test_pytorch_is_counted_unless_it_is_there_or_not_wanted(self):
+        with tempfile.TemporaryDirectory(prefix="muster-disk-") as folder, unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=folder):
+            def total(level):
+                return sum(gb for _, gb in disk_space.needs(level, True, lambda folder: 0))
+            missing = total("ci"), total("default")
+            os.makedirs(os.path.join(folder, "muster-peers", "torch"))
+            self.assertAlmostEqual(missing[0], total("ci") + disk_space.PYTORCH)
+            self.assertAlmostEqual(missing[1], total("default"))
 
     def test_folders_of_one_file_system_share_its_room(self):
         devices = {"build/dev": 1, "build/tsan": 1, "/tmp": 2}
