@@ -1,6 +1,6 @@
 // What an epoch costs the master's core: memory that is still in use, and CPU time, after more and
 // more epochs of one shard. Journal and network are left out.
-//   epochs_bench [--smoke] [--evaluate | --keep] [epochs]
+//   epochs_bench [--smoke] [--evaluate | --keep] [epochs] [epochs per snapshot]
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -25,13 +25,13 @@ namespace {
 
 constexpr uint64_t kMostEpochs = 1'000'000;
 constexpr uint32_t kPartitions = 64;
-/// A snapshot of all partitions becomes due after so many epochs. A job that keeps weights waits
-/// for one after each.
-constexpr uint64_t kEpochsPerSnapshot = 500;
 constexpr uint64_t kEpochsPerTick = 25;
 
 struct Sizes {
   uint64_t epochs = 100'000;
+  /// What was DONE becomes COMMITTED after so many. A job that keeps weights waits for it after
+  /// each.
+  uint64_t epochs_per_snapshot = 500;
   /// Each epoch is judged, by a shard whose scores fill a histogram.
   bool evaluates = false;
   bool keeps = false;
@@ -76,7 +76,7 @@ class Job {
       TrainOne();
       if (sizes_.evaluates) TrainOne();
       if (epochs_ % kEpochsPerTick == 0) Tick();
-      if (sizes_.keeps || epochs_ % kEpochsPerSnapshot == 0) Snapshot();
+      if (sizes_.keeps || epochs_ % sizes_.epochs_per_snapshot == 0) Snapshot();
     }
     Snapshot();
     MUSTER_CHECK(core_.ledger().queue().done().empty());
@@ -148,21 +148,23 @@ class Job {
 };
 
 constexpr char kUsage[] =
-    "Usage: epochs_bench [--smoke] [--evaluate | --keep] [epochs]\n"
+    "Usage: epochs_bench [--smoke] [--evaluate | --keep] [epochs] [epochs per snapshot]\n"
     "  --evaluate  each epoch is judged by a shard with an AUC\n"
     "  --keep      the same, and the weights of the best epoch are kept\n"
     "  --smoke     few epochs: shows in a second that it works, its figures mean nothing\n";
 
 std::optional<Sizes> Parse(std::span<char*> arguments) {
   Sizes sizes;
+  int numbers = 0;
   for (const std::string_view argument : arguments) {
     if (argument == "--smoke") {
       sizes.epochs = 2'000;
     } else if (argument == "--evaluate" || argument == "--keep") {
       sizes.evaluates = true;
       sizes.keeps = argument == "--keep";
-    } else if (const auto number = WholeNumber(argument, kMostEpochs); number && *number > 0) {
-      sizes.epochs = *number;
+    } else if (const auto number = WholeNumber(argument, kMostEpochs);
+               number && *number > 0 && numbers < 2) {
+      (numbers++ == 0 ? sizes.epochs : sizes.epochs_per_snapshot) = *number;
     } else {
       return std::nullopt;
     }
