@@ -21,6 +21,7 @@ struct DatasetSpec {
   SourceSpec source;
   uint32_t epochs = 1;  // train only
   uint32_t minibatch_size = 256;
+  /// Unless the job file says it, fewer if several train datasets are mixed.
   uint32_t minibatches_per_shard = 16;
   Shuffle shuffle = Shuffle::kNone;
   /// Train only: its share of the minibatches, beside those of the other train datasets, as long as

@@ -14,7 +14,9 @@ ShardId DoneShards::PageOf(const ShardId& shard) {
 
 DoneSeq DoneShards::SeqOf(const ShardId& shard) const {
   const auto page = pages_.find(PageOf(shard));
-  return page == pages_.end() ? DoneSeq() : page->second->seqs[shard.index.value() % kPageShards];
+  const uint64_t place = shard.index.value() % kPageShards;
+  const bool known = page != pages_.end() && place < page->second.seqs.size();
+  return known ? page->second.seqs[place] : DoneSeq();
 }
 
 DoneShards::const_iterator DoneShards::AtOrAfter(DoneSeq seq) const {
@@ -34,23 +36,29 @@ const DoneShard* DoneShards::Find(const ShardId& shard) const {
   return &*at;
 }
 
+size_t DoneShards::places() const {
+  size_t places = 0;
+  for (const auto& [first, page] : pages_) places += page.seqs.size();
+  return places;
+}
+
 void DoneShards::Add(const DoneShard& done) {
   MUSTER_CHECK(done.seq > (empty() ? DoneSeq() : last().seq));
-  std::unique_ptr<Page>& page = pages_[PageOf(done.shard)];
-  if (page == nullptr) page = std::make_unique<Page>();
-  DoneSeq& seq = page->seqs[done.shard.index.value() % kPageShards];
-  MUSTER_CHECK_MSG(seq == DoneSeq(), ToString(done.shard));
-  seq = done.seq;
-  ++page->count;
+  Page& page = pages_[PageOf(done.shard)];
+  const uint64_t place = done.shard.index.value() % kPageShards;
+  if (place >= page.seqs.size()) page.seqs.resize(place + 1);
+  MUSTER_CHECK_MSG(page.seqs[place] == DoneSeq(), ToString(done.shard));
+  page.seqs[place] = done.seq;
+  ++page.count;
   by_seq_.push_back(done);
 }
 
 void DoneShards::Forget(const ShardId& shard) {
   const auto page = pages_.find(PageOf(shard));
   MUSTER_CHECK_MSG(page != pages_.end(), ToString(shard));
-  DoneSeq& seq = page->second->seqs[shard.index.value() % kPageShards];
+  DoneSeq& seq = page->second.seqs[shard.index.value() % kPageShards];
   MUSTER_CHECK_MSG(std::exchange(seq, DoneSeq()) != DoneSeq(), ToString(shard));
-  if (--page->second->count == 0) pages_.erase(page);
+  if (--page->second.count == 0) pages_.erase(page);
 }
 
 DoneShard DoneShards::TakeFirst() {

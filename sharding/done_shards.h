@@ -1,9 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/words/types.h"
@@ -19,8 +18,9 @@ struct DoneShard {
 };
 
 /// The DONE shards of a job, in the order of seq, and by shard. It holds everything that became
-/// DONE since the last snapshots, which may be millions of shards. It takes 40 bytes a shard, and
-/// the cost of an addition or removal does not grow with their number. Pure; not thread-safe.
+/// DONE since the last snapshots, which may be millions of shards. It takes 40 to 56 bytes a shard,
+/// and about 150 more for each epoch, which may have a single shard. The cost of an addition or
+/// removal does not grow with their number. Pure; not thread-safe.
 class DoneShards {
  public:
   using const_iterator = std::deque<DoneShard>::const_iterator;
@@ -41,15 +41,20 @@ class DoneShards {
   const_iterator end() const { return by_seq_.end(); }
   size_t size() const { return by_seq_.size(); }
   bool empty() const { return by_seq_.empty(); }
+  /// The number of places by shard: the memory grows with it.
+  size_t places() const;
+  /// The number of groups of neighbours that share places; at least one for each epoch.
+  size_t pages() const { return pages_.size(); }
   friend bool operator==(const DoneShards& a, const DoneShards& b) {
     return a.by_seq_ == b.by_seq_;
   }
 
  private:
   static constexpr uint64_t kPageShards = 512;
-  /// Neighbouring shards of an epoch; exists while any of them is DONE.
+  /// Neighbouring shards of an epoch; exists while any of them is DONE. It has no room for shards
+  /// above those that were, because there may be very many epochs of few shards.
   struct Page {
-    std::array<DoneSeq, kPageShards> seqs{};
+    std::vector<DoneSeq> seqs;
     uint32_t count = 0;
   };
   /// Names the page by its first shard.
@@ -60,7 +65,7 @@ class DoneShards {
   void Forget(const ShardId& shard);
 
   std::deque<DoneShard> by_seq_;
-  absl::flat_hash_map<ShardId, std::unique_ptr<Page>> pages_;
+  absl::flat_hash_map<ShardId, Page> pages_;
 };
 
 }  // namespace muster

@@ -51,7 +51,7 @@ void ShardQueue::EndAfter(uint32_t epochs) {
   for (uint32_t i = 0; i < datasets_.size(); ++i) {
     QueueDataset& dataset = datasets_[i];
     if (dataset.epochs <= epochs) continue;
-    auto& [begun, whole, of_whole] = begun_[i];
+    auto& [begun, whole, of_whole, trained] = begun_[i];
     MUSTER_CHECK(whole.empty() || whole.intervals().rbegin()->second <= epochs);
     const auto later = begun.lower_bound(epochs);
     for (auto one = later; one != begun.end(); ++one) MUSTER_CHECK(one->second.cursor == 0);
@@ -194,10 +194,9 @@ bool ShardQueue::TrainedFor(uint32_t pass) const {
     if (dataset.mode != DatasetMode::kTrain || dataset.epochs == 0) continue;
     if (dataset.open) return false;
     // Includes shards of earlier epochs, because the weights lack something of a replayed one.
-    const bool trained = AllUpTo(DatasetId(i), EpochIndex(pass), [](const Epoch& at) {
-      return at.done + at.committed.count() + at.failed.size();
-    });
-    if (!trained) return false;
+    uint32_t& frontier = begun_[i].trained_frontier;
+    if (!AllUpTo(DatasetId(i), frontier, EpochIndex(pass), &Epoch::trained)) return false;
+    frontier = std::max(frontier, pass + 1);
   }
   return true;
 }
@@ -315,10 +314,10 @@ void ShardQueue::AddTodo(const Run& run) {
   at.todo.Add(begin, run.end);
   MUSTER_CHECK_MSG(run.end <= at.cursor && at.todo.count() == before + (run.end - begin),
                    ToString(shard));
-  uint32_t& frontier = datasets_[shard.dataset.value()].mode == DatasetMode::kTrain
-                           ? train_frontier_
-                           : evaluate_frontier_;
+  uint32_t& frontier = IsEvaluate(shard) ? evaluate_frontier_ : train_frontier_;
   frontier = std::min(frontier, shard.epoch.value());
+  uint32_t& trained = begun_[shard.dataset.value()].trained_frontier;
+  trained = std::min(trained, shard.epoch.value());
 }
 
 void ShardQueue::Return(const ShardId& shard) {
@@ -456,33 +455,31 @@ const IntervalSet& ShardQueue::Committed(DatasetId dataset, EpochIndex epoch) co
   return at == nullptr ? *kEmpty : at->committed;
 }
 
-bool ShardQueue::AllUpTo(DatasetId dataset, EpochIndex epoch,
-                         uint64_t (*count)(const Epoch& at)) const {
+bool ShardQueue::AllUpTo(DatasetId dataset, uint32_t from, EpochIndex epoch,
+                         uint64_t (Epoch::*count)() const) const {
   const QueueDataset& of = datasets_[dataset.value()];
   if (of.shards == 0) return true;
   const BegunEpochs& begun = begun_[dataset.value()];
   const uint64_t end = std::min<uint64_t>(epoch.value() + uint64_t{1}, of.epochs);
-  uint64_t next = 0;
+  uint64_t next = from;
   const auto all_until = [&](uint64_t until) {
     for (; next < until; ++next) {
       const auto found = begun.epochs.find(static_cast<uint32_t>(next));
-      if (found == begun.epochs.end() || count(found->second) != of.shards) return false;
+      if (found == begun.epochs.end() || (found->second.*count)() != of.shards) return false;
     }
     return true;
   };
   for (const auto& [first, last] : begun.whole.intervals()) {
     if (first >= end) break;
     if (!all_until(first)) return false;
-    next = last;
+    next = std::max(next, last);
   }
   return all_until(end);
 }
 
 bool ShardQueue::IsSettledUpTo(DatasetId dataset, EpochIndex epoch) const {
   // A DONE shard is not settled: a restore can undo it.
-  return !IsOpen(dataset) && AllUpTo(dataset, epoch, [](const Epoch& at) {
-    return at.committed.count() + at.failed.size();
-  });
+  return !IsOpen(dataset) && AllUpTo(dataset, 0, epoch, &Epoch::settled);
 }
 
 std::vector<ShardId> ShardQueue::FailedShards() const {

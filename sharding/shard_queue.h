@@ -167,6 +167,9 @@ class ShardQueue {
     IntervalSet committed;
     std::set<uint64_t> failed;
     uint64_t done = 0;
+    /// An evaluation need not wait for them.
+    uint64_t trained() const { return done + settled(); }
+    uint64_t settled() const { return committed.count() + failed.size(); }
   };
   struct BegunEpochs {
     /// Those that are not whole.
@@ -174,13 +177,17 @@ class ShardQueue {
     IntervalSet whole;
     /// What each of the whole ones is.
     Epoch of_whole;
+    /// Of all epochs before it, every shard is DONE, COMMITTED or FAILED. TrainedFor() searches
+    /// from here.
+    mutable uint32_t trained_frontier = 0;
   };
   /// Null: it has not begun.
   const Epoch* Find(DatasetId dataset, EpochIndex epoch) const;
   /// Requires that the epoch is not whole: nothing can happen to it any more.
   Epoch& At(DatasetId dataset, EpochIndex epoch);
   std::optional<uint64_t> FirstTodo(DatasetId dataset, EpochIndex epoch) const;
-  /// True if an evaluation need not wait for the training that it judges.
+  /// True if an evaluation need not wait for the training that it judges. The cost does not grow
+  /// with the epochs that are DONE.
   bool TrainedFor(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier) const;
   /// Of datasets of this mode, the shard of this epoch whose turn is next.
@@ -202,8 +209,9 @@ class ShardQueue {
   }
   /// The shard is no longer leased.
   void Release(const ShardId& shard);
-  /// In each of the dataset's epochs up to this one, `count` shards are all shards.
-  bool AllUpTo(DatasetId dataset, EpochIndex epoch, uint64_t (*count)(const Epoch& at)) const;
+  /// In each of the dataset's epochs from `from` up to this one, `count` shards are all shards.
+  bool AllUpTo(DatasetId dataset, uint32_t from, EpochIndex epoch,
+               uint64_t (Epoch::*count)() const) const;
   /// Makes the epoch whole if all of it is COMMITTED.
   void SettleWhole(DatasetId dataset, EpochIndex epoch);
   /// Aborts unless every shard of the epoch is in exactly one state. Shards below the cursor in no

@@ -71,7 +71,10 @@ def two_datasets(records, folder, seed):
         (first if rng.random() < (0.9 if records.late(line) else 0.5) else second).append(line)
     records.write(os.path.join(folder, "first.csv"), first)
     records.write(os.path.join(folder, "second.csv"), second)
-    return [dataset("first", "first.csv"), dataset("second", "second.csv")]
+    both = [dataset("first", "first.csv"), dataset("second", "second.csv")]
+    for one in both:
+        del one["minibatchesPerShard"]  # the default of several train datasets
+    return both
 
 
 # name: (in words, how it is written)

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,35 +25,53 @@ bool IsCommitted(const EpochStatus& epoch) {
   return epoch.shards.total > 0 && epoch.shards.committed == epoch.shards.total;
 }
 
-/// The time when each epoch was committed, by the words that name the epoch.
-std::map<std::string, WallTime> CommitTimes(const std::vector<MasterEvent>& events) {
-  std::map<std::string, WallTime> times;
+/// When epochs were committed: those up to `last`.
+struct CommitTime {
+  uint32_t last = 0;
+  WallTime wall{0};
+};
+/// By dataset and the first of the epochs.
+using CommitTimes = std::map<std::string, std::map<uint32_t, CommitTime>>;
+
+CommitTimes CommitTimesIn(const std::vector<MasterEvent>& events) {
+  CommitTimes times;
   for (const MasterEvent& event : events) {
     if (event.kind != kEpochCommittedKind) continue;
-    times[event.text.substr(0, event.text.find(": "))] = WallTime(event.wall_us);
+    const std::optional<EpochRange> epochs = EpochsNamedIn(event.text);
+    if (!epochs.has_value()) continue;
+    times[epochs->dataset][epochs->first] = {epochs->last, WallTime(event.wall_us)};
   }
   return times;
+}
+
+std::optional<WallTime> TimeOf(const CommitTimes& times, const std::string& dataset,
+                               uint32_t epoch) {
+  const auto of = times.find(dataset);
+  if (of == times.end()) return std::nullopt;
+  const auto next = of->second.upper_bound(epoch);
+  if (next == of->second.begin()) return std::nullopt;
+  const CommitTime& before = std::prev(next)->second;
+  return before.last < epoch ? std::nullopt : std::optional(before.wall);
 }
 
 }  // namespace
 
 PointsOfDatasets EpochPoints(const JobStatus& status, const std::vector<MasterEvent>& events,
                              WallTime now) {
-  const std::map<std::string, WallTime> times = CommitTimes(events);
+  const CommitTimes times = CommitTimesIn(events);
   PointsOfDatasets all;
   for (const DatasetStatus& dataset : status.datasets) {
     // An open topic has one epoch, which is not over even if all known shards are committed.
     if (dataset.stream && dataset.stream->open) continue;
     for (const EpochStatus& epoch : dataset.epochs) {
       if (!IsCommitted(epoch)) continue;
-      const auto time = times.find(EpochWords(dataset.name, epoch.epoch));
+      const WallTime wall = TimeOf(times, dataset.name, epoch.epoch).value_or(now);
       for (const auto& [metric, value] : epoch.metrics) {
         if (!std::isfinite(value)) continue;
-        all[dataset.name].push_back(
-            {.tag = metric,
-             .step = uint64_t{epoch.epoch} + 1,
-             .wall_seconds = SecondsOf(time == times.end() ? now : time->second),
-             .value = value});
+        all[dataset.name].push_back({.tag = metric,
+                                     .step = uint64_t{epoch.epoch} + 1,
+                                     .wall_seconds = SecondsOf(wall),
+                                     .value = value});
       }
     }
   }

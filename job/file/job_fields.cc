@@ -82,7 +82,9 @@ void AddDatasets(std::vector<Field>* fields) {
                          Dataset(&DatasetSpec::minibatch_size), "Records per minibatch."));
   fields->push_back(Make(in + "minibatchesPerShard", Form::kWhole, {1, kMinibatchesPerShardMax},
                          OnResume::kFixed, Dataset(&DatasetSpec::minibatches_per_shard),
-                         "Minibatches per shard, the unit of leasing and of retrying. With "
+                         "Minibatches per shard, the unit of leasing and of retrying. Several "
+                         "train datasets of files have fewer unless it is set, so that they are "
+                         "mixed better: 1,024 / `minibatchSize`, but at least 4. With "
                          "`spec.group`, a train dataset has `globalBatch` / `minibatchSize`."));
   fields->push_back(Choice(
       Make(

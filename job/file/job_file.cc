@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "base/nearest.h"
 #include "base/status.h"
@@ -78,6 +79,7 @@ class JobReader {
     CheckRules();
     if (!errors_.empty()) return AllErrors();
     FillSources();
+    FillShardsOfMixed();
     FillPaths();
     return std::move(job_);
   }
@@ -251,6 +253,25 @@ class JobReader {
   void FillServersOfGroup() {
     const bool given = given_.contains("spec.replicaSpecs.ps.replicas") || job_.servers_joined > 0;
     if (HasGroup(job_) && !given) job_.ps.replicas = 0;
+  }
+
+  /// A shard is of one dataset, so a worker trains as many minibatches of one dataset in a row as a
+  /// shard has. With fewer, the datasets are mixed better. Below so many records, a shard would be
+  /// read in smaller pieces, and nothing more was gained below so many minibatches.
+  void FillShardsOfMixed() {
+    constexpr uint32_t kRecordsMin = 1'024, kMinibatchesMin = 4;
+    const auto is_mixed = [](const DatasetSpec& dataset) {
+      return dataset.mode == DatasetMode::kTrain &&
+             std::holds_alternative<LinesSpec>(dataset.source);
+    };
+    if (HasGroup(job_) || std::ranges::count_if(job_.datasets, is_mixed) < 2) return;
+    for (size_t i = 0; i < job_.datasets.size(); ++i) {
+      DatasetSpec& dataset = job_.datasets[i];
+      const bool given = given_.contains(fmt::format("spec.datasets[{}].minibatchesPerShard", i));
+      if (given || !is_mixed(dataset)) continue;
+      dataset.minibatches_per_shard = std::clamp(kRecordsMin / dataset.minibatch_size,
+                                                 kMinibatchesMin, dataset.minibatches_per_shard);
+    }
   }
 
   /// The shards of a group's job are its steps, so their size must not be set.

@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 
 namespace muster {
 namespace {
-
-bool IsBetter(Better better, double value, double than, double min_delta) {
-  return better == Better::kHigher ? value > than + min_delta : value < than - min_delta;
-}
 
 /// By what an epoch counts as better.
 std::string RuleOf(const EpochEndOptions::StopEarly& stop) {
@@ -21,18 +16,6 @@ std::string RuleOf(const EpochEndOptions::StopEarly& stop) {
 }
 
 }  // namespace
-
-MetricCourse CourseOf(std::span<const EpochValue> values, uint32_t ended, Better better,
-                      double min_delta) {
-  MetricCourse course;
-  for (const auto& [epoch, value] : values) {
-    const bool gains = value.has_value() && (!course.best_epoch.has_value() ||
-                                             IsBetter(better, *value, course.best, min_delta));
-    if (gains) course = {epoch, *value, 0};
-  }
-  course.without_gain = course.best_epoch ? ended - course.best_epoch->value() - 1 : ended;
-  return course;
-}
 
 EpochEnds::EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Records& kept,
                      const Ended& ended)
@@ -43,10 +26,12 @@ EpochEnds::EpochEnds(const Books* books, ShardQueue* queue, const KeptEpochs::Re
       ended_(ended.epochs),
       gain_(ended.gain) {
   if (!options_.any()) return;
+  if (options_.keep_best) kept_running_.emplace(*options_.keep_best, 0);
+  if (const auto& stop = options_.stop_early) stop_running_.emplace(stop->metric, stop->min_delta);
   for (uint32_t e = ended_ + 1; e < books_->ledger.queue().epochs_max(); ++e) {
     if (HasBegun(EpochIndex(e))) ended_ = e;
   }
-  if (options_.keep_best) kept_course_ = CourseOfBest();
+  ReadKeptCourse();
   Decide();
 }
 
@@ -76,7 +61,7 @@ void EpochEnds::Check(StepTime at) {
 
 void EpochEnds::End(StepTime at) {
   const EpochIndex epoch(ended_++);
-  if (options_.keep_best) kept_course_ = CourseOfBest();
+  ReadKeptCourse();
   if (options_.keeps()) KeepWeights(epoch, at);
   Decide();
   if (!stop_text_.empty()) books_->Say(at, "stopped-early", "", stop_text_);
@@ -87,7 +72,8 @@ void EpochEnds::Decide() {
   const ShardQueue& queue = books_->ledger.queue();
   if (!options_.stop_early || ended_ == 0) return;
   const EpochEndOptions::StopEarly& stop = *options_.stop_early;
-  const MetricCourse course = CourseOfStop();
+  const MetricCourse& course =
+      stop_running_->Read(books_->ledger.totals(), queue, ended_, FirstOfStop());
   gain_ = {course.best_epoch ? course.best_epoch->value() + 1 : 0, RuleOf(stop)};
   if (ended_ >= queue.epochs_max() || HasBegun(EpochIndex(ended_))) return;
   if (course.without_gain < stop.patience) return;
@@ -103,39 +89,24 @@ void EpochEnds::Decide() {
   queue_->EndAfter(ended_);
 }
 
-std::optional<double> EpochEnds::ValueOf(const DecidingMetric& metric, EpochIndex epoch) const {
-  const auto metrics = books_->ledger.Metrics(metric.dataset, epoch);
-  if (metrics == nullptr) return std::nullopt;
-  const std::optional<double> value = MetricOf(*metrics, metric.name);
-  return value.has_value() && std::isfinite(*value) ? value : std::nullopt;
-}
-
 std::optional<double> EpochEnds::ValueOf(EpochIndex epoch) const {
-  return options_.keep_best ? ValueOf(*options_.keep_best, epoch) : std::nullopt;
+  if (!options_.keep_best) return std::nullopt;
+  const auto metrics = books_->ledger.Metrics(options_.keep_best->dataset, epoch);
+  if (metrics == nullptr) return std::nullopt;
+  return FiniteMetric(*metrics, options_.keep_best->name);
 }
 
-std::vector<EpochValue> EpochEnds::ValuesOf(const DecidingMetric& metric) const {
-  std::vector<EpochValue> values;
-  for (const EpochIndex epoch : books_->ledger.totals().KnownEpochs(metric.dataset)) {
-    if (epoch.value() < ended_) values.push_back({epoch, ValueOf(metric, epoch)});
-  }
-  return values;
+void EpochEnds::ReadKeptCourse() {
+  if (!kept_running_) return;
+  const Ledger& ledger = books_->ledger;
+  kept_course_ = kept_running_->Read(ledger.totals(), ledger.queue(), ended_);
 }
 
-MetricCourse EpochEnds::CourseOfBest() const {
-  return CourseOf(ValuesOf(*options_.keep_best), ended_, options_.keep_best->better, 0);
-}
-
-MetricCourse EpochEnds::CourseOfStop() const {
+uint32_t EpochEnds::FirstOfStop() const {
   const EpochEndOptions::StopEarly& stop = *options_.stop_early;
-  std::vector<EpochValue> values = ValuesOf(stop.metric);
   // An epoch that was not enough better than one that is gone must not count as better now.
-  if (books_->ledger.totals().ThinnedEpochs(stop.metric.dataset) > 0 &&
-      gain_.rule == RuleOf(stop)) {
-    std::erase_if(values,
-                  [this](const EpochValue& one) { return one.epoch.value() + 1 < gain_.epoch; });
-  }
-  return CourseOf(values, ended_, stop.metric.better, stop.min_delta);
+  const bool thinned = books_->ledger.totals().ThinnedEpochs(stop.metric.dataset) > 0;
+  return thinned && gain_.epoch > 0 && gain_.rule == RuleOf(stop) ? gain_.epoch - 1 : 0;
 }
 
 std::set<EpochIndex> EpochEnds::Needed() const {

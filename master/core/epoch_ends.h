@@ -3,35 +3,16 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "master/core/books.h"
+#include "master/core/epochs/metric_course.h"
 #include "master/core/kept_epochs.h"
 #include "proto/status/metric_trend.h"
 
 namespace muster {
-
-/// How a metric went over the epochs that have ended.
-struct MetricCourse {
-  /// The first epoch that had the best value; none: no epoch has a value.
-  std::optional<EpochIndex> best_epoch;
-  double best = 0;
-  /// How many of the newest epochs, in a row, were not better.
-  uint32_t without_gain = 0;
-  friend bool operator==(const MetricCourse&, const MetricCourse&) = default;
-};
-struct EpochValue {
-  EpochIndex epoch;
-  /// None: the metric was not defined, which is not better.
-  std::optional<double> value;
-};
-/// `values`: of epochs before `ended`, in order. Those that are not there were not better. Better
-/// by no more than `min_delta` does not count.
-MetricCourse CourseOf(std::span<const EpochValue> values, uint32_t ended, Better better,
-                      double min_delta);
 
 /// Ends the epochs of a job that keeps weights of epochs or may stop early (EpochEndOptions), one
 /// after the other. Nothing happens in other jobs.
@@ -85,11 +66,8 @@ class EpochEnds {
   bool HasBegun(EpochIndex epoch) const;
   /// Nothing of the epoch, or of those before it, is to be done any more.
   bool IsOver(EpochIndex epoch) const;
-  std::optional<double> ValueOf(const DecidingMetric& metric, EpochIndex epoch) const;
-  /// Of the epochs that have ended and were not thinned out.
-  std::vector<EpochValue> ValuesOf(const DecidingMetric& metric) const;
-  MetricCourse CourseOfBest() const;
-  MetricCourse CourseOfStop() const;
+  /// The first epoch that may count as better by StopEarly.
+  uint32_t FirstOfStop() const;
   void End(StepTime at);
   void KeepWeights(EpochIndex epoch, StepTime at);
   void DropWeights();
@@ -103,7 +81,10 @@ class EpochEnds {
   KeptEpochs kept_;
   uint32_t ended_;
   Gain gain_;
+  /// Of StopEarly, and of EpochEndOptions::keep_best: by what it is read, and what it was last.
+  std::optional<RunningCourse> stop_running_, kept_running_;
   MetricCourse kept_course_;
+  void ReadKeptCourse();
   std::string stop_text_;
   std::vector<std::string> unused_files_;
 };

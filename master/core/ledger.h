@@ -28,6 +28,8 @@ class Ledger {
  public:
   static constexpr size_t kReasonsMax = 16;
   static constexpr size_t kReasonBytesMax = 1'024;
+  /// About what an epoch of which something is DONE takes besides its shards, in all tables.
+  static constexpr uint64_t kEpochBytes = 1'024;
 
   /// kFailedPrecondition if the journal has epochs that the plan no longer has.
   static absl::Status CheckFits(const std::vector<DatasetPlan>& plan, const DurableState& state);
@@ -126,8 +128,9 @@ class Ledger {
   const EpochTotals& totals() const { return totals_; }
   /// As EpochTotals::ThinOut.
   void ThinOut(size_t most, const std::set<EpochIndex>& needed) { totals_.ThinOut(most, needed); }
-  /// The approximate memory of DONE shards, and of FAILED shards with all reasons of failures.
-  uint64_t done_bytes() const { return details_.bytes(); }
+  /// The approximate memory of DONE shards and their epochs, and of FAILED shards with all reasons
+  /// of failures.
+  uint64_t done_bytes() const { return details_.bytes() + queue_.done().pages() * kEpochBytes; }
   uint64_t failure_bytes() const { return failed_.bytes; }
   /// FAILED shards, without those whose data are gone.
   uint64_t shards_failed_by_trainers() const { return failed_.by_trainers; }

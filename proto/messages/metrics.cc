@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace muster {
 namespace {
+
+constexpr std::string_view kAveragePrecisionSuffix = ".average_precision";
+constexpr std::string_view kCalibrationSuffix = ".calibration";
 
 /// The place of `bin` in the lists; adds it if it is missing.
 size_t PlaceOf(ScoreHistogram* histogram, uint32_t bin) {
@@ -188,16 +192,27 @@ std::map<std::string, double> ValuesOf(const ShardMetrics& metrics) {
   }
   for (const auto& [name, histogram] : metrics.aucs) values.emplace(name, Auc(histogram));
   for (const auto& [name, histogram] : metrics.aucs) {
-    values.emplace(name + ".average_precision", AveragePrecision(histogram));
-    values.emplace(name + ".calibration", Calibration(histogram));
+    values.emplace(name + std::string(kAveragePrecisionSuffix), AveragePrecision(histogram));
+    values.emplace(name + std::string(kCalibrationSuffix), Calibration(histogram));
   }
   return values;
 }
 
 std::optional<double> MetricOf(const ShardMetrics& metrics, const std::string& name) {
-  const std::map<std::string, double> values = ValuesOf(metrics);
-  const auto value = values.find(name);
-  return value == values.end() ? std::nullopt : std::optional(value->second);
+  const auto mean = metrics.means.find(name);
+  if (mean != metrics.means.end() && mean->second.weight != 0) {
+    return mean->second.sum / mean->second.weight;
+  }
+  const auto auc = metrics.aucs.find(name);
+  if (auc != metrics.aucs.end()) return Auc(auc->second);
+  const auto end_of_name = name.rfind('.');
+  if (end_of_name == std::string::npos) return std::nullopt;
+  const auto of = metrics.aucs.find(name.substr(0, end_of_name));
+  if (of == metrics.aucs.end()) return std::nullopt;
+  const std::string_view what = std::string_view(name).substr(end_of_name);
+  if (what == kAveragePrecisionSuffix) return AveragePrecision(of->second);
+  if (what == kCalibrationSuffix) return Calibration(of->second);
+  return std::nullopt;
 }
 
 }  // namespace muster

@@ -1,19 +1,27 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace muster {
 
-/// The kind of the master's event about an epoch of which everything is committed.
+/// The kind of the master's event about epochs of which everything is committed.
 inline constexpr char kEpochCommittedKind[] = "epoch-committed";
 
-/// "epoch 3 of dataset 'train'": how the text of that event begins. `epoch` counts from 0. Pure.
-inline std::string EpochWords(std::string_view dataset, uint32_t epoch) {
-  return fmt::format("epoch {} of dataset '{}'", epoch + 1, dataset);
-}
+/// Epochs `first` to `last` of a dataset, counted from 0.
+struct EpochRange {
+  std::string dataset;
+  uint32_t first = 0;
+  uint32_t last = 0;
+  friend bool operator==(const EpochRange&, const EpochRange&) = default;
+};
+
+/// "epoch 3 of dataset 'train'", "epochs 3 to 9 of dataset 'train'": how the text of that event
+/// begins. Pure.
+std::string EpochWords(const EpochRange& epochs);
+/// What EpochWords() has written at the beginning of `text`; none: it begins in another way. Pure.
+std::optional<EpochRange> EpochsNamedIn(std::string_view text);
 
 }  // namespace muster

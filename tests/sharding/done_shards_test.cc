@@ -38,6 +38,14 @@ TEST(DoneShards, AShardIsFoundAndItsNeighboursAreNot) {
   EXPECT_FALSE(done.Contains(ShardAt(3)));
 }
 
+TEST(DoneShards, AnEpochOfOneShardHasOnePlace) {
+  DoneShards done;
+  for (uint32_t epoch = 0; epoch < 1'000; ++epoch) done.Add(DoneAt(epoch + 1, ShardAt(0, epoch)));
+  EXPECT_EQ(done.places(), 1'000u);
+  while (!done.empty()) done.TakeFirst();
+  EXPECT_EQ(done.places(), 0u);
+}
+
 /// Shards of two epochs become DONE in any order, leave at both ends and come back; a map says what
 /// must be there.
 TEST(DoneShards, AgreesWithAMap) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -14,22 +15,27 @@ namespace muster {
 uint64_t EpochTotals::Restore(const DurableState& state) {
   uint64_t rejected = 0;
   for (const auto& [dataset, record] : state.whole_epochs) {
-    thinned_rejects_[dataset] = record.rejected_records;
+    datasets_[dataset].thinned_rejects = record.rejected_records;
+    datasets_[dataset].thinned = record.epochs.count();
     rejected += record.rejected_records;
   }
   for (const auto& [key, record] : state.epochs) {
-    totals_[key] = {record.records_committed, 0, std::make_shared<ShardMetrics>(record.metrics)};
+    At(key) = {record.records_committed, 0, std::make_shared<ShardMetrics>(record.metrics)};
+    const auto whole = state.whole_epochs.find(key.first);
+    const bool of_whole =
+        whole != state.whole_epochs.end() && whole->second.epochs.Contains(key.second.value());
+    if (of_whole) --datasets_[key.first].thinned;
     rejected += record.metrics.rejected_records;
   }
   return rejected;
 }
 
 void EpochTotals::AddDone(const ShardId& shard, uint64_t records) {
-  totals_[{shard.dataset, shard.epoch}].records_done += records;
+  At({shard.dataset, shard.epoch}).records_done += records;
 }
 
 void EpochTotals::TakeBack(const ShardId& shard, uint64_t records) {
-  Totals& totals = totals_[{shard.dataset, shard.epoch}];
+  Totals& totals = At({shard.dataset, shard.epoch});
   MUSTER_CHECK_MSG(totals.records_done >= records, ToString(shard));
   totals.records_done -= records;
 }
@@ -37,7 +43,7 @@ void EpochTotals::TakeBack(const ShardId& shard, uint64_t records) {
 void EpochTotals::Commit(const ShardId& shard, const ShardMetrics& metrics, uint64_t records) {
   const Key epoch{shard.dataset, shard.epoch};
   TakeBack(shard, records);
-  totals_[epoch].records_committed += records;
+  At(epoch).records_committed += records;
   MergeNamed(shard, metrics);
   dirty_.insert(epoch);
 }
@@ -46,7 +52,7 @@ void EpochTotals::MergeNamed(const ShardId& shard, const ShardMetrics& metrics) 
   // Metrics of a shard that may run again would be merged twice.
   MUSTER_CHECK_MSG(queue_.StateOf(shard) == ShardState::kCommitted, ToString(shard));
   const Key epoch{shard.dataset, shard.epoch};
-  Totals& totals = totals_[epoch];
+  Totals& totals = At(epoch);
   ShardMetrics& into = *totals.OwnMetrics();
   const size_t names = into.means.size() + into.aucs.size();
   const size_t added = metrics.means.size() + metrics.aucs.size();
@@ -73,60 +79,60 @@ ShardMetrics* EpochTotals::Totals::OwnMetrics() {
 }
 
 uint64_t EpochTotals::RecordsCommitted(DatasetId dataset, EpochIndex epoch) const {
-  const auto found = totals_.find({dataset, epoch});
-  if (found != totals_.end()) return found->second.records_committed;
+  if (const Totals* const totals = Find(dataset, epoch)) return totals->records_committed;
   return IsWhole({dataset, epoch}) ? plan_[dataset.value()].records : 0;
 }
 
 uint64_t EpochTotals::RecordsDone(DatasetId dataset, EpochIndex epoch) const {
-  const auto found = totals_.find({dataset, epoch});
-  const uint64_t done = found == totals_.end() ? 0 : found->second.records_done;
+  const Totals* const totals = Find(dataset, epoch);
+  const uint64_t done = totals == nullptr ? 0 : totals->records_done;
   return done + RecordsCommitted(dataset, epoch);
+}
+
+const EpochTotals::Totals* EpochTotals::Find(DatasetId dataset, EpochIndex epoch) const {
+  const auto of = datasets_.find(dataset);
+  if (of == datasets_.end()) return nullptr;
+  const auto found = of->second.epochs.find(epoch);
+  return found == of->second.epochs.end() ? nullptr : &found->second;
 }
 
 std::shared_ptr<const ShardMetrics> EpochTotals::Metrics(DatasetId dataset,
                                                          EpochIndex epoch) const {
-  const auto found = totals_.find({dataset, epoch});
-  if (found == totals_.end()) return nullptr;
-  found->second.shared = true;
-  return found->second.metrics;
-}
-
-std::ranges::subrange<EpochTotals::ByEpoch::const_iterator> EpochTotals::Of(
-    DatasetId dataset) const {
-  const DatasetId next(dataset.value() + 1);
-  return {totals_.lower_bound({dataset, EpochIndex(0)}),
-          totals_.lower_bound({next, EpochIndex(0)})};
+  const Totals* const totals = Find(dataset, epoch);
+  if (totals == nullptr) return nullptr;
+  totals->shared = true;
+  return totals->metrics;
 }
 
 std::vector<EpochIndex> EpochTotals::KnownEpochs(DatasetId dataset) const {
+  const auto of = datasets_.find(dataset);
+  if (of == datasets_.end()) return {};
   std::vector<EpochIndex> epochs;
-  for (const auto& [key, totals] : Of(dataset)) epochs.push_back(key.second);
+  epochs.reserve(of->second.epochs.size());
+  for (const auto& [epoch, totals] : of->second.epochs) epochs.push_back(epoch);
   return epochs;
 }
 
 uint64_t EpochTotals::ThinnedEpochs(DatasetId dataset) const {
-  const auto known = Of(dataset);
-  const auto whole =
-      std::ranges::count_if(known, [this](const auto& one) { return IsWhole(one.first); });
-  return queue_.WholeEpochs(dataset).count() - static_cast<uint64_t>(whole);
+  const auto of = datasets_.find(dataset);
+  return of == datasets_.end() ? 0 : of->second.thinned;
 }
 
 std::set<EpochIndex> EpochTotals::BestEpochs(DatasetId dataset, size_t metrics_max) const {
   std::map<std::string, std::pair<double, EpochIndex>> best;
   const bool overlaps = options_.evaluation == Evaluation::kOverlapping;
-  for (const auto& [key, totals] : Of(dataset)) {
+  for (const auto& [epoch, totals] : datasets_.at(dataset).epochs) {
     const ShardMetrics& metrics = *totals.metrics;
     const bool compared =
         metrics.minibatches_again == 0 && (metrics.records_later == 0 || overlaps);
-    if (!compared || !IsWhole(key)) continue;
+    if (!compared || !IsWhole({dataset, epoch})) continue;
     for (const auto& [name, value] : ValuesOf(metrics)) {
       const Better better = BetterOf(name);
       if (better == Better::kUnknown || !std::isfinite(value)) continue;
-      const auto [known, is_first] = best.try_emplace(name, value, key.second);
+      const auto [known, is_first] = best.try_emplace(name, value, epoch);
       const double than = known->second.first;
       const bool gains = better == Better::kHigher ? value > than : value < than;
-      if (!is_first && gains) known->second = {value, key.second};
+      if (!is_first && gains) known->second = {value, epoch};
     }
   }
   std::set<EpochIndex> epochs;
@@ -135,22 +141,22 @@ std::set<EpochIndex> EpochTotals::BestEpochs(DatasetId dataset, size_t metrics_m
 }
 
 void EpochTotals::Thin(const Key& epoch) {
-  const auto found = totals_.find(epoch);
+  OfDataset& of = datasets_.at(epoch.first);
+  const auto found = of.epochs.find(epoch.second);
   const Totals& totals = found->second;
   MUSTER_CHECK(totals.records_done == 0);
   MUSTER_CHECK(totals.records_committed == plan_[epoch.first.value()].records);
-  thinned_rejects_[epoch.first] += totals.metrics->rejected_records;
-  totals_.erase(found);
+  of.thinned_rejects += totals.metrics->rejected_records;
+  ++of.thinned;
+  of.epochs.erase(found);
   dirty_.erase(epoch);
   erased_.push_back({epoch.first, epoch.second});
 }
 
 void EpochTotals::ThinOut(size_t most, const std::set<EpochIndex>& needed) {
-  for (uint32_t i = 0; i < plan_.size(); ++i) {
-    const DatasetId dataset(i);
-    if (queue_.epochs(dataset) <= most) continue;
+  for (const auto& [dataset, of] : datasets_) {
+    if (of.epochs.size() <= most) continue;
     const std::vector<EpochIndex> known = KnownEpochs(dataset);
-    if (known.size() <= most) continue;
     std::set<EpochIndex> kept = BestEpochs(dataset, most / 8);
     kept.insert(needed.begin(), needed.end());
     for (const EpochIndex epoch : OldEpochs(known, most)) {
@@ -168,11 +174,11 @@ void EpochTotals::Collect(std::vector<Mutation>* mutations) {
   erased_.clear();
   // In the same batch: an epoch that is not in the journal at all would run again.
   for (const DatasetId dataset : thinned) {
-    mutations->push_back(
-        WholeEpochsRecord{dataset, queue_.WholeEpochs(dataset), thinned_rejects_[dataset]});
+    mutations->push_back(WholeEpochsRecord{dataset, queue_.WholeEpochs(dataset),
+                                           datasets_.at(dataset).thinned_rejects});
   }
   for (const Key& key : dirty_) {
-    const Totals& totals = totals_.at(key);
+    const Totals& totals = datasets_.at(key.first).epochs.at(key.second);
     mutations->push_back(EpochRecord{key.first, key.second, queue_.Committed(key.first, key.second),
                                      totals.records_committed, *totals.metrics});
   }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -70,8 +69,15 @@ class EpochTotals {
     /// To be changed.
     ShardMetrics* OwnMetrics();
   };
-  using ByEpoch = std::map<Key, Totals>;
-  std::ranges::subrange<ByEpoch::const_iterator> Of(DatasetId dataset) const;
+  struct OfDataset {
+    /// Of known epochs.
+    std::map<EpochIndex, Totals> epochs;
+    uint64_t thinned = 0;
+    uint64_t thinned_rejects = 0;
+  };
+  Totals& At(const Key& epoch) { return datasets_[epoch.first].epochs[epoch.second]; }
+  /// Null: it is not known.
+  const Totals* Find(DatasetId dataset, EpochIndex epoch) const;
   bool IsWhole(const Key& epoch) const {
     return queue_.WholeEpochs(epoch.first).Contains(epoch.second.value());
   }
@@ -83,10 +89,7 @@ class EpochTotals {
   const std::vector<DatasetPlan>& plan_;
   const ShardQueue& queue_;
   const Options options_;
-  /// Of known epochs.
-  ByEpoch totals_;
-  /// Rejected records of epochs that were thinned out.
-  std::map<DatasetId, uint64_t> thinned_rejects_;
+  std::map<DatasetId, OfDataset> datasets_;
   std::vector<Key> metrics_dropped_;
   std::set<Key> dirty_;
   std::vector<EraseEpoch> erased_;

@@ -69,21 +69,33 @@ void Snapshots::TellCommitted(const Ledger::Committed& committed, StepTime at) {
       nodes_->Touch(*node);
     }
   }
-  for (const auto& [dataset, epoch] : committed.epochs) {
-    TellWhenCommitted(dataset, epoch, at);
-  }
+  TellEpochs(committed.epochs, at);
   life_->CheckLimits(at);
   life_->CheckEnd(at);
 }
 
-void Snapshots::TellWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at) {
+void Snapshots::TellEpochs(const std::set<std::pair<DatasetId, EpochIndex>>& epochs, StepTime at) {
   const Ledger& ledger = books_->ledger;
-  const EpochCounts counts = ledger.queue().Counts(dataset, epoch);
-  if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) return;
-  books_->Say(at, kEpochCommittedKind, "",
-              fmt::format("{}: {}, {}", EpochWords(books_->NameOf(dataset), epoch.value()),
-                          CountText(counts.shards, "shard"),
-                          CountText(ledger.RecordsCommitted(dataset, epoch), "record")));
+  for (auto next = epochs.begin(); next != epochs.end();) {
+    const auto [dataset, first] = *next;
+    uint64_t shards = 0, records = 0;
+    EpochIndex end = first;
+    for (; next != epochs.end() && *next == std::pair(dataset, end); ++next) {
+      const EpochCounts counts = ledger.queue().Counts(dataset, end);
+      if (counts.committed < counts.shards || ledger.queue().IsOpen(dataset)) break;
+      shards += counts.shards;
+      records += ledger.RecordsCommitted(dataset, end);
+      end = end.Next();
+    }
+    if (end == first) {
+      ++next;
+      continue;
+    }
+    books_->Say(at, kEpochCommittedKind, "",
+                fmt::format("{}: {}, {}",
+                            EpochWords({books_->NameOf(dataset), first.value(), end.value() - 1}),
+                            CountText(shards, "shard"), CountText(records, "record")));
+  }
 }
 
 void Snapshots::Replay(const PartitionTable::Restored& restored, const std::string& why,

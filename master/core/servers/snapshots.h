@@ -62,8 +62,9 @@ class Snapshots {
   DoneSeq Cut();
   /// These shards are COMMITTED now: counts them for their workers, and ends what waited for it.
   void TellCommitted(const Ledger::Committed& committed, StepTime at);
-  /// Says that the epoch is COMMITTED, if all its shards are and no further ones can come.
-  void TellWhenCommitted(DatasetId dataset, EpochIndex epoch, StepTime at);
+  /// Says which of the epochs are COMMITTED: all their shards are, and no further ones can come.
+  /// One event names all neighbours, because events of short epochs would displace all others.
+  void TellEpochs(const std::set<std::pair<DatasetId, EpochIndex>>& epochs, StepTime at);
   /// As Replay, in a group.
   void LoseParts(const PartitionTable::Restored& restored, const std::string& why, StepTime at);
 

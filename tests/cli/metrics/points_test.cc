@@ -42,6 +42,23 @@ TEST(PointsTest, EveryCommittedEpochHasItsMetrics) {
       << "epoch 2 has no event any more, epoch 3 is not committed";
 }
 
+TEST(PointsTest, OneEventMayNameManyEpochs) {
+  JobStatus status;
+  status.datasets.push_back({.name = "train"});
+  for (uint32_t epoch = 0; epoch < 5; ++epoch) {
+    status.datasets[0].epochs.push_back(Epoch(epoch, {{"auc", 0.5}}));
+  }
+  const PointsOfDatasets points =
+      EpochPoints(status,
+                  {Committed(2'000'000, "epoch 1 of dataset 'train': 4 shards, 40 records"),
+                   Committed(3'000'000, "epochs 2 to 4 of dataset 'train': 12 shards, 120 records"),
+                   Committed(4'000'000, "epochs 1 to 9 of dataset 'test': 9 shards, 90 records")},
+                  kToday);
+  EXPECT_THAT(points.at("train"), ElementsAre(Point{"auc", 1, 2.0, 0.5}, Point{"auc", 2, 3.0, 0.5},
+                                              Point{"auc", 3, 3.0, 0.5}, Point{"auc", 4, 3.0, 0.5},
+                                              Point{"auc", 5, 9.0, 0.5}));
+}
+
 TEST(PointsTest, WhatMayChangeIsLeftOut) {
   JobStatus status;
   EpochStatus failed = Epoch(0, {{"auc", 0.7}}, 3);

@@ -118,6 +118,34 @@ TEST(JobFileTest, EveryKindOfFieldIsRead) {
   EXPECT_EQ(job.master_address, "127.0.0.1:0");
 }
 
+std::vector<uint32_t> MinibatchesPerShard(const std::string& datasets) {
+  const auto job =
+      Parse("apiVersion: muster/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n  datasets:\n" +
+            datasets + "  replicaSpecs: {worker: {command: [t]}}\n");
+  EXPECT_THAT(job, IsOk());
+  std::vector<uint32_t> found;
+  if (!job.ok()) return found;
+  for (const DatasetSpec& dataset : job->datasets) found.push_back(dataset.minibatches_per_shard);
+  return found;
+}
+
+TEST(JobFileTest, SeveralTrainDatasetsOfFilesHaveSmallShards) {
+  const std::string a = "    - {name: a, files: [x]}\n";
+  const std::string test = "    - {name: test, files: [x], mode: evaluate}\n";
+  const std::string topic = "    - {name: t, kafka: {brokers: ['b:1'], topic: t}}\n";
+  EXPECT_THAT(MinibatchesPerShard(a + test + topic), ElementsAre(16, 16, 16)) << "one of files";
+  EXPECT_THAT(MinibatchesPerShard(a + test + topic + "    - {name: b, files: [y]}\n"),
+              ElementsAre(4, 16, 16, 4));
+  EXPECT_THAT(MinibatchesPerShard(a + "    - {name: b, files: [y], minibatchesPerShard: 16}\n"),
+              ElementsAre(4, 16))
+      << "what is set stays";
+  EXPECT_THAT(MinibatchesPerShard("    - {name: c, files: [x], minibatchSize: 128}\n"
+                                  "    - {name: d, files: [x], minibatchSize: 4096}\n"
+                                  "    - {name: e, files: [x], minibatchSize: 1}\n"),
+              ElementsAre(8, 4, 16))
+      << "not too few records";
+}
+
 TEST(JobFileTest, TheSmallestJobHasDefaultsEverywhereElse) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const JobSpec job,
                               Parse("apiVersion: muster/v1\n"

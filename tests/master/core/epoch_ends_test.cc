@@ -14,32 +14,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::vector<EpochValue> ValuesFrom(uint32_t epoch,
-                                   const std::vector<std::optional<double>>& values) {
-  std::vector<EpochValue> result;
-  for (const auto& value : values) result.push_back({EpochIndex(epoch++), value});
-  return result;
-}
-
-TEST(MetricCourseTest, TheFirstOfTheBestEpochsIsTheBest) {
-  const auto values = ValuesFrom(0, {0.5, 0.7, 0.6, 0.7, std::nullopt});
-  EXPECT_EQ(CourseOf(values, 5, Better::kHigher, 0), (MetricCourse{EpochIndex(1), 0.7, 3}));
-  EXPECT_EQ(CourseOf(values, 5, Better::kLower, 0), (MetricCourse{EpochIndex(0), 0.5, 4}));
-  EXPECT_EQ(CourseOf({}, 0, Better::kHigher, 0), MetricCourse());
-}
-
-TEST(MetricCourseTest, ALittleBetterDoesNotCount) {
-  const auto values = ValuesFrom(0, {1.0, 1.5, 2.25, 2.5});
-  EXPECT_EQ(CourseOf(values, 4, Better::kHigher, 1), (MetricCourse{EpochIndex(2), 2.25, 1}));
-}
-
-TEST(MetricCourseTest, EpochsThatAreNotThereWereNotBetter) {
-  auto values = ValuesFrom(3, {0.7});
-  values.push_back({EpochIndex(9), 0.6});
-  EXPECT_EQ(CourseOf(values, 12, Better::kHigher, 0), (MetricCourse{EpochIndex(3), 0.7, 8}));
-  EXPECT_EQ(CourseOf({}, 12, Better::kHigher, 0), (MetricCourse{std::nullopt, 0, 12}));
-}
-
 /// Epochs of two shards, each judged by one, which reports the loss of `losses`.
 class EpochEndsTest : public ::testing::Test, protected testing::CoreFixture {
  protected:

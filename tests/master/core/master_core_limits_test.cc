@@ -65,6 +65,17 @@ TEST_F(LimitsTest, NothingIsGrantedWhileTooMuchIsDoneUntilSnapshotsWork) {
   EXPECT_THAT(Want(2).grants, SizeIs(2));
 }
 
+TEST_F(LimitsTest, AnEpochThatIsDoneTakesRoomBesidesItsShards) {
+  options.datasets = {testing::PlanFor("train", DatasetMode::kTrain, 9, 1)};
+  Start();
+  Register(5);
+  Done(Want(1).grants);
+  const uint64_t of_one = core->ledger().done_bytes();
+  EXPECT_GE(of_one, Ledger::kEpochBytes);
+  Done(Want(2).grants);
+  EXPECT_EQ(core->ledger().done_bytes(), 3 * of_one);
+}
+
 TEST_F(LimitsTest, ABrokenTrainerEndsTheJobWhenWhatIsUnderWayIsCommitted) {
   StartFailing();
   const auto grants = Want(2).grants;

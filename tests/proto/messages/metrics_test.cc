@@ -197,6 +197,18 @@ TEST(MetricsTest, AHistogramHasThreeValues) {
             (std::map<std::string, double>{
                 {"auc", 1}, {"auc.average_precision", 1}, {"auc.calibration", 7}}))
       << "the trainer's own metric keeps its name";
+  AddScore(&metrics.aucs["a.b"], 0.5F, true);
+  AddScore(&metrics.aucs["a.b"], 0.25F, true);
+  AddScore(&metrics.aucs["a.b"], 0.25F, false);
+  AddScore(&metrics.aucs["a.b.calibration"], 0.5F, true);
+  AddScore(&metrics.aucs["a.b.calibration"], 0.75F, false);
+  const std::map<std::string, double> values = ValuesOf(metrics);
+  EXPECT_EQ(values.size(), 8u);
+  for (const auto& [name, value] : values) EXPECT_EQ(MetricOf(metrics, name), value) << name;
+  for (const char* name :
+       {"auc.", "auc.precision", "a.average_precision", ".calibration", "a.b."}) {
+    EXPECT_EQ(MetricOf(metrics, name), std::nullopt) << name;
+  }
 }
 
 // The master stops granting by it: what grows must be seen to grow.

@@ -55,7 +55,7 @@ TEST_F(MemberDeskTest, TheLoopIsToldOnceUntilItTakesTheOrders) {
   EXPECT_EQ(posted_, 1);
   const MemberDesk::Orders orders = desk_.TakeOrders();
   EXPECT_TRUE(orders.effects.call && orders.effects.ring && orders.effects.sums);
-  EXPECT_FALSE(orders.over);
+  EXPECT_FALSE(orders.over || orders.all_blocks);
   desk_.Tell([](DeskContents& desk) { desk.core->Request(); });
   EXPECT_EQ(posted_, 1) << "there is nothing to do";
   desk_.Tell([](DeskContents& desk) { desk.core->Leave(); });
@@ -115,7 +115,81 @@ TEST_F(MemberDeskTest, ARunIsToldWhenItBegins) {
   Open();
   desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
   desk_.Tell([](DeskContents& desk) { desk.core->Leave(); });
-  EXPECT_EQ(runs_.size(), 1u);
+  EXPECT_THAT(runs_, ::testing::ElementsAre(
+                         desk_.Look([](DeskContents& desk) { return desk.core->run(); })));
+}
+
+TEST_F(MemberDeskTest, AMinibatchBeginsWhenNoSumReadsGradients) {
+  Open();
+  desk_.Tell([](DeskContents& desk) {
+    desk.core->OnReply(Work());
+    desk.reads = 1;
+  });
+  const sdk::StepRunNumber run = desk_.Look([](DeskContents& desk) { return desk.core->run(); });
+  EXPECT_FALSE(desk_.StartMinibatch(run, MinibatchIndex(0), desk_.Now()));
+  desk_.Tell([](DeskContents& desk) { desk.reads = 0; });
+  EXPECT_TRUE(desk_.StartMinibatch(run, MinibatchIndex(0), desk_.Now()));
+}
+
+TEST_F(MemberDeskTest, ARunBeginsWhenNoSumReadsThoseOfTheRunBefore) {
+  const auto run = [this] {
+    return desk_.Look([](DeskContents& desk) { return desk.gradients->run(); });
+  };
+  EXPECT_TRUE(desk_.BeginRun(3, desk_.Now()));
+  desk_.Tell([](DeskContents& desk) { desk.reads = 1; });
+  EXPECT_TRUE(desk_.BeginRun(3, desk_.Now())) << "it is the same run";
+  EXPECT_FALSE(desk_.BeginRun(4, desk_.Now()));
+  EXPECT_EQ(run(), 3u);
+  desk_.Tell([](DeskContents& desk) { desk.reads = 0; });
+  EXPECT_TRUE(desk_.BeginRun(4, desk_.Now()));
+  EXPECT_EQ(run(), 4u);
+}
+
+TEST_F(MemberDeskTest, ZerosAreGivenAtOnceToARunOfWhichThisMemberHasNothing) {
+  Open();
+  GroupExchangeReply reply = Work();
+  reply.work->share.spans.clear();
+  desk_.Tell([&](DeskContents& desk) {
+    desk.core->OnReply(reply);
+    desk.reads = 1;
+  });
+  desk_.TakeOrders();
+  ASSERT_TRUE(desk_.Look([](DeskContents& desk) { return desk.wanted.has_value(); }));
+  desk_.Tell([](DeskContents& desk) { desk.Freed(); });
+  EXPECT_FALSE(desk_.TakeOrders().all_blocks) << "a sum reads them";
+  desk_.Tell([](DeskContents& desk) {
+    desk.reads = 0;
+    desk.Freed();
+  });
+  EXPECT_TRUE(desk_.TakeOrders().all_blocks);
+  EXPECT_FALSE(desk_.TakeOrders().all_blocks) << "it was told once";
+  desk_.Tell([](DeskContents& desk) {
+    desk.gradients->Begin(desk.wanted->run);
+    desk.Freed();
+  });
+  EXPECT_FALSE(desk_.TakeOrders().all_blocks) << "they are there";
+}
+
+TEST_F(MemberDeskTest, WhoHasComputedMakesTheLoopLookSooner) {
+  Open();
+  desk_.Tell([](DeskContents& desk) { desk.core->OnReply(Work()); });
+  desk_.TakeOrders();
+  desk_.Tell([](DeskContents& desk) { desk.core->Request(); });
+  const int before = posted_;
+  const TimePoint now = desk_.Now();
+  const auto computed = [&](uint32_t calls, TimePoint looks_at) {
+    desk_.Tell([&](DeskContents& desk) {
+      desk.calls = calls;
+      desk.looks_at = looks_at;
+      desk.Computed(now);
+    });
+  };
+  computed(0, TimePoint());
+  EXPECT_EQ(posted_, before) << "it looks soon enough";
+  computed(1, now + std::chrono::hours(1));
+  EXPECT_EQ(posted_, before) << "the answer to a call makes it look";
+  computed(0, now + std::chrono::hours(1));
+  EXPECT_EQ(posted_, before + 1);
 }
 
 TEST_F(MemberDeskTest, TheFirstFailureIsToldAndEndsEveryWait) {
@@ -123,6 +197,7 @@ TEST_F(MemberDeskTest, TheFirstFailureIsToldAndEndsEveryWait) {
   desk_.Fail(absl::InternalError("first"));
   desk_.Fail(absl::InternalError("second"));
   EXPECT_THAT(failures_, ::testing::ElementsAre("first"));
+  EXPECT_EQ(desk_.Look([](DeskContents& desk) { return desk.failure.message(); }), "first");
   EXPECT_TRUE(desk_.TakeOrders().over);
   EXPECT_FALSE(desk_.Await(MemberDesk::Waits::kTime, [](DeskContents&) { return false; }));
   EXPECT_FALSE(desk_.StartMinibatch(1, MinibatchIndex(0)));

@@ -34,6 +34,7 @@ TEST(StepTotalsTest, DecodesEachBucketAsItWasAdded) {
   StepTotals& sums = *sums_made;
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(sums.bytes(), 2 * sizeof(int64_t) + sizeof(float));
+  EXPECT_EQ(sums.facts.evaluate, 0u) << "it is to be applied";
   Put<int64_t>(sums.encoded(0), {3, -2});
   Put<float>(sums.encoded(1), {0.25F});
   ASSERT_TRUE(sums.Decode(buckets).ok());
@@ -96,6 +97,9 @@ TEST(StepTotalsTest, SumsOfADeviceGoToOthersAndComeFromThem) {
   StepTotals& giver = *giver_made;
   ASSERT_TRUE(giver.Allocate(buckets, &device).ok());
   EXPECT_EQ(giver.device_encoded(1), nullptr);
+  EXPECT_EQ(giver.encoded(0).data(), nullptr) << "it would take the room twice";
+  EXPECT_EQ(giver.device_encoded(0)->bytes(), 2 * sizeof(int64_t));
+  EXPECT_EQ(giver.device_floats(0)->bytes(), 2 * sizeof(float));
   const int64_t values[] = {3, -2};
   ASSERT_TRUE(device.CopyToDevice(std::as_bytes(std::span(values)), *giver.device_encoded(0)).ok());
   Put<float>(giver.encoded(1), {0.25F});
@@ -117,6 +121,33 @@ TEST(StepTotalsTest, SumsOfADeviceGoToOthersAndComeFromThem) {
       device.CopyToHost(*learner.device_floats(0), std::as_writable_bytes(std::span(floats))).ok());
   EXPECT_EQ(floats, (std::vector<float>{1.5F, -1}));
   EXPECT_EQ(learner.device_floats(1), nullptr);
+}
+
+TEST(StepTotalsTest, ABucketOnTheDeviceIsFoundWhateverItsBlockIs) {
+  const GroupTensor tensors[] = {{"a", GroupDtype::kFixedPoint, 2, true, 1},
+                                 {"b", GroupDtype::kFixedPoint, 1, true, 1},
+                                 {"on the device", GroupDtype::kFloat32, 3, true, 0}};
+  const uint32_t elsewhere[] = {2};
+  const sdk::OwnGradients buckets = sdk::OwnGradients::Create(tensors, elsewhere).value();
+  const auto gpu =
+      std::make_shared<collectives::Gpu>(collectives::CudaDevice::Open(MUSTER_FAKE_GPU, 0).value());
+  const auto sums = StepTotals::Create(buckets).value();
+  ASSERT_EQ(sums->size(), 2u) << "two buckets share a block";
+  ASSERT_TRUE(sums->Allocate(buckets, gpu.get()).ok());
+  ASSERT_NE(sums->FloatsOnDevice(2), nullptr);
+  EXPECT_EQ(sums->FloatsOnDevice(2)->bytes(), 3 * sizeof(float));
+  EXPECT_EQ(sums->FloatsOnDevice(0), nullptr);
+  EXPECT_EQ(sums->FloatsOnDevice(1), nullptr);
+}
+
+TEST(StepTotalsTest, LearnersGetAllFactsOfAStep) {
+  const StepFacts of_giver{.records = 7, .epoch = 8, .evaluate = 1};
+  StepFacts of_learner;
+  ASSERT_EQ(of_giver.bytes().size(), of_learner.bytes().size());
+  std::ranges::copy(of_giver.bytes(), of_learner.bytes().begin());
+  EXPECT_EQ(of_learner.records, 7u);
+  EXPECT_EQ(of_learner.epoch, 8u);
+  EXPECT_EQ(of_learner.evaluate, 1u);
 }
 
 TEST(StepTotalsTest, SumsThatAreTooLargeForTheMemoryAreAnError) {

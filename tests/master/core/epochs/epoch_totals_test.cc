@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/master/core/core_fixture.h"
 
 namespace muster {
@@ -10,6 +12,12 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr DatasetId kTrain(0);
+
+/// What the weights had seen too early.
+struct Later {
+  uint64_t again = 0;
+  uint64_t records = 0;
+};
 
 /// Epochs of two shards of ten records. They become DONE and COMMITTED at once.
 class EpochTotalsTest : public ::testing::Test {
@@ -23,12 +31,14 @@ class EpochTotalsTest : public ::testing::Test {
     queue_.CommitUpTo(DoneSeq(seq_), 1);
     totals_.Commit(shard, metrics, 10);
   }
-  void RunEpoch(uint32_t epoch, double loss, uint64_t again = 0) {
+  void RunEpoch(uint32_t epoch, double loss, Later later = {}) {
     ShardMetrics metrics{.records = 10};
     metrics.rejected_records = 1;
-    metrics.minibatches_again = again;
+    metrics.minibatches_again = later.again;
+    metrics.records_later = later.records;
     metrics.means["loss"] = {10 * loss, 10};
-    metrics.means["temperature"] = {10 * loss, 10};
+    // Nobody knows which of them is better.
+    metrics.means["temperature"] = {epoch == 1 ? -10.0 : 10.0, 10};
     for (uint64_t index = 0; index < 2; ++index) RunShard(epoch, index, metrics);
   }
   std::vector<uint32_t> Known() const {
@@ -57,9 +67,14 @@ TEST_F(EpochTotalsTest, OfAnEpochThatWasThinnedOutAllRecordsAreKnownToBeCommitte
 }
 
 TEST_F(EpochTotalsTest, TheBestOfAMetricStaysUnlessItIsNoneToCompare) {
-  for (uint32_t epoch = 0; epoch < 17; ++epoch) {
-    RunEpoch(epoch, epoch == 3 ? 0.1 : epoch == 5 ? 0.5 : 1, epoch == 3 ? 1 : 0);
-  }
+  RunEpoch(0, 1);
+  RunEpoch(1, 1);
+  RunEpoch(2, 0.2, {.records = 1});
+  RunEpoch(3, 0.1, {.again = 1});
+  RunEpoch(4, 1);
+  RunEpoch(5, 0.5);
+  RunEpoch(6, -std::numeric_limits<double>::infinity());
+  for (uint32_t epoch = 7; epoch < 17; ++epoch) RunEpoch(epoch, 1);
   totals_.ThinOut(16, {});
   EXPECT_THAT(Known(), ElementsAre(0, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16));
 }
@@ -90,6 +105,23 @@ TEST_F(EpochTotalsTest, TheJournalGetsBothInOneBatchAndGivesBothBack) {
   EXPECT_EQ(restored.Restore(state), 18u) << "rejected records";
   EXPECT_EQ(restored.KnownEpochs(kTrain), totals_.KnownEpochs(kTrain));
   EXPECT_EQ(restored.ThinnedEpochs(kTrain), 3u);
+  mutations.clear();
+  totals_.Collect(&mutations);
+  restored.Collect(&mutations);
+  EXPECT_TRUE(mutations.empty()) << "nothing has changed since";
+  restored.ThinOut(4, {});
+  restored.Collect(&mutations);
+  for (const Mutation& mutation : mutations) Apply(mutation, &state);
+  EXPECT_EQ(state.epochs.size(), 3u);
+  EXPECT_EQ(state.whole_epochs.at(kTrain).rejected_records, 12u);
+}
+
+TEST_F(EpochTotalsTest, MetricsThatSomebodyReadsDoNotChange) {
+  RunShard(0, 0, {.records = 10});
+  const auto before = totals_.Metrics(kTrain, EpochIndex(0));
+  RunShard(0, 1, {.records = 10});
+  EXPECT_EQ(before->records, 10u);
+  EXPECT_EQ(totals_.Metrics(kTrain, EpochIndex(0))->records, 20u);
 }
 
 TEST_F(EpochTotalsTest, EventsAboutTooManyMetricsAreLimited) {

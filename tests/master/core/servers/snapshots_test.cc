@@ -108,6 +108,22 @@ TEST_F(SnapshotsTest, AnEpochIsCommittedWhenItsLastShardIs) {
               ElementsAre(": epoch 1 of dataset 'train': 4 shards, 40 records"));
 }
 
+TEST_F(SnapshotsTest, OneEventNamesAllNeighbours) {
+  options.datasets.resize(1);
+  options.datasets[0].epochs = 4;
+  options.datasets[0].shards = 2;
+  options.datasets[0].records = 20;
+  Serve();
+  for (int i = 0; i < 5; ++i) TrainOne();
+  Take(Ask());
+  EXPECT_THAT(Events("epoch-committed"),
+              ElementsAre(": epochs 1 to 2 of dataset 'train': 4 shards, 40 records"));
+  TrainOne();
+  Take(Ask());
+  EXPECT_THAT(Events("epoch-committed"),
+              ElementsAre(::testing::_, ": epoch 3 of dataset 'train': 2 shards, 20 records"));
+}
+
 TEST_F(SnapshotsTest, AStreamIsNoWholeEpochBeforeItsEnd) {
   options.datasets[0].shards = options.datasets[0].records = 0;
   options.datasets[0].stream =
