@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,6 +38,13 @@ absl::StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offse
     done += static_cast<size_t>(n);
   }
   return done;
+}
+
+/// True if all of it is in the kernel's cache, and has been read. A disk is never waited for.
+bool ReadCached(int fd, uint64_t offset, std::span<char> buffer) {
+  struct iovec piece{buffer.data(), buffer.size()};
+  return ::preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
+         static_cast<ssize_t>(buffer.size());
 }
 
 absl::Status Changed(const SourceFile& file, std::string_view what) {
@@ -170,27 +178,34 @@ absl::StatusOr<ShardRecords> LinesReader::Read(const ShardWork& work, const Keep
 
 absl::StatusOr<ShardRecords> LinesReader::ReadRuns(const ShardWork& work) {
   std::vector<char> bytes(BytesOf(work));
-  std::vector<std::vector<std::pair<const SourceRun*, size_t>>> by_file(work.files.size());
+  struct Piece {
+    const SourceRun* run;
+    std::span<char> to;
+  };
+  std::vector<std::vector<Piece>> by_file(work.files.size());
   size_t place = 0;
   for (const SourceRun& run : work.runs) {
-    by_file[run.file].emplace_back(&run, place);
+    by_file[run.file].push_back({&run, std::span(bytes).subspan(place, BytesOf(run))});
     place += BytesOf(run);
   }
   std::string header;
   for (size_t i = 0; i < by_file.size(); ++i) {
     const SourceFile& file = work.files[i];
     MUSTER_ASSIGN_OR_RETURN(const std::shared_ptr<Source> source, Open(file));
-    // The disk may fetch all pieces at once. It is only a hint, so an error does not matter.
-    for (const auto& [run, unused] : by_file[i]) {
-      ::posix_fadvise(source->fd, static_cast<off_t>(run->byte_begin),
-                      static_cast<off_t>(BytesOf(*run)), POSIX_FADV_WILLNEED);
+    // What is not cached is asked for first, so that the disk may fetch all pieces at once. It is
+    // only a hint, so an error does not matter.
+    std::vector<Piece> missing;
+    for (const Piece& piece : by_file[i]) {
+      if (ReadCached(source->fd, piece.run->byte_begin, piece.to)) continue;
+      ::posix_fadvise(source->fd, static_cast<off_t>(piece.run->byte_begin),
+                      static_cast<off_t>(piece.to.size()), POSIX_FADV_WILLNEED);
+      missing.push_back(piece);
     }
-    for (const auto& [run, at] : by_file[i]) {
+    for (const Piece& piece : missing) {
       MUSTER_ASSIGN_OR_RETURN(const size_t n,
-                              ReadFully(source->fd, file.path, run->byte_begin,
-                                        std::span(bytes).subspan(at, BytesOf(*run))));
-      if (n < BytesOf(*run)) {
-        return Changed(file, fmt::format("it ends at byte {}", run->byte_begin + n));
+                              ReadFully(source->fd, file.path, piece.run->byte_begin, piece.to));
+      if (n < piece.to.size()) {
+        return Changed(file, fmt::format("it ends at byte {}", piece.run->byte_begin + n));
       }
     }
     if (i > 0 || !work.has_header) continue;
