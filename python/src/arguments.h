@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,5 +39,7 @@ Given<uint8_t> LabelsOf(nb::handle value, size_t count, std::string_view scores)
 
 /// A NumPy array that cannot be written. It shares the memory of the rows, and keeps it.
 nb::object ArrayOf(const Rows& rows, const Shape& shape);
+/// The same of numbers that `owner` keeps, `[numbers.size()] int64`.
+nb::object ArrayOf(std::span<const int64_t> numbers, std::shared_ptr<const void> owner);
 
 }  // namespace muster::python
