@@ -31,9 +31,11 @@ from ._muster import (
     Uniform,
     Zero,
 )
+from ._jobs import Job, run
+from ._launch import launch
 from ._muster import version as _version
 from ._session import Session, connect
-from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, NotFound, Unavailable
+from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, JobFailed, NotFound, Unavailable
 
 __version__ = _version()
 
@@ -52,6 +54,8 @@ __all__ = [
     "Ftrl",
     "Interrupted",
     "InvalidArgument",
+    "Job",
+    "JobFailed",
     "Momentum",
     "Normal",
     "NotFound",
@@ -66,4 +70,6 @@ __all__ = [
     "Zero",
     "__version__",
     "connect",
+    "launch",
+    "run",
 ]

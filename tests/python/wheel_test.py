@@ -45,7 +45,7 @@ def main():
     options = parser.parse_args()
     python = installed(options.build, options.output)
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-    for test in ("job_test.py", "tutorial_test.py"):
+    for test in ("job_test.py", "run_test.py", "tutorial_test.py"):
         subprocess.run([python, os.path.join(HERE, test), "-v"], env=environment, check=True)
 
 
