@@ -18,6 +18,9 @@ Fields FixedFieldsOf(const TopicSpec& topic) {
           {"kafka.start", ToString(topic.start)},
           {"kafka.end", ToString(topic.end)}};
 }
+Fields FixedFieldsOf(const RangeSpec& range) {
+  return {{"records", fmt::format("{}", range.records)}};
+}
 
 }  // namespace
 

@@ -54,8 +54,15 @@ struct TopicSpec {
   std::map<std::string, std::string> secrets;
 };
 
+/// A dataset of record numbers, without data: the trainer knows what the numbers stand for.
+struct RangeSpec {
+  static constexpr uint64_t kRecordsMax = 1'000'000'000'000;
+  /// The numbers are 0 to records - 1.
+  uint64_t records = 0;
+};
+
 /// The source of a dataset's records, with one alternative for each kind.
-using SourceSpec = std::variant<LinesSpec, TopicSpec>;
+using SourceSpec = std::variant<LinesSpec, TopicSpec, RangeSpec>;
 
 /// True if each part of the source begins with a line that is not a record.
 bool HasHeader(const SourceSpec& source);

@@ -158,6 +158,7 @@ uint64_t ShardLayout::MostRuns(const Stretch& stretch) const {
   if (records <= options_.runs_max) return records;
   uint64_t most = 0;
   if (options_.shuffle != Shuffle::kAll) {
+    if (stretch.sources.size() == 1) return 1;
     const auto source_of = [&](uint64_t at) {
       return std::ranges::upper_bound(stretch.first_record, at) - stretch.first_record.begin();
     };

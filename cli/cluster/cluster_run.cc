@@ -47,7 +47,10 @@ struct Prepared {
 };
 
 absl::StatusOr<Prepared> Prepare(const RunOptions& options) {
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.job_file, kJobFileBytesMax));
+  std::string text = options.job_text;
+  if (text.empty()) {
+    MUSTER_ASSIGN_OR_RETURN(text, ReadFile(options.job_file, kJobFileBytesMax));
+  }
   kubernetes::ManifestFlags flags{.ns = options.cluster.ns, .image = options.image};
   MUSTER_ASSIGN_OR_RETURN(kubernetes::ManifestJob job,
                           kubernetes::ReadManifestJob(text, options.job_file, flags));

@@ -19,6 +19,8 @@ constexpr auto kVerbsOfOthers = std::to_array<std::pair<const char*, const char*
     {"stop", "drain or cancel"},
     {"start", "run"},
     {"submit", "run"},
+    {"launch", "run or train"},
+    {"fit", "train"},
     {"resume", "run (it resumes a job) or policies resume"},
     {"watch", "top"},
     {"log", "logs"},

@@ -111,6 +111,7 @@ void JobRunner::Wait() {
     std::visit([this](auto& event) { events_.push_back(std::move(event)); }, report);
   }
   ReadSignals();
+  LookForParent();
   ReadBeats();
   ReadAnswers();
 }
@@ -135,6 +136,14 @@ void JobRunner::ReadSignals() {
       events_.push_back(StopWanted{});
     }
   }
+}
+
+// It is not the signal of a parent's death, because the kernel sends that when the thread ends that
+// started this process.
+void JobRunner::LookForParent() {
+  if (options_.parent == 0 || parent_gone_ || ::getppid() == options_.parent) return;
+  parent_gone_ = true;
+  events_.push_back(StopWanted{});
 }
 
 void JobRunner::ReadAnswers() {

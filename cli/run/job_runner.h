@@ -34,6 +34,8 @@ class JobRunner {
     int signal_fd = -1;
     /// The lock of the state directory. It stays open until every node is gone.
     int lock_fd = -1;
+    /// The run ends at once when this is no longer the parent of this process. 0: any may be.
+    pid_t parent = 0;
     /// Called once an hour. May be empty.
     std::function<void()> renew = {};
     /// If true, a signal means that this process must go while the run continues elsewhere.
@@ -56,6 +58,8 @@ class JobRunner {
  private:
   void Wait();
   void ReadSignals();
+  /// Notices that the process that started the run has ended.
+  void LookForParent();
   void ReadAnswers();
   void ReadBeats();
   void Carry(const RunEvent& event);
@@ -94,6 +98,7 @@ class JobRunner {
   TimePoint swept_at_;
   TimePoint renewed_at_;
   int signals_ = 0;
+  bool parent_gone_ = false;
   uint64_t event_bytes_ = 0;  // size of the scaler's event file when it was last read
   // Training records and times, for the rate in the summary.
   bool progressed_ = false;  // options_.on_progress was called

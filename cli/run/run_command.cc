@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -335,6 +336,7 @@ JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
   const bool continued = options.in_cluster || !options.run_id.empty();
   const StartsBefore before = continued ? StartsOf(state, plan.run_id) : StartsBefore();
   JobRunner::Options runner{.plan = plan, .supervisor = ToSupervisorOptions(plan.job, before)};
+  runner.parent = options.end_with;
   runner.progress_fd = options.in_cluster ? STDOUT_FILENO : STDERR_FILENO;
   if (options.progress) runner.progress = ProgressDisplay::ModeOf(runner.progress_fd);
   if (!options.in_cluster) return runner;
@@ -354,6 +356,11 @@ JobRunner::Options RunnerOptions(const RunOptions& options, const RunPlan& plan,
 }  // namespace
 
 int RunCommand(const RunOptions& options) {
+  if (options.end_with != 0 && options.end_with != ::getppid()) {
+    return PrintError(fmt::format("--end-with: the process that started this one is {}, and not {}",
+                                  ::getppid(), options.end_with),
+                      kExitUsage);
+  }
   // If a pod is moved while it begins, its Job must not end. So the exit code in the cluster is
   // kLeftExit.
   std::optional<EndsAtOnce> at_once(std::in_place, options.in_cluster ? kLeftExit : kExitDrained);
@@ -363,7 +370,10 @@ int RunCommand(const RunOptions& options) {
     if (!here.ok()) return Refuse(options, here.status());
     pod = *std::move(here);
   }
-  absl::StatusOr<LoadedJob> job = LoadJobIn(pod.job_namespace, options.job_file, "");
+  absl::StatusOr<LoadedJob> job =
+      options.job_text.empty()
+          ? LoadJobIn(pod.job_namespace, options.job_file, "")
+          : ReadJob(options.job_text, options.job_file, std::filesystem::current_path().string());
   if (!job.ok()) return Refuse(options, job.status());
   const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
   if (!epochs.ok()) return Refuse(options, epochs);

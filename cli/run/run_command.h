@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "cli/show/output.h"
@@ -9,6 +11,9 @@ namespace muster {
 
 struct RunOptions {
   std::string job_file;
+  /// If it is not empty, it is the text of the job file, and `job_file` is a name for messages. Its
+  /// relative paths begin in the current folder.
+  std::string job_text;
   bool dry_run = false;
   bool retry_failed = false;
   bool progress = true;
@@ -18,6 +23,9 @@ struct RunOptions {
   bool in_cluster = false;
   /// The file from which Kubernetes reads the outcome; "" = none.
   std::string termination_log;
+  /// The process that started this one: the run ends at once when that process has ended. 0: the
+  /// run does not ask.
+  pid_t end_with = 0;
   /// For tests: the id of the run; "" = a new one. If the last run has the same id, it continues.
   std::string run_id;
   /// For tests: passed to the master.

@@ -20,9 +20,12 @@ namespace muster {
 
 namespace {
 
-/// "data/a.csv, lines 17 to 32", or "clicks[3], offsets 17 to 32".
+/// "data/a.csv, lines 17 to 32", or "clicks[3], offsets 17 to 32", or "16 records from 17 on".
 std::string ShardRangeText(const ShardStatus& shard) {
   if (shard.records == 0) return "-";
+  if (shard.source.empty()) {
+    return fmt::format("{} from {} on", CountText(shard.records, "record"), shard.first_record);
+  }
   if (shard.first_line == 0) {
     return fmt::format("{}, offsets {} to {}", shard.source, shard.first_record,
                        shard.first_record + shard.records - 1);

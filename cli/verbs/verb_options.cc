@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "cli/cluster/cluster_run.h"
 
 namespace muster {
 namespace {
@@ -219,6 +220,37 @@ void AddPlantedBug(CLI::App* verb, std::string* name) {
     const absl::Status known = ParsePlantedBug(text).status();
     return std::string(known.ok() ? "" : Message(known));
   });
+}
+
+void AddRunOptions(CLI::App* verb, RunOptions* options) {
+  options->termination_log = "/dev/termination-log";
+  verb->add_flag("--dry-run", options->dry_run,
+                 "Check everything and print the plan, but start nothing");
+  verb->add_flag("--retry-failed", options->retry_failed, "Try FAILED shards again");
+  verb->add_flag_callback(
+      "--no-progress", [options] { options->progress = false; }, "Show no progress on stderr");
+  AddOutput(verb, &options->output);
+  AddClusterPlace(verb, &options->cluster);
+  verb->add_option("--image", options->image, "With --on: the image of every pod")->needs("--on");
+  verb->add_flag("--detach,--no-follow", options->detach,
+                 "With --on: only start the job, and do not follow it")
+      ->needs("--on");
+  verb->add_option("--end-with", options->end_with,
+                   "End the run at once when this process has ended, which must be the one that "
+                   "starts it: its pid")
+      ->check(CLI::Range(1, 4'194'304))
+      ->excludes("--on");
+  AddPlantedBug(verb, &options->planted_bug);
+}
+
+const char* const kRunEnds =
+    "Ctrl-C drains the job; a second Ctrl-C stops it at once. On a cluster, it leaves the job "
+    "running.\n"
+    "Exit codes: 0 succeeded, 1 failed, 2 bad arguments, job file or data, 3 drained or stopped,\n"
+    "4 cancelled, 7 a server could not read its snapshots, 8 another master took over the job.";
+
+int RunHereOrThere(const RunOptions& options, const Command<RunOptions>& command) {
+  return options.cluster.is_set() ? cluster::RunOnCluster(options) : command(options);
 }
 
 }  // namespace muster

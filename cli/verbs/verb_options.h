@@ -74,6 +74,12 @@ void AddWait(CLI::App* verb, steer::OrderOptions* order);
 /// A hidden option for tests of the checks. A build without such bugs refuses it with a reason.
 void AddPlantedBug(CLI::App* verb, std::string* name);
 
+/// What `run` and `train` have in common: the options, the last lines of their help, and what they
+/// do with the options: `command`, or a run on the cluster that they name.
+void AddRunOptions(CLI::App* verb, RunOptions* options);
+extern const char* const kRunEnds;
+int RunHereOrThere(const RunOptions& options, const Command<RunOptions>& command);
+
 /// The question or order inside a verb's options; null if they have none.
 template <typename Options>
 QueryOptions* QueryIn(Options* options) {

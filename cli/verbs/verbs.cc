@@ -4,6 +4,7 @@ namespace muster {
 
 void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddRun(app, chosen);
+  AddTrain(app, chosen);
   AddJoin(app, chosen);
   AddManifests(app, chosen);
   AddList(app, chosen);

@@ -40,6 +40,8 @@ using Command = std::function<int(const Options&)>;
 void AddVerbs(CLI::App* app, Chosen* chosen);
 
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+/// The same of a job file that it makes from its options.
+void AddTrain(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 
 /// A node for a job of another machine.
 void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command = JoinCommand);

@@ -206,11 +206,19 @@ struct Gradients {
   std::vector<float> ids, buckets, wide, totals;
 };
 
+/// The number of a record. None if the text of a line is no such number.
+std::optional<uint64_t> IdOf(const Minibatch& batch, size_t record) {
+  const std::span<const int64_t> numbers = batch.record_numbers();
+  if (numbers.empty()) return ParseId(batch.records()[record]);
+  const auto id = static_cast<uint64_t>(numbers[record]);
+  return id > kIdMax ? std::nullopt : std::optional(id);
+}
+
 Gradients GradientsOf(Minibatch& batch) {
   Gradients result;
   result.totals.assign(kTotalsSize, 0);
   for (size_t i = 0; i < batch.records().size(); ++i) {
-    const std::optional<uint64_t> id = ParseId(batch.records()[i]);
+    const std::optional<uint64_t> id = IdOf(batch, i);
     if (!id.has_value()) {
       batch.Reject(i, "not a whole number from 0 to 1000000000");
       continue;
@@ -306,7 +314,7 @@ void ComputeShare(GroupStep& step, const GroupBuckets& buckets, const GroupState
     gradients.Clear();
     attempt.ids.clear();
     for (size_t i = 0; i < batch.records().size(); ++i) {
-      const std::optional<uint64_t> id = ParseId(batch.records()[i]);
+      const std::optional<uint64_t> id = IdOf(batch, i);
       if (!id.has_value() || *id >= options.group_records) {
         batch.Reject(i, "not a whole number below " + std::to_string(options.group_records));
         continue;

@@ -11,6 +11,7 @@ struct DatasetDraft {
   DatasetSpec spec;
   LinesSpec lines;
   TopicSpec topic;
+  RangeSpec range;
 };
 
 }  // namespace muster::job_file

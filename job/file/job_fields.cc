@@ -71,7 +71,7 @@ void AddDatasets(std::vector<Field>* fields) {
            "byte-order "
            "mark at a file's beginning is dropped. Their content may not "
            "change. You may move the files if their order stays the same."),
-      "required without `kafka`"));
+      "required without `kafka` or `records`"));
   fields->push_back(Make(in + "header", Form::kBool, {}, OnResume::kFixed,
                          Lines(&LinesSpec::header),
                          "True if the first line of each file is a header, not a record."));
@@ -102,6 +102,13 @@ void AddDatasets(std::vector<Field>* fields) {
            "gets "
            "that share of the minibatches until it is used up; then all train datasets need one."),
       "none"));
+  fields->push_back(
+      Default(Make(
+                  in + "records", Form::kWhole, {1, RangeSpec::kRecordsMax}, OnResume::kFixed,
+                  [](const FieldScope& scope) -> Target { return &scope.dataset->range.records; },
+                  "A dataset without files: its records are the numbers from 0 to one less than "
+                  "this. The trainer reads what they stand for."),
+              "none"));
   AddKafkaFields(fields);
 }
 

@@ -56,6 +56,11 @@ void CheckBounds(const TopicSpec& topic, const Say& say) {
   }
 }
 
+void CheckNoHeader(const DatasetDraft& draft, std::string_view source, const Say& say) {
+  if (!draft.lines.header) return;
+  say("header", fmt::format("is allowed for files only, not for {}; remove it", source));
+}
+
 void CheckTopic(const DatasetDraft& draft, const Say& say) {
   const TopicSpec& topic = draft.topic;
   if (topic.topic.empty()) say("kafka.topic", "is missing");
@@ -66,7 +71,7 @@ void CheckTopic(const DatasetDraft& draft, const Say& say) {
   if (draft.spec.epochs != 1) say("epochs", "a topic is read once; remove this field");
   if (draft.spec.shuffle != Shuffle::kNone)
     say("shuffle", "a topic is read in order and cannot be shuffled; remove this field");
-  if (draft.lines.header) say("header", "is allowed for files only, not for a topic; remove it");
+  CheckNoHeader(draft, "a topic", say);
   for (const auto& [name, place] : topic.secrets) {
     if (topic.properties.contains(name)) {
       say("kafka.secrets", fmt::format("{} is also in kafka.properties; remove it there", name));
@@ -85,9 +90,22 @@ SourceSpec MakeTopic(const DatasetDraft& draft, const std::string& base_director
   return topic;
 }
 
+bool RangeGiven(const DatasetDraft& draft) {
+  return draft.range.records > 0;
+}
+
+void CheckRange(const DatasetDraft& draft, const Say& say) {
+  CheckNoHeader(draft, "record numbers", say);
+}
+
+SourceSpec MakeRange(const DatasetDraft& draft, const std::string&) {
+  return draft.range;
+}
+
 constexpr Kind kKinds[] = {
     {"files", "files", LinesGiven, CheckLines, MakeLines},
     {"kafka", "kafka.topic", TopicGiven, CheckTopic, MakeTopic},
+    {"records", "records", RangeGiven, CheckRange, MakeRange},
 };
 static_assert(std::size(kKinds) == std::variant_size_v<SourceSpec>);
 
@@ -116,7 +134,12 @@ void CheckSource(const DatasetDraft& draft, const std::string& path,
     }
     kind.check(draft, say);
   }
-  if (first == nullptr) say(kKinds[0].needs, "is missing; give it, or " + OthersNeed());
+  if (first != nullptr) return;
+  say(kKinds[0].needs, "is missing; give it, or " + OthersNeed());
+  // If one of them is wrong, that is the error.
+  for (const Kind& kind : kKinds) {
+    broken->back().paths.push_back(fmt::format("{}.{}", path, kind.needs));
+  }
 }
 
 SourceSpec SourceOf(const DatasetDraft& draft, const std::string& base_directory) {

@@ -25,8 +25,10 @@ uint64_t Millis(std::chrono::nanoseconds duration) {
       std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-/// The file of a shard; of several pieces, the file of the first, and how many there are.
+/// The file of a shard; of several pieces, the file of the first, and how many there are. Record
+/// numbers have none.
 std::string SourceTextOf(const ShardWork& work) {
+  if (work.has_numbers()) return "";
   const std::string& path = work.files[work.runs.front().file].path;
   if (work.runs.size() == 1) return path;
   return fmt::format(
@@ -245,7 +247,7 @@ class PageOfShards {
       status.source = ValidUtf8(SourceTextOf(work));
       status.first_record = first.first_record;
       status.records = work.record_count;
-      status.first_line = first.first_record + (work.has_header ? 2 : 1);
+      if (!work.has_numbers()) status.first_line = first.first_record + (work.has_header ? 2 : 1);
     }
     if (const FailureRecord* failure = ledger.FindFailure(shard)) {
       status.failures = failure->failures;

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/text.h"
+#include "job/job_spec.h"
 #include "master/core/core_options.h"
 #include "master/sources/source_follower.h"
 #include "proto/messages/worker_control.h"
@@ -51,6 +53,15 @@ struct SourcePreview {
   using Fact = std::variant<std::string, uint64_t, std::vector<std::string>>;
   std::map<std::string, Fact> facts;
 };
+
+/// The beginning of a preview: what the job file says of every dataset that has a layout.
+inline SourcePreview BeginPreview(const DatasetSpec& dataset) {
+  const bool train = dataset.mode == DatasetMode::kTrain;
+  return {.name = dataset.name,
+          .how = train ? "train, " + CountText(dataset.epochs, "epoch")
+                       : "evaluate, after every training epoch",
+          .facts = {{"mode", train ? "train" : "evaluate"}, {"epochs", dataset.epochs}}};
+}
 
 /// The source of one dataset's records; there is one class per kind. The catalog calls the
 /// functions in this order, from one thread: it checks the source, looks at it, and opens it. The

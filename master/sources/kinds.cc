@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "master/sources/lines/lines_dataset.h"
+#include "master/sources/range/range_dataset.h"
 #include "master/sources/topic/topic_dataset.h"
 
 namespace muster {
@@ -19,6 +20,9 @@ struct Maker {
   }
   std::unique_ptr<DatasetSource> operator()(const TopicSpec&) const {
     return std::make_unique<TopicDataset>(job, dataset);
+  }
+  std::unique_ptr<DatasetSource> operator()(const RangeSpec&) const {
+    return std::make_unique<RangeDataset>(job, dataset);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace muster {
 
@@ -21,6 +22,13 @@ std::optional<std::string> ShardWork::Contradiction() const {
   }
   uint64_t records = 0;
   for (const SourceRun& run : runs) {
+    records += run.record_count;
+    if (has_numbers()) {
+      constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+      if (run.first_record <= kMost - run.record_count) continue;
+      return fmt::format("a shard of dataset '{}' has record {}, which is no record's number",
+                         dataset_name, run.first_record);
+    }
     if (run.file >= files.size()) {
       return fmt::format("a shard of dataset '{}' has records of file {}, but names {} files",
                          dataset_name, run.file, files.size());
@@ -30,7 +38,6 @@ std::optional<std::string> ShardWork::Contradiction() const {
       return fmt::format("a shard of dataset '{}' has bytes [{}, {}) of a file of {}", dataset_name,
                          run.byte_begin, run.byte_end, file.bytes);
     }
-    records += run.record_count;
   }
   if (records == record_count) return std::nullopt;
   return fmt::format("a shard of dataset '{}' has {} records, but its runs have {}", dataset_name,

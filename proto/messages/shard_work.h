@@ -38,10 +38,10 @@ struct SourceFile {
   friend bool operator==(const SourceFile&, const SourceFile&) = default;
 };
 
-/// Neighbouring records of a file.
+/// Neighbouring records of a file; or neighbouring record numbers, which have no file and no bytes.
 struct SourceRun {
   uint32_t file = 0;  // position in ShardWork::files
-  /// In the file, from 0; a header is not counted.
+  /// In the file, from 0; a header is not counted. Without a file, the number itself.
   uint64_t first_record = 0;
   uint32_t record_count = 0;
   /// Bytes that hold the records. They begin with a record, and may hold others before and behind.
@@ -67,7 +67,7 @@ struct ShardWork {
   uint32_t minibatch_size = 0;
   /// Equal parts of the records (BeginOfPart).
   uint32_t minibatch_count = 0;
-  /// Where the records lie, if they are of files.
+  /// Where the records lie, if they are of files. There are runs but no files if they are numbers.
   std::vector<SourceFile> files;
   std::vector<SourceRun> runs;
   /// The first line of each file is a header (it is in no shard).
@@ -93,6 +93,8 @@ struct ShardWork {
     f(16, "files", s.files, {.most = most::kRunsOfShard});
     f(17, "runs", s.runs, {.most = most::kRunsOfShard});
   }
+  /// The records are numbers.
+  bool has_numbers() const { return files.empty() && !stream.has_value() && !runs.empty(); }
   /// There is nothing to do in it, or it contradicts itself.
   std::optional<std::string> Contradiction() const;
   friend bool operator==(const ShardWork&, const ShardWork&) = default;

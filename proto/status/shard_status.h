@@ -41,11 +41,12 @@ struct ShardStatus {
       {"Preemptions and crashes of nodes, charged to no shard"});
     f(12, "reasons", s.reasons, {.says = "One per failure", .text_most = 1 << 16});
     f(13, "age_ms", s.age_ms, {"Of a lease"});
-    f(14, "source", s.source, {.says = "The file, or topic[partition]", .most = 1 << 16});
+    f(14, "source", s.source,
+      {.says = "The file, or topic[partition]; empty: record numbers", .most = 1 << 16});
     f(15, "first_record", s.first_record,
       {"From 0, without the header; of a topic the first offset"});
     f(16, "records", s.records, {"Of a topic: offsets, of which not every one is a record"});
-    f(17, "first_line", s.first_line, {"From 1; 0: a topic"});
+    f(17, "first_line", s.first_line, {"From 1; 0: no file"});
   }
 };
 struct ShardPage {

@@ -36,9 +36,11 @@ from ._muster import (
     Uniform,
     Zero,
 )
+from ._jobs import Job, run
+from ._launch import launch
 from ._muster import version as _version
 from ._session import Session, connect
-from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, NotFound, Unavailable
+from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, JobFailed, NotFound, Unavailable
 
 __version__ = _version()
 
@@ -60,6 +62,8 @@ __all__ = [
     "GroupStep",
     "Interrupted",
     "InvalidArgument",
+    "Job",
+    "JobFailed",
     "LocalSGD",
     "Momentum",
     "Normal",
@@ -79,4 +83,6 @@ __all__ = [
     "Zero",
     "__version__",
     "connect",
+    "launch",
+    "run",
 ]

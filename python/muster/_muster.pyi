@@ -356,6 +356,12 @@ class Batch:
         Lines without their line ends, or the values of a topic's records. The list is made when it is first asked for.
         """
 
+    @property
+    def record_numbers(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        The record numbers, int64, of a dataset with `records: N`: 0 to N - 1 in each epoch. Such a dataset has no bytes: each of `records` is empty. Of other datasets, the array has no elements. It cannot be written, and stays valid as long as it exists.
+        """
+
     def __len__(self) -> int: ...
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import traceback
+from typing import Any
 
-__all__ = ["AlreadyExists", "Error", "FailedPrecondition", "Interrupted", "InvalidArgument", "NotFound", "Unavailable"]
+__all__ = ["AlreadyExists", "Error", "FailedPrecondition", "Interrupted", "InvalidArgument", "JobFailed", "NotFound", "Unavailable"]
 
 
 class Error(Exception):
@@ -34,6 +35,18 @@ class NotFound(Error):
 
 class Interrupted(Error):
     """A signal's handler has raised in a wait, which ended the session."""
+
+
+class JobFailed(Error):
+    """A job that this process runs has failed or was cancelled. The message is its reason.
+
+    `exit_code` is that of `muster run` (docs/cli.md); `summary` is what it printed, or empty.
+    """
+
+    def __init__(self, reason: str, exit_code: int, summary: dict[str, Any]) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+        self.summary = summary
 
 
 # In the order of muster::Status::Code.

@@ -163,6 +163,13 @@ struct Held {
   pid_t process = ::getpid();
 };
 
+nb::capsule CapsuleOf(std::shared_ptr<const void> owner) {
+  return nb::capsule(new Held{std::move(owner)}, [](void* held) noexcept {
+    Held* const own = static_cast<Held*>(held);
+    if (own->process == ::getpid()) delete own;
+  });
+}
+
 }  // namespace
 
 Given<uint64_t> KeysOf(nb::handle value) {
@@ -220,12 +227,14 @@ nb::object CopyOf(std::span<const float> values) {
 }
 
 nb::object ArrayOf(const Rows& rows, const Shape& shape) {
-  const nb::capsule owner(new Held{rows.owner()}, [](void* held) noexcept {
-    Held* const own = static_cast<Held*>(held);
-    if (own->process == ::getpid()) delete own;
-  });
+  return nb::cast(nb::ndarray<nb::numpy, const float>(rows.data(), shape.size(), shape.data(),
+                                                      CapsuleOf(rows.owner())));
+}
+
+nb::object ArrayOf(std::span<const int64_t> numbers, std::shared_ptr<const void> owner) {
+  const size_t size = numbers.size();
   return nb::cast(
-      nb::ndarray<nb::numpy, const float>(rows.data(), shape.size(), shape.data(), owner));
+      nb::ndarray<nb::numpy, const int64_t>(numbers.data(), 1, &size, CapsuleOf(std::move(owner))));
 }
 
 }  // namespace muster::python

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -58,5 +59,7 @@ Writable WritableFloatsOf(nb::handle value, std::string_view name, uint64_t elem
 nb::object CopyOf(std::span<const float> values);
 /// A NumPy array that cannot be written. It shares the memory of the rows, and keeps it.
 nb::object ArrayOf(const Rows& rows, const Shape& shape);
+/// The same of numbers that `owner` keeps, `[numbers.size()] int64`.
+nb::object ArrayOf(std::span<const int64_t> numbers, std::shared_ptr<const void> owner);
 
 }  // namespace muster::python

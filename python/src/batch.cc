@@ -22,6 +22,7 @@ Batch::Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch)
       minibatch_(minibatch),
       records_owner_(minibatch->records_owner()),
       records_(minibatch->records()),
+      record_numbers_(minibatch->record_numbers()),
       nominal_size_(minibatch->nominal_size()),
       evaluate_(minibatch->evaluate()),
       dataset_(minibatch->dataset()),
@@ -104,6 +105,11 @@ nb::object Batch::Records() {
     records_list_ = std::move(list);
   }
   return records_list_;
+}
+
+nb::object Batch::RecordNumbers() {
+  if (!numbers_array_) numbers_array_ = ArrayOf(record_numbers_, records_owner_);
+  return numbers_array_;
 }
 
 void Batch::Need(const PyTable& table, nb::handle keys) {

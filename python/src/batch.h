@@ -31,6 +31,8 @@ class Batch {
 
   /// A list of bytes, made when it is first asked for.
   nb::object Records();
+  /// An array of int64 over the library's memory, made when it is first asked for.
+  nb::object RecordNumbers();
   size_t size() const { return records_.size(); }
   size_t nominal_size() const { return nominal_size_; }
   bool evaluate() const { return evaluate_; }
@@ -74,13 +76,14 @@ class Batch {
   Minibatch* minibatch_;
   const std::shared_ptr<const void> records_owner_;
   const std::span<const std::string_view> records_;
+  const std::span<const int64_t> record_numbers_;
   const size_t nominal_size_;
   const bool evaluate_;
   const std::string dataset_;
   const uint32_t epoch_;
   const uint64_t seed_, step_;
   const std::string shard_, header_;
-  nb::object records_list_;
+  nb::object records_list_, numbers_array_;
   bool begun_ = false, committed_ = false;
   // They may refer to this minibatch, and so they go when the loop leaves it.
   std::vector<nb::object> on_begin_, on_commit_;

@@ -198,6 +198,12 @@ void BindBatch(nb::module_& module) {
       .def_prop_ro("records", &Batch::Records, nb::sig("def records(self) -> list[bytes]"),
                    "Lines without their line ends, or the values of a topic's records. The list is "
                    "made when it is first asked for.")
+      .def_prop_ro("record_numbers", &Batch::RecordNumbers,
+                   nb::sig("def record_numbers(self) -> numpy.typing.NDArray[numpy.int64]"),
+                   "The record numbers, int64, of a dataset with `records: N`: 0 to N - 1 in each "
+                   "epoch. Such a dataset has no bytes: each of `records` is empty. Of other "
+                   "datasets, the array has no elements. It cannot be written, and stays valid as "
+                   "long as it exists.")
       .def("__len__", &Batch::size)
       .def_prop_ro("nominal_size", &Batch::nominal_size,
                    "Records of a whole minibatch. Divide a sum of gradients by it.")

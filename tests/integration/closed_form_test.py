@@ -8,7 +8,7 @@ taken: a replay, a re-verification, a skipped part, a re-asserted lease. Those t
 the job is slow until then, and ends at full speed.
 
 With --evaluate-records a second dataset is evaluated after every epoch: its metric must be the known value, and its records
-must leave no row behind. With --planted-bug the master breaks one rule of the protocol on purpose and the same comparison
+must leave no row behind. With --numbered the records are numbers, and not lines of files. With --planted-bug the master breaks one rule of the protocol on purpose and the same comparison
 must see it.
 """
 
@@ -143,6 +143,7 @@ def parse_options():
     parser.add_argument("--faults", type=int, default=24)
     parser.add_argument("--records", type=int, default=60000)
     parser.add_argument("--evaluate-records", type=int, default=0, help="records of a second dataset that is only evaluated")
+    parser.add_argument("--numbered", action="store_true", help="`records: N` in place of files")
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--encoding", default="float32", help="of rows and gradients on the wire")
     parser.add_argument("--slow-us", type=int, default=30000, help="extra time of a minibatch until the faults are over")
@@ -156,7 +157,7 @@ def one_job(options, seed):
     rng = random.Random(seed)
     with counter_job.CounterJob(
         options, seed=seed, records=options.records, evaluate_records=options.evaluate_records,
-        slow_us=options.slow_us, threads=options.threads, encoding=options.encoding,
+        slow_us=options.slow_us, threads=options.threads, encoding=options.encoding, numbered=options.numbered,
     ) as job:
         job.write_data(rng)
         job.write_job()

@@ -35,7 +35,7 @@ spec:
   stateDirectory: {state}
   snapshots: {snapshots}
   datasets:
-    - {{name: numbers, files: ["numbers-*.txt"], epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
+    - {{name: numbers, {source}, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
   training: {training}
   leases: {{duration: {silence}, gracePeriod: 1s, heartbeatInterval: 100ms, failuresMax: {failures_max}}}
@@ -70,10 +70,12 @@ class CounterJob:
     and removes the folder unless something was raised."""
 
     def __init__(self, options, *, seed=1, records, epochs=3, evaluate_records=0, slow_us=20000, threads=1,
-                 encoding="float32", partitions=64, environment=None, worker_environment=None):
+                 encoding="float32", partitions=64, environment=None, worker_environment=None, numbered=False):
         self.muster, self.trainer = options.muster, options.trainer
         self.seed, self.records, self.epochs, self.evaluate_records = seed, records, epochs, evaluate_records
         self.encoding, self.partitions = encoding, partitions
+        # The records are numbers, and not lines of files.
+        self.numbered = numbered
         self.command = [self.trainer, "--slow-us", str(slow_us), "--slow-while", SLOW, "--threads", str(threads)]
         self.state, self.start_export, self.paths = "state", None, []
         # Of `muster run` and what it starts, and of trainers, on top of this process's own.
@@ -105,9 +107,13 @@ class CounterJob:
         return os.path.join(self.folder, *names)
 
     def write_data(self, rng, first=0):
-        """Four files of different lengths; some numbers occur more than once, so that hot rows exist. Two to evaluate."""
+        """Four files of different lengths; some numbers occur more than once, so that hot rows exist. Two to evaluate.
+
+        If the records are numbered, the job does not read the four files, but the checks do."""
         cuts = sorted(rng.sample(range(1, self.records), 3))
-        numbers = [first + (i if i % 10 else rng.randrange(self.records)) for i in range(self.records)]
+        numbers = range(self.records)
+        if not self.numbered:
+            numbers = [first + (i if i % 10 else rng.randrange(self.records)) for i in numbers]
         self.paths = []
         for i, (begin, end) in enumerate(zip([0] + cuts, cuts + [self.records])):
             self.paths.append(self._write(f"numbers-{i}.txt", numbers[begin:end]))
@@ -124,6 +130,7 @@ class CounterJob:
         worker = {"replicas": 2, "command": self.command, "env": self.worker_environment} | self.worker
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
             file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
+                                  source=f"records: {self.records}" if self.numbered else 'files: ["numbers-*.txt"]',
                                   evaluate=EVALUATE if self.evaluate_records else "",
                                   training=json.dumps({"wireEncoding": self.encoding} | self.training),
                                   silence=self.silence, failures_max=self.failures_max,

@@ -6,7 +6,9 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 TEST(SourceSpecTest, ABoundIsWrittenAsAJobFileSaysIt) {
@@ -24,15 +26,18 @@ TEST(SourceSpecTest, ABoundIsWrittenAsAJobFileSaysIt) {
   for (const auto& [bound, text] : cases) EXPECT_EQ(ToString(bound), text);
 }
 
-TEST(SourceSpecTest, FilesMayMoveAndATopicMayNot) {
+TEST(SourceSpecTest, FilesMayMoveAndOthersMayNotChange) {
   EXPECT_THAT(FixedFields(SourceSpec(LinesSpec{.files = {"a"}, .header = true})), IsEmpty());
   EXPECT_THAT(FixedFields(SourceSpec(TopicSpec())), SizeIs(3));
+  EXPECT_THAT(FixedFields(SourceSpec(RangeSpec{.records = 12})),
+              ElementsAre(Pair("records", "12")));
 }
 
 TEST(SourceSpecTest, OnlyFilesHaveAHeader) {
   EXPECT_TRUE(HasHeader(LinesSpec{.files = {"a"}, .header = true}));
   EXPECT_FALSE(HasHeader(LinesSpec{.files = {"a"}}));
   EXPECT_FALSE(HasHeader(TopicSpec()));
+  EXPECT_FALSE(HasHeader(RangeSpec()));
 }
 
 }  // namespace

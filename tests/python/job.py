@@ -23,8 +23,8 @@ spec:
   partitions: 8
   stateDirectory: state
   datasets:
-    - {{name: train, files: ["train-*.csv"], header: true, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
-    - {{name: test, files: [test.csv], header: true, mode: evaluate, minibatchSize: 64}}
+    - {{name: train, {train}, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
+    - {{name: test, {test}, mode: evaluate, minibatchSize: 64}}
   leases: {{failuresMax: {failures_max}}}
   servers: {{timeout: 60s}}
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
@@ -38,9 +38,13 @@ GROUP = "  group: {globalBatch: 128, joinWait: 60s, silenceLimit: 30s, balance: 
 
 
 class Job:
-    """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn."""
+    """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn.
 
-    def __init__(self, test, mode, *, trainer=TRAINER, group=False, workers=2, epochs=1, failures_max=3, records=640):
+    If the records are numbered, the job reads none of it."""
+
+    def __init__(
+        self, test, mode, *, trainer=TRAINER, group=False, workers=2, epochs=1, failures_max=3, records=640, numbered=False
+    ):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.records = records
@@ -50,11 +54,14 @@ class Job:
                 for i in range(first, first + count):
                     a, b, c = i * 7 % 19 / 19, i * 5 % 23 / 23, i % 4
                     print(f"{a:.6f},{b:.6f},{c},{2 * a - 3 * b + 1 + c:.6f}", file=file)
+        train, held_out = 'files: ["train-*.csv"], header: true', "files: [test.csv], header: true"
+        if numbered:
+            train, held_out = f"records: {records}", "records: 64"
         command = json.dumps([sys.executable, trainer, mode, self.folder])
         with open(self.path("job.yaml"), "w", encoding="ascii") as file:
             file.write(
                 JOB.format(
-                    epochs=epochs, failures_max=failures_max, workers=workers, command=command,
+                    train=train, test=held_out, epochs=epochs, failures_max=failures_max, workers=workers, command=command,
                     group=GROUP if group else "", servers=0 if group else 1,
                 )
             )

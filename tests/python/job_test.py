@@ -8,6 +8,8 @@ import subprocess
 import sys
 import unittest
 
+import numpy as np
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import job  # noqa: E402
 from job import processes  # noqa: E402
@@ -53,6 +55,16 @@ class JobTest(unittest.TestCase):
             batches, changed = batches + of_worker[0], changed + of_worker[1]
         self.assertEqual(batches, 5 * (100 + 1))
         self.assertGreater(changed, 100, "the weights that were kept are of many versions")
+
+    def test_each_record_number_counts_once_per_epoch(self):
+        run = job.Job(self, "count", epochs=3, records=1000, numbered=True)
+        self.assertEqual(run.wait(), 0, run.log())
+        self.assert_trained(run)
+        self.assertEqual(run.summary()["metrics"]["test"]["number"], 31.5)
+        run.ask("export", "job.yaml", "--output-dir", "out")
+        keys, values = (np.load(run.path(f"out/rows.{part}.npy")) for part in ("keys", "values"))
+        np.testing.assert_array_equal(np.sort(keys), np.arange(1000))
+        np.testing.assert_array_equal(values, 3)
 
     def test_an_exception_fails_the_shard_with_its_text(self):
         run = job.Job(self, "raise")

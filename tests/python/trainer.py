@@ -35,6 +35,7 @@ class Linear:
     def parse(self, batch):
         if MODE == "parse":
             raise LookupError("planted in parse")
+        assert batch.record_numbers.shape == (0,)
         values = np.array([line.split(b",") for line in batch.records]).astype(np.float32)
         keys = np.ascontiguousarray(values[:, 2]).astype(np.uint64)
         batch.need(self.rows, keys)
@@ -218,6 +219,25 @@ def leave(session):
     write(f"left-{node}", str(session.finish()))
 
 
+def count(session):
+    """MODE count: adds 1 to the row of each record's number."""
+    rows = session.table("rows", dim=1, optimizer=muster.Sum())
+    kept = []
+    for batch in session.batches():
+        with batch:
+            numbers = batch.record_numbers
+            assert numbers.dtype == np.int64 and numbers.shape == (len(batch),) and not numbers.flags.writeable
+            assert numbers is batch.record_numbers and batch.records == [b""] * len(batch) and batch.header == b""
+            kept.append((numbers, numbers.copy()))
+            if batch.evaluate:
+                batch.metric("number", numbers.mean(), len(numbers))
+            else:
+                batch.push(rows, numbers.astype(np.uint64), np.ones((len(numbers), 1), np.float32))
+    session.finish()
+    session.close()
+    assert all(np.array_equal(numbers, then) for numbers, then in kept), "a kept array has changed"
+
+
 def say_when_waiting(thread):
     with open(__file__, encoding="utf-8") as file:
         line = [number for number, text in enumerate(file, 1) if text.endswith("# WAITS\n")][0]
@@ -285,12 +305,12 @@ def in_child(batch, model, session):
 
 def main():
     modes = {
-        "learn": learn, "parse": fail, "raise": fail, "hooks": hooks, "pool": pool, "pool-raise": pool,
+        "count": count, "learn": learn, "parse": fail, "raise": fail, "hooks": hooks, "pool": pool, "pool-raise": pool,
         "leave": leave, "wait": wait_for_server, "close": wait_for_server, "misuse": misuse,
     }
     session = muster.connect()
     modes[MODE](session)
-    if MODE != "learn":
+    if MODE not in ("count", "learn"):
         sys.exit(session.finish())
 
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "worker_sdk/readers/lines/lines_reader.h"
+#include "worker_sdk/readers/range/number_reader.h"
 #include "worker_sdk/readers/topic/topic_reader.h"
 
 namespace muster::sdk {
@@ -26,6 +27,10 @@ constexpr Kind kKinds[] = {
     {[](const ShardWork& work) { return work.stream.has_value(); },
      [](const HelloResponse& job) -> std::unique_ptr<ShardReader> {
        return std::make_unique<TopicReader>(job.topics);
+     }},
+    {[](const ShardWork& work) { return work.has_numbers(); },
+     [](const HelloResponse&) -> std::unique_ptr<ShardReader> {
+       return std::make_unique<NumberReader>();
      }},
 };
 

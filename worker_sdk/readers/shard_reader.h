@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/words/parts.h"
 #include "proto/messages/worker_control.h"
 #include "worker_sdk/readers/topic_records.h"
 
@@ -21,9 +22,11 @@ namespace muster::sdk {
 struct ShardRecords {
   std::vector<char> bytes;
   /// Views into `bytes`, or into other data that the reader keeps here. For a file, they are lines
-  /// without their line end ('\n', and a '\r' before it).
+  /// without their line end ('\n', and a '\r' before it). Of record numbers, each is empty.
   std::vector<std::string_view> records;
-  /// For a file, records[i] is the order[i]-th record of the shard's range. Empty for a topic.
+  /// The numbers of the records, if they are no more than that; empty for other kinds.
+  std::vector<int64_t> numbers;
+  /// For a file, records[i] is the order[i]-th record of the shard's range. Empty for other kinds.
   std::vector<uint32_t> order;
   /// The first line of the file if the dataset has a header, otherwise empty.
   std::string header;
@@ -34,6 +37,15 @@ struct ShardRecords {
   /// minibatches + 1 positions.
   std::vector<size_t> minibatches;
 };
+
+/// ShardRecords::minibatches of a shard that has all of `work.record_count` records.
+inline std::vector<size_t> EqualMinibatches(const ShardWork& work) {
+  std::vector<size_t> begins;
+  for (uint32_t k = 0; k <= work.minibatch_count; ++k) {
+    begins.push_back(BeginOfPart(k, work.minibatch_count, work.record_count));
+  }
+  return begins;
+}
 
 /// A record that the trainer cannot use.
 struct RejectedRecord {

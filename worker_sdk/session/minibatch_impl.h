@@ -62,6 +62,7 @@ class MinibatchImpl {
   MinibatchLoop& loop() const { return *loop_; }
   MinibatchIndex index() const { return index_; }
   std::span<const std::string_view> records() const { return records_; }
+  std::span<const int64_t> record_numbers() const;
   std::shared_ptr<const void> records_owner() const;
   size_t nominal_size() const;
   std::any& user_data() { return user_data_; }

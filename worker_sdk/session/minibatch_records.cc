@@ -18,6 +18,12 @@ constexpr size_t kSampleBytesMax = 1000;
 
 }  // namespace
 
+std::span<const int64_t> MinibatchImpl::record_numbers() const {
+  const std::vector<int64_t>& numbers = loop_->records().numbers;
+  if (numbers.empty()) return {};
+  return std::span(numbers).subspan(first_record_, records_.size());
+}
+
 std::shared_ptr<const void> MinibatchImpl::records_owner() const {
   return loop_->shared_records();
 }

@@ -69,6 +69,9 @@ SessionOptions SessionOptions::FromEnvironment() {
 std::span<const std::string_view> Minibatch::records() const {
   return impl_->records();
 }
+std::span<const int64_t> Minibatch::record_numbers() const {
+  return impl_->record_numbers();
+}
 std::shared_ptr<const void> Minibatch::records_owner() const {
   return impl_->records_owner();
 }

@@ -71,20 +71,14 @@ absl::StatusOr<SourcePreview> LinesDataset::Preview() const {
   const uint64_t shards = DivideUp(
       all.records,
       std::max<uint64_t>(uint64_t{dataset_.minibatch_size} * dataset_.minibatches_per_shard, 1));
-  const bool train = dataset_.mode == DatasetMode::kTrain;
-  SourcePreview preview{.name = dataset_.name};
-  preview.how =
-      train ? fmt::format("train, {} epoch{}", dataset_.epochs, dataset_.epochs == 1 ? "" : "s")
-            : "evaluate, after every training epoch";
+  SourcePreview preview = BeginPreview(dataset_);
   preview.what = fmt::format("{}, {}, about {} in {}", CountText(files->size(), "file"),
                              CountText(all.bytes, "byte"), CountText(all.records, "record"),
                              CountText(shards, "shard"));
-  preview.facts = {{"mode", train ? "train" : "evaluate"},
-                   {"epochs", dataset_.epochs},
-                   {"files", *files},
-                   {"bytes", all.bytes},
-                   {"records_estimate", all.records},
-                   {"shards_estimate", shards}};
+  preview.facts["files"] = *files;
+  preview.facts["bytes"] = all.bytes;
+  preview.facts["records_estimate"] = all.records;
+  preview.facts["shards_estimate"] = shards;
   preview.parts = *std::move(files);
   return preview;
 }

@@ -146,8 +146,9 @@ function failedItem(store, dialog, id) {
 function fillFailed(store, item, shard) {
   const [head, where, reasons] = item.children;
   head.lastChild.disabled = !store.live || retry(store, [shard.id]) === null;
-  const from = shard.first_line > 0 ? `line ${count(shard.first_line)}` : `offset ${count(shard.first_record)}`;
-  const place = shard.source ? `${shard.source}, from ${from}` : shard.dataset;
+  const unit = shard.source ? "offset" : "record";
+  const from = shard.first_line > 0 ? `line ${count(shard.first_line)}` : `${unit} ${count(shard.first_record)}`;
+  const place = `${shard.source || shard.dataset}, from ${from}`;
   setText(where, `${place}; ${plural(shard.records, "record")}; failed ${plural(shard.failures, "time")}`);
   reconcile(reasons, shard.reasons.map((text, index) => ({ text, index })), ({ index }) => index,
     () => element("li"), (line, { text }) => setText(line, text));

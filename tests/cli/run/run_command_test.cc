@@ -268,6 +268,14 @@ TEST_F(RunCommandTest, ExitCodesWithoutAJob) {
   EXPECT_EQ(Query({"--version"}, &out), 0);
 }
 
+TEST_F(RunCommandTest, ARunThatEndsWithAnotherProcessIsRefused) {
+  WriteJob("exit 0");
+  std::string out;
+  EXPECT_EQ(Query(RunArguments({"--end-with", std::to_string(::getppid())}), &out), 2);
+  EXPECT_THAT(out, HasSubstr(std::to_string(::getpid()) + ", and not"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("state")));
+}
+
 /// The program waits for the contents of a FIFO, here without end: a process that opened it to
 /// write knows that it reads.
 TEST_F(RunCommandTest, ASignalWhileFilesAreReadEndsTheCommandAtOnce) {

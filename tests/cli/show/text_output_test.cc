@@ -208,6 +208,8 @@ TEST(TextOutputTest, StatusNodesShardsEvents) {
               AllOf(HasSubstr("0:02 ago"), HasSubstr("1 of 256 partitions")));
   const ShardPage shards{.total = 7, .shards = {{.reasons = {"bad record"}}}};
   EXPECT_THAT(ShardsText(shards), AllOf(HasSubstr("bad record"), HasSubstr("1 of 7 shards")));
+  const ShardPage numbers{.total = 1, .shards = {{.first_record = 40, .records = 12}}};
+  EXPECT_THAT(ShardsText(numbers), HasSubstr("12 records from 40 on"));
   MasterEvent event{.kind = "node-lost", .node = "ps-0"};
   EXPECT_THAT(EventText(event), HasSubstr("node-lost ps-0"));
   event.text = "a trainer's\n\x1b[31mwords";

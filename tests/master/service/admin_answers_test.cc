@@ -140,6 +140,18 @@ TEST(StatusFactsTest, AStatusIsOfTheMomentAtWhichItsFactsWereTaken) {
   EXPECT_DOUBLE_EQ(loss_of(StatusFactsOf(*job.core, "flights", job.At())), 2);
 }
 
+TEST_F(AdminAnswersTest, AShardOfRecordNumbersHasNoFile) {
+  const auto work_of = [](const ShardId&) {
+    return ShardWork{.record_count = 12, .runs = {{.first_record = 40, .record_count = 12}}};
+  };
+  MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage page,
+                              ShardsOf(*core_, later_, work_of, v1::ListShardsRequest()));
+  EXPECT_EQ(page.shards[0].source, "");
+  EXPECT_EQ(page.shards[0].first_record, 40u);
+  EXPECT_EQ(page.shards[0].records, 12u);
+  EXPECT_EQ(page.shards[0].first_line, 0u);
+}
+
 TEST_F(AdminAnswersTest, ShardsComePageByPage) {
   v1::ListShardsRequest request;
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardPage all, ShardsOf(*core_, later_, WorkOf, request));

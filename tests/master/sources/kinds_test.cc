@@ -10,9 +10,11 @@ TEST(MakeSourceTest, EveryKindHasOne) {
   TopicSpec topic;
   topic.topic = "clicks";
   job.datasets = {{.name = "a", .source = LinesSpec{.files = {"a.csv"}}},
-                  {.name = "b", .source = topic}};
+                  {.name = "b", .source = topic},
+                  {.name = "c", .source = RangeSpec{.records = 9}}};
   EXPECT_FALSE(MakeSource(job, DatasetId(0))->Growth().has_value());
   EXPECT_EQ(MakeSource(job, DatasetId(1))->Growth()->topic, "clicks");
+  EXPECT_EQ(MakeSource(job, DatasetId(2))->layout()->record_count(), 9u);
 }
 
 }  // namespace

@@ -116,6 +116,33 @@ TEST_F(SourceCatalogTest, StepsAreCountedOverAllTrainDatasets) {
   EXPECT_EQ(step(kTest, 1, 2), 5u) << "3 minibatches a pass, counted for themselves";
 }
 
+TEST_F(SourceCatalogTest, RecordNumbersAreMixedWithFilesAsOtherFilesAre) {
+  DatasetSpec more = job_.datasets[0];
+  more.name = "more";
+  more.source = RangeSpec{.records = 9};
+  more.minibatches_per_shard = 1;
+  job_.datasets.push_back(more);
+  constexpr DatasetId kMore(2);
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto opened, Open());
+  MUSTER_ASSERT_OK_AND_ASSIGN(const auto kept, SourceCatalog::OpenKept(job_));
+  for (const SourceCatalog* catalog : {opened.get(), kept.get()}) {
+    std::multiset<uint64_t> numbers;
+    std::vector<uint64_t> steps;
+    for (uint64_t index = 0; index < 3; ++index) {
+      const ShardWork work = catalog->WorkOf({kMore, EpochIndex(1), ShardIndex(index)});
+      EXPECT_TRUE(work.has_numbers());
+      EXPECT_EQ(work.Contradiction(), std::nullopt);
+      for (const SourceRun& run : work.runs) {
+        for (uint32_t i = 0; i < run.record_count; ++i) numbers.insert(run.first_record + i);
+      }
+      steps.push_back(work.first_step);
+    }
+    EXPECT_THAT(numbers, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+    EXPECT_THAT(steps, ElementsAre(13, 18, 21)) << "9 minibatches of files and 3 of numbers";
+    EXPECT_EQ(catalog->Fingerprint()[2], (std::pair<std::string, std::string>("more", "range")));
+  }
+}
+
 TEST_F(SourceCatalogTest, ThePlanOfADatasetHasEveryRecordInOneShardWhateverTheOrder) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const auto catalog, Open());
   const std::vector<DatasetPlan> plans = catalog->Plans();

@@ -23,6 +23,12 @@ TEST(ReadersTest, EveryKindHasItsReader) {
   range.stream = {"clicks", {{TopicPartition(2), 5, 9}}};
   MUSTER_ASSERT_OK_AND_ASSIGN(ShardReader * of_topic, readers.Of(range));
   EXPECT_EQ(of_topic->NameOf(range), "offsets [5, 9) of topic clicks[2]");
+  ShardWork numbers;
+  numbers.dataset_name = "train";
+  numbers.record_count = numbers.minibatch_size = numbers.minibatch_count = 1;
+  numbers.runs = {{.first_record = 7, .record_count = 1}};
+  MUSTER_ASSERT_OK_AND_ASSIGN(ShardReader * of_numbers, readers.Of(numbers));
+  EXPECT_EQ(of_numbers->NameOf(numbers), "records [7, 8) of dataset 'train'");
   EXPECT_EQ(readers.Of(range).value(), of_topic) << "files and consumers are kept between shards";
 }
 
@@ -46,6 +52,11 @@ TEST(ReadersTest, AShardThatContradictsItselfIsAnErrorThatSaysHow) {
   EXPECT_THAT(error(), says("records of file 1, but names 1 files"));
   work.runs[0] = {.file = 0, .record_count = 4, .byte_end = 4};
   EXPECT_THAT(error(), says("bytes [0, 4) of a file of 3"));
+  work.files.clear();
+  work.runs = {{.first_record = 7, .record_count = 3}};
+  EXPECT_THAT(error(), says("4 records, but its runs have 3"));
+  work.runs = {{.first_record = (uint64_t{1} << 63) - 3, .record_count = 4}};
+  EXPECT_THAT(error(), says("has record 9223372036854775805, which is no record's number"));
   work.minibatch_count = 0;
   EXPECT_THAT(error(), says("in 0 minibatches of 4"));
 }

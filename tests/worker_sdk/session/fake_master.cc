@@ -84,6 +84,17 @@ void FakeMaster::AddRange(const std::string& topic, const OffsetRange& range,
   shards_.push_back(work);
 }
 
+void FakeMaster::AddNumbers(uint64_t first, uint32_t records, uint32_t minibatch_size) {
+  ShardWork work;
+  work.dataset_name = "range";
+  work.record_count = records;
+  work.minibatch_size = minibatch_size;
+  work.minibatch_count = static_cast<uint32_t>(DivideUp(records, minibatch_size));
+  work.runs = {{.first_record = first, .record_count = records}};
+  MutexLock lock(&mutex_);
+  shards_.push_back(work);
+}
+
 void FakeMaster::SetServer(const std::string& address, uint64_t incarnation) {
   MutexLock lock(&mutex_);
   map_.version = map_.version.Next();

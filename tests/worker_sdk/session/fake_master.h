@@ -41,6 +41,8 @@ class FakeMaster final : public v1::WorkerService::Service {
   void AddShard(const std::string& path, uint32_t minibatch_size, DatasetMode mode);
   /// A shard that is a range of a topic, of dataset "topic".
   void AddRange(const std::string& topic, const OffsetRange& range, uint32_t minibatch_size);
+  /// A shard that is record numbers, of dataset "range".
+  void AddNumbers(uint64_t first, uint32_t records, uint32_t minibatch_size);
   /// ps-0 owns every partition and is at `address`, in a new incarnation: R and every E grow.
   void SetServer(const std::string& address, uint64_t incarnation);
   /// Ends the job once every shard is done; until then WAIT.

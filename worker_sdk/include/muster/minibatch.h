@@ -73,12 +73,17 @@ struct MUSTER_EXPORT TopicHeader {
 /// arrived are 0.
 class MUSTER_EXPORT Minibatch {
  public:
-  /// Lines without their line ends, or the values of a topic's records. There is at least one. The
-  /// order is the same in every run of the shard. A line has at most 16 MiB; a job with a longer
-  /// line does not start. Valid until the loop leaves the minibatch.
+  /// Lines without their line ends, or the values of a topic's records; of record numbers, each is
+  /// empty. There is at least one. The order is the same in every run of the shard. A line has at
+  /// most 16 MiB; a job with a longer line does not start. Valid until the loop leaves the
+  /// minibatch.
   std::span<const std::string_view> records() const;
-  /// Keeps the memory of records(), and of all other records of the shard, as long as a copy
-  /// exists; that may be longer than the session.
+  /// The record numbers, if the dataset has `records: N` in place of files: record_numbers()[i], of
+  /// 0 to N - 1, belongs to records()[i]. In other datasets, there are none. Valid as long as
+  /// records().
+  std::span<const int64_t> record_numbers() const;
+  /// Keeps the memory of records() and record_numbers(), and of all other records of the shard, as
+  /// long as a copy exists; that may be longer than the session.
   std::shared_ptr<const void> records_owner() const;
   /// Records of a whole minibatch: `minibatchSize` of the dataset. This minibatch may have fewer:
   /// one, if the records of an epoch cannot be divided evenly; many, at the end of a topic, if a

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/words/parts.h"
 #include "sharding/lines/file_start.h"
 #include "sharding/lines/source_pin.h"
 #include "sharding/shard_order.h"
@@ -246,9 +245,7 @@ absl::StatusOr<ShardRecords> CutRecords(const ShardWork& work, std::vector<char>
   result.order = RecordOrder(work.shuffle_seed, work.record_count);
   result.records.reserve(lines.size());
   for (uint32_t index : result.order) result.records.push_back(lines[index]);
-  for (uint32_t k = 0; k <= work.minibatch_count; ++k) {
-    result.minibatches.push_back(BeginOfPart(k, work.minibatch_count, lines.size()));
-  }
+  result.minibatches = EqualMinibatches(work);
   return result;
 }
 
