@@ -33,14 +33,14 @@ spec:
     ps:     {{replicas: {servers}}}
     worker: {{replicas: {workers}, command: {command}}}
 """
-# A step is a shard of 4 minibatches.
-GROUP = "  group: {globalBatch: 128, joinWait: 60s, silenceLimit: 30s, balance: false}"
+# A step is a shard of 4 minibatches. With fewer members, the group waits: who was killed has to copy the state.
+GROUP = "  group: {{globalBatch: 128, minMembers: {members}, joinWait: 60s, silenceLimit: 30s, balance: false}}"
 
 
 class Job:
     """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn."""
 
-    def __init__(self, test, mode, *, trainer=TRAINER, group=False, workers=2, epochs=1, failures_max=3, records=640):
+    def __init__(self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.records = records
@@ -55,7 +55,7 @@ class Job:
             file.write(
                 JOB.format(
                     epochs=epochs, failures_max=failures_max, workers=workers, command=command,
-                    group=GROUP if group else "", servers=0 if group else 1,
+                    group=GROUP.format(members=members) if members else "", servers=0 if members else 1,
                 )
             )
         with open(self.path("run.log"), "w", encoding="utf-8") as output:
