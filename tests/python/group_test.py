@@ -36,7 +36,7 @@ MISUSE = [
 
 class GroupTest(unittest.TestCase):
     def group(self, mode, workers=2):
-        return job.Job(self, mode, trainer=TRAINER, group=True, workers=workers, epochs=EPOCHS)
+        return job.Job(self, mode, trainer=TRAINER, members=workers, workers=workers, epochs=EPOCHS)
 
     def weights(self, run):
         """Of the members, which must have the same."""
@@ -46,7 +46,7 @@ class GroupTest(unittest.TestCase):
                 self.assertEqual(epoch["records_committed"], run.records if dataset["name"] == "train" else 64)
         names = [name for name in os.listdir(run.folder) if name.startswith("weights-")]
         weights = {run.read(name) for name in names}
-        self.assertEqual(len(weights), 1, f"{names}\n{run.log()}")
+        self.assertEqual((len(names), len(weights)), (2, 1), run.log())
         return weights.pop()
 
     def test_weights_do_not_depend_on_a_kill_or_on_an_exception(self):
@@ -55,18 +55,21 @@ class GroupTest(unittest.TestCase):
         steps = int.from_bytes(bytes.fromhex(weights.split()[2]), "little")
         self.assertEqual(steps, EPOCHS * STEPS)
         self.assertLess(undisturbed.summary()["metrics"]["test"]["loss"], 0.3, "untrained: 1.27")
-        for mode, happened in (("kill", "killed"), ("raise", "raised"), ("end", "raised"), ("apply", "raised")):
+        for mode, happened in (("kill", "killed"), ("raise", "raised"), ("apply", "raised")):
             with self.subTest(mode):
                 run = self.group(mode)
                 self.assertEqual(self.weights(run), weights)
                 self.assertTrue(os.path.exists(run.path(happened)), run.log())
                 if mode == "raise":
                     self.assertRegex(run.ask("events", "job.yaml"), r"ValueError: planted in the loop \(group_trainer\.py:\d+\)")
-                if mode == "end":
-                    self.assertRegex(run.ask("events", "job.yaml"), r"exit worker-1 [^#]*ValueError: planted in the loop")
                 if mode == "apply":
                     self.assertEqual(run.read("raised"), "planted in apply 3")
                     self.assertEqual(run.read("copied-worker-1"), "1")
+
+    def test_an_exception_that_ends_a_member_fails_the_step_with_its_text(self):
+        run = self.group("end")
+        self.weights(run)
+        self.assertRegex(run.ask("events", "job.yaml"), r"shard-failure worker-1 .*ValueError: planted in the loop \(group_trainer\.py:\d+\)")
 
     def test_local_steps_bring_the_weights_together(self):
         run = self.group("local")

@@ -33,8 +33,8 @@ spec:
     ps:     {{replicas: {servers}}}
     worker: {{replicas: {workers}, command: {command}}}
 """
-# A step is a shard of 4 minibatches.
-GROUP = "  group: {globalBatch: 128, joinWait: 60s, silenceLimit: 30s, balance: false}"
+# A step is a shard of 4 minibatches. With fewer members, the group waits: who was killed has to copy the state.
+GROUP = "  group: {{globalBatch: 128, minMembers: {members}, joinWait: 60s, silenceLimit: 30s, balance: false}}"
 
 
 class Job:
@@ -43,7 +43,7 @@ class Job:
     If the records are numbered, the job reads none of it."""
 
     def __init__(
-        self, test, mode, *, trainer=TRAINER, group=False, workers=2, epochs=1, failures_max=3, records=640, numbered=False
+        self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640, numbered=False
     ):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -62,7 +62,7 @@ class Job:
             file.write(
                 JOB.format(
                     train=train, test=held_out, epochs=epochs, failures_max=failures_max, workers=workers, command=command,
-                    group=GROUP if group else "", servers=0 if group else 1,
+                    group=GROUP.format(members=members) if members else "", servers=0 if members else 1,
                 )
             )
         with open(self.path("run.log"), "w", encoding="utf-8") as output:

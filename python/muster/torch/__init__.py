@@ -1,4 +1,4 @@
-"""Muster for PyTorch: embeddings and dense modules on the parameter servers. It needs PyTorch 2.3 or newer.
+"""Muster for PyTorch: embeddings and dense modules on the parameter servers, and modules that a group trains together.
 
     import muster
     import muster.torch
@@ -6,7 +6,9 @@
     users = muster.torch.EmbeddingTable(session.table("user", dim=16, optimizer=muster.Adagrad(0.05)))
     network = muster.torch.dense(session, module, optimizer=muster.Adam())
 
-`docs/python.md` shows a whole loop.
+    ddp = muster.torch.ElasticDDP(module, optimizer, session.group())
+
+`docs/python.md` shows whole loops. It needs PyTorch 2.3 or newer, which `import muster` does not import.
 """
 
 try:
@@ -14,14 +16,20 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("muster.torch needs PyTorch, which is not installed: call pip install torch") from error
 
+from ._ddp import ElasticDDP, ElasticStep
 from ._dense import Dense, dense
+from ._local import DiLoCo, LocalSGD
 from ._tables import EmbeddingBag, EmbeddingTable, Feature, Lookup
 
 __all__ = [
     "Dense",
+    "DiLoCo",
+    "ElasticDDP",
+    "ElasticStep",
     "EmbeddingBag",
     "EmbeddingTable",
     "Feature",
+    "LocalSGD",
     "Lookup",
     "dense",
 ]
