@@ -202,7 +202,8 @@ class EmbeddingTable(_Module):
 
     def forward(self, lookup: Lookup) -> torch.Tensor:
         """The rows: [*the shape of the keys, dim]. Waits until they have arrived."""
-        return _embed(self, lookup)
+        rows: torch.Tensor = _embed(self, lookup)
+        return rows
 
     def _feature(self, keys: Any, name: str) -> _Feature:
         if _Jagged.is_one(keys):
@@ -260,7 +261,8 @@ class EmbeddingBag(_Module):
 
         `weights` are used in place of those of need(); they may have a gradient of their own.
         """
-        return _pool(self, lookup, weights)
+        bags: torch.Tensor = _pool(self, lookup, weights)
+        return bags
 
     def _feature(self, feature: Feature, name: str) -> _Feature:
         keys, offsets, weights, count = feature.keys, feature.offsets, feature.weights, None
