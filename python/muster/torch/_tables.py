@@ -325,16 +325,17 @@ def _pool(module: EmbeddingBag, lookup: Lookup, weights: torch.Tensor | None) ->
 
 def _bags(module: EmbeddingBag, rows: torch.Tensor, lookup: Lookup, weights: torch.Tensor | None) -> torch.Tensor:
     """[bags, dim]"""
-    positions, offsets = lookup.positions, lookup.offsets
+    positions, offsets = lookup.positions.to(rows.device), lookup.offsets
     if offsets is None:
         positions = positions.reshape(math.prod(positions.shape[:-1]), positions.shape[-1])
+    weights = None if weights is None else weights.reshape(positions.shape).to(rows.device)
     if positions.numel() == 0:
         return rows.new_zeros((positions.shape[0] if offsets is None else offsets.shape[0] - 1, module.table.dim))
+    if offsets is None:  # twice as fast as embedding_bag, whose gradient is slow
+        members = functional.embedding(positions, rows)
+        if weights is not None:
+            members = members * weights.unsqueeze(-1)
+        return members.sum(1) if module.mode == "sum" else members.mean(1)
     return functional.embedding_bag(
-        positions.to(rows.device),
-        rows,
-        None if offsets is None else offsets.to(rows.device),
-        mode=module.mode,
-        per_sample_weights=None if weights is None else weights.reshape(positions.shape).to(rows.device),
-        include_last_offset=offsets is not None,
+        positions, rows, offsets.to(rows.device), mode=module.mode, per_sample_weights=weights, include_last_offset=True
     )
