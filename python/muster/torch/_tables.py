@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,8 +204,7 @@ class EmbeddingTable(_Module):
 
     def forward(self, lookup: Lookup) -> torch.Tensor:
         """The rows: [*the shape of the keys, dim]. Waits until they have arrived."""
-        rows: torch.Tensor = _embed(self, lookup)
-        return rows
+        return _embed(self, lookup)
 
     def _feature(self, keys: Any, name: str) -> _Feature:
         if _Jagged.is_one(keys):
@@ -261,8 +262,7 @@ class EmbeddingBag(_Module):
 
         `weights` are used in place of those of need(); they may have a gradient of their own.
         """
-        bags: torch.Tensor = _pool(self, lookup, weights)
-        return bags
+        return _pool(self, lookup, weights)
 
     def _feature(self, feature: Feature, name: str) -> _Feature:
         keys, offsets, weights, count = feature.keys, feature.offsets, feature.weights, None
@@ -297,16 +297,29 @@ def _mapping(features: Mapping[str, Any]) -> Mapping[str, Any]:
     return features
 
 
-# The compiler leaves these to Python: a pull is no graph.
+def _not_compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The compiler leaves the function to Python: a pull is no graph. It is not imported for this, because that takes 2 s."""
+    left: Callable[..., torch.Tensor] | None = None
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> torch.Tensor:
+        nonlocal left
+        if "torch._dynamo" not in sys.modules:
+            return function(*arguments)
+        if left is None:
+            left = torch.compiler.disable(function)
+        return left(*arguments)
+
+    return call
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@_not_compiled
 def _embed(module: EmbeddingTable, lookup: Lookup) -> torch.Tensor:
     rows = module._rows(lookup)
     return functional.embedding(lookup.positions.to(rows.device), rows).to(module._place.dtype)
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@_not_compiled
 def _pool(module: EmbeddingBag, lookup: Lookup, weights: torch.Tensor | None) -> torch.Tensor:
     rows = module._rows(lookup)
     if weights is None:
