@@ -307,7 +307,7 @@ def _not_compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.
         if "torch._dynamo" not in sys.modules:
             return function(*arguments)
         if left is None:
-            left = torch.compiler.disable(function)
+            left = torch.compiler.disable(function)  # type: ignore[no-untyped-call]
         return left(*arguments)
 
     return call
