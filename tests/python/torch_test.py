@@ -82,6 +82,10 @@ class TorchTest(unittest.TestCase):
         self.assertLess(run.summary()["metrics"]["test"]["loss"], 0.5, "untrained: about 7")
         self.assertEqual(run.read("batches"), str(5 * 50), "a buffer counts each minibatch once")
 
+    def test_import_does_not_bring_the_compiler(self):
+        code = "import muster.torch, sys; print('torch._dynamo' in sys.modules)"
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout, "False\n")
+
     def test_bags_and_gradients_are_those_of_pytorch(self):
         run = self.train("check", workers=1)
         self.assertEqual(run.read("checked"), "20")

@@ -42,7 +42,11 @@ class Learner:
         self.rows = muster.torch.EmbeddingTable(session.table("rows", dim=1, optimizer=muster.Adagrad(0.5)))
         self.network = nn.Sequential(nn.BatchNorm1d(2, momentum=0.01), nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
         self.dense = muster.torch.dense(session, self.network, optimizer=muster.Adagrad(0.1), name="network")
-        self.compiled = torch.compile(self.network, backend="aot_eager", dynamic=True) if MODE == "learn" else self.network
+        # The graph breaks at the table, and the dense part is compiled.
+        self.compiled = torch.compile(self.outputs, backend="aot_eager", dynamic=True) if MODE == "learn" else self.outputs
+
+    def outputs(self, numbers, lookup):
+        return self.network(numbers) + self.rows(lookup)
 
     def parse(self, batch):
         values = values_of(batch)
@@ -53,7 +57,7 @@ class Learner:
         numbers, lookup, labels = batch.data
         self.network.train(not batch.evaluate)
         with torch.autocast("cpu", torch.bfloat16):
-            outputs = self.compiled(numbers) + self.rows(lookup)
+            outputs = self.compiled(numbers, lookup)
         loss = functional.mse_loss(outputs.float().squeeze(1), labels)
         batch.metric("loss", loss.item(), len(labels))
         if not batch.evaluate:

@@ -89,31 +89,33 @@ class FlightParser:
 
     def parse(self, lines, reject):
         """(keys [n, 9] uint64, labels [n] float32) of the good lines; calls reject(number, reason) for each of the others."""
-        keys, labels = [], []
-        for i, line in enumerate(lines):
-            cells = line.split(b",")
-            if len(cells) != self.width:
-                reject(i, f"{len(cells)} columns where the header has {self.width}")
-                continue
-            try:
-                record, label = self.record(*self.cells_of(cells))
-            except ValueError as error:
-                reject(i, str(error))
-                continue
-            keys += record
-            labels.append(label)
-        # Numbers above 2^63 make NumPy slow, and this module not.
-        return np.frombuffer(array.array("Q", keys), np.uint64).reshape(-1, FIELDS), np.array(labels, np.float32)
+        rows = [line.split(b",") for line in lines]
+        try:
+            return self.columns(rows)
+        except ValueError:  # of some; one by one, they are slower
+            good = []
+            for i, row in enumerate(rows):
+                try:
+                    self.columns([row])
+                    good.append(row)
+                except ValueError as error:
+                    reject(i, str(error))
+            return self.columns(good)
 
-    def record(self, month, day, carrier, flight, tailnum, origin, dest, hour, minute, delay):
-        return (
-            self.month[month],
-            self.date[month + b"-" + self.day[day]],
-            self.carrier[carrier],
-            self.carrier_flight[carrier + b"-" + self.flight[flight]],
-            self.tailnum[tailnum],
-            self.origin[origin],
-            self.dest[dest],
-            self.hour[hour],
-            self.minute[minute],
-        ), self.label[delay]
+    def columns(self, rows):
+        for row in rows:
+            if len(row) != self.width:
+                raise ValueError(f"{len(row)} columns where the header has {self.width}")
+        if not rows:
+            return np.empty((0, FIELDS), np.uint64), np.empty(0, np.float32)
+        month, day, carrier, flight, tailnum, origin, dest, hour, minute, delay = self.cells_of(list(zip(*rows)))
+        keys = array.array("Q", map(self.month.__getitem__, month))
+        date = [m + b"-" + self.day[d] for m, d in zip(month, day)]
+        keys.extend(map(self.date.__getitem__, date))
+        keys.extend(map(self.carrier.__getitem__, carrier))
+        carrier_flight = [c + b"-" + self.flight[f] for c, f in zip(carrier, flight)]
+        keys.extend(map(self.carrier_flight.__getitem__, carrier_flight))
+        for known, column in ((self.tailnum, tailnum), (self.origin, origin), (self.dest, dest), (self.hour, hour), (self.minute, minute)):
+            keys.extend(map(known.__getitem__, column))
+        labels = np.array(list(map(self.label.__getitem__, delay)), np.float32)
+        return np.frombuffer(keys, np.uint64).reshape(FIELDS, -1).T.copy(), labels

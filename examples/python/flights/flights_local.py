@@ -40,13 +40,13 @@ class Model(nn.Module):
     def __init__(self, rows):
         super().__init__()
         self.embedding = nn.Embedding(rows, deepfm.DIM)
-        self.first_order = nn.EmbeddingBag(rows, 1, mode="sum")
+        self.first_order = nn.Embedding(rows, 1)  # faster than an EmbeddingBag
         self.network = deepfm.DeepFm()
         nn.init.normal_(self.embedding.weight, std=deepfm.EMBEDDING_STDDEV)
         nn.init.zeros_(self.first_order.weight)
 
     def forward(self, positions):
-        return self.network(self.embedding(positions), self.first_order(positions))
+        return self.network(self.embedding(positions), self.first_order(positions).sum(1))
 
 
 class Process:
@@ -57,7 +57,7 @@ class Process:
         torch.manual_seed(seed)
         self.keys, self.parser, self.model = keys, FlightParser(header), Model(len(keys))
         self.optimizer = torch.optim.Adagrad(
-            self.model.parameters(), lr=deepfm.LEARNING_RATE, initial_accumulator_value=deepfm.INITIAL_ACCUMULATOR
+            self.model.parameters(), lr=deepfm.LEARNING_RATE, initial_accumulator_value=deepfm.INITIAL_ACCUMULATOR, fused=True
         )
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1, (step + 1) / deepfm.WARMUP_STEPS))
 

@@ -55,7 +55,7 @@ class Dense:
         self._batch: _muster.Batch | None = None
         for part in parts:
             if not part.buffer:
-                self._value(part).register_post_accumulate_grad_hook(self._check_gradient)
+                self._value(part).register_post_accumulate_grad_hook(self._check_gradient)  # type: ignore[no-untyped-call]
 
     def need(self, batch: _muster.Batch) -> None:
         """Asks for the tensors ahead of time; call it in `parse`. Without a `parse`, call it at the beginning of the minibatch."""
