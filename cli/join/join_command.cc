@@ -1,5 +1,6 @@
 #include "cli/join/join_command.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 #include "cli/run/run_command.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,6 @@
 #include "host/processes/node_launcher.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
 #include <signal.h>
