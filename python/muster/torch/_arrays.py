@@ -88,6 +88,12 @@ class _Alias:
         self.__array_interface__ = interface
 
 
+def address_of(pulled: Floats) -> int:
+    """Where the values are."""
+    address: int = pulled.__array_interface__["data"][0]
+    return address
+
+
 def tensor_of(pulled: Floats) -> torch.Tensor:
     """A tensor over the library's memory, which it keeps. Nobody may write to it: PyTorch has no tensors that cannot be written."""
     if pulled.size == 0:

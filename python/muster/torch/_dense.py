@@ -31,9 +31,41 @@ class _Part:
     tensor: _muster.DenseTensor
     shape: tuple[int, ...]
     buffer: bool
+    place: dict[str, Any]  # where its module has it
+    key: str
     # What was pulled last: while it is the same memory and nobody wrote to the module's, there is nothing to copy.
     pulled: _arrays.Floats | None = None
     version: int = -1
+
+    def value(self) -> torch.Tensor:
+        value: torch.Tensor = self.place[self.key]
+        if value.shape != self.shape:
+            raise ValueError(
+                f"{self.name} has shape {tuple(value.shape)} now, and had {self.shape} when it was registered: a shape cannot change"
+            )
+        return value
+
+    def pull(self, batch: _muster.Batch) -> torch.Tensor:
+        """Copies what the servers have into the module, if that is something else."""
+        value, pulled = self.value(), batch.pull(self.tensor)
+        if not self.buffer:
+            value.grad = None
+        if self.pulled is None or value._version != self.version or _arrays.address_of(self.pulled) != _arrays.address_of(pulled):
+            value.copy_(_arrays.tensor_of(pulled) if self.shape else _arrays.tensor_of(pulled)[0])
+        self.pulled, self.version = pulled, value._version
+        return value
+
+    def change(self) -> _arrays.Floats | None:
+        """What is pushed: the gradient, which is then None; or of a buffer, which its module changes itself, the change."""
+        value = self.value()
+        if self.buffer:
+            if value._version == self.version or self.pulled is None:
+                return None
+            return _arrays.floats_of(value).reshape(self.pulled.shape) - self.pulled
+        gradient, value.grad = value.grad, None
+        if gradient is None:
+            return None
+        return _arrays.floats_of(gradient if self.shape else gradient.reshape(1))
 
 
 class Dense:
@@ -55,7 +87,7 @@ class Dense:
         self._batch: _muster.Batch | None = None
         for part in parts:
             if not part.buffer:
-                self._value(part).register_post_accumulate_grad_hook(self._check_gradient)  # type: ignore[no-untyped-call]
+                part.value().register_post_accumulate_grad_hook(self._check_gradient)  # type: ignore[no-untyped-call]
 
     def need(self, batch: _muster.Batch) -> None:
         """Asks for the tensors ahead of time; call it in `parse`. Without a `parse`, call it at the beginning of the minibatch."""
@@ -73,23 +105,14 @@ class Dense:
         self._thread = threading.get_ident()
         with torch.no_grad():
             for part in self._parts:
-                self._pull(batch, part)
+                value = part.pull(batch)
+                if batch.evaluate and part.name.endswith("running_var") and bool((value < 0).any()):
+                    raise FailedPrecondition(
+                        f'dense part "{self.name}": {part.name} has fallen below 0, because minibatches change it that do not see each other\'s '
+                        "changes: give BatchNorm a smaller momentum, such as 0.01"
+                    )
         self._batch = batch
         batch.on_commit(self._push)
-
-    def _pull(self, batch: _muster.Batch, part: _Part) -> None:
-        value, pulled = self._value(part), batch.pull(part.tensor)
-        if not part.buffer:
-            value.grad = None
-        same = part.pulled is not None and part.pulled.ctypes.data == pulled.ctypes.data and value._version == part.version
-        if not same:
-            value.copy_(_arrays.tensor_of(pulled).reshape(part.shape))
-            if batch.evaluate and part.name.endswith("running_var") and bool((value < 0).any()):
-                raise FailedPrecondition(
-                    f'dense part "{self.name}": {part.name} has fallen below 0, because minibatches change it that do not see each other\'s '
-                    "changes: give BatchNorm a smaller momentum, such as 0.01"
-                )
-        part.pulled, part.version = pulled, value._version
 
     def _push(self) -> None:
         batch, self._batch = self._batch, None
@@ -103,30 +126,9 @@ class Dense:
                     "if each worker may have its own"
                 )
         for part in self._parts:
-            gradient = self._change(part) if part.buffer else self._gradient(part)
-            if gradient is not None and not batch.evaluate:
-                batch.push(part.tensor, gradient.reshape(part.tensor.shape))
-
-    def _gradient(self, part: _Part) -> _arrays.Floats | None:
-        value = self._value(part)
-        gradient, value.grad = value.grad, None
-        return None if gradient is None else _arrays.floats_of(gradient)
-
-    def _change(self, part: _Part) -> _arrays.Floats | None:
-        """Buffers are changed by the module itself, and servers add up the changes."""
-        value = self._value(part)
-        if value._version == part.version or part.pulled is None:
-            return None
-        return _arrays.floats_of(value) - part.pulled.reshape(part.shape)
-
-    def _value(self, part: _Part) -> torch.Tensor:
-        value = _find(self.module, part.name)
-        if tuple(value.shape) != part.shape:
-            raise ValueError(
-                f'dense part "{self.name}": {part.name} has shape {tuple(value.shape)} now, and had {part.shape} when it was registered: '
-                "a shape cannot change"
-            )
-        return value
+            change = part.change()
+            if change is not None and not batch.evaluate:
+                batch.push(part.tensor, change)
 
     def _check_gradient(self, _parameter: torch.Tensor) -> None:
         if self._batch is None:
@@ -173,7 +175,7 @@ def dense(
     for pattern in given:
         if not any(_matches(pattern, key) for key in module.state_dict(keep_vars=True)):
             raise ValueError(f"initializers: no parameter or buffer is called {pattern!r}, only {', '.join(sorted(module.state_dict()))}")
-    register = _Register(session, name, schedule, warm_start)
+    register = _Register(session, module, name, schedule, warm_start)
     parts = [register(key, value, optimizer, _initializer(module, key, value, given), False) for key, value in trained.items()]
     kept = {}
     for key, value in module.state_dict(keep_vars=True).items():
@@ -190,10 +192,10 @@ def dense(
 class _Register:
     """Makes the tensors on the servers."""
 
-    def __init__(self, session: Session, name: str, schedule: Schedule, warm_start: str) -> None:
+    def __init__(self, session: Session, module: nn.Module, name: str, schedule: Schedule, warm_start: str) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
             raise ValueError(f"name: {name!r} came, small letters, digits, - and _ are allowed, and the first is a letter")
-        self._session, self._name, self._schedule, self._warm_start = session, name, schedule, warm_start
+        self._session, self._module, self._name, self._schedule, self._warm_start = session, module, name, schedule, warm_start
         self._used: dict[str, str] = {}
 
     def __call__(self, key: str, value: torch.Tensor, optimizer: Optimizer, initializer: Initializer, buffer: bool) -> _Part:
@@ -214,13 +216,9 @@ class _Register:
         tensor = self._session.dense(
             name, shape or 1, optimizer=optimizer, initializer=initializer, schedule=self._schedule, warm_start=self._warm_start
         )
-        return _Part(key, tensor, shape, buffer)
-
-
-def _find(module: nn.Module, name: str) -> torch.Tensor:
-    path, _, last = name.rpartition(".")
-    value: torch.Tensor = getattr(module.get_submodule(path), last)
-    return value
+        path, _, last = key.rpartition(".")
+        owner = self._module.get_submodule(path)
+        return _Part(key, tensor, shape, buffer, owner._buffers if buffer else owner._parameters, last)
 
 
 def _matches(pattern: str, name: str) -> bool:
