@@ -61,7 +61,7 @@ nb::object Loop::Next() {
   if (begun_) {
     const std::shared_ptr<Batch> left = batches_.front().first;
     left->BeforeCommit();
-    if (!shard_) return nb::none();
+    if (!source_) return nb::none();
     left->Leave();
     batches_.pop_front();
   }
