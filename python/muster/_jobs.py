@@ -229,12 +229,17 @@ def _answer(arguments: Sequence[str]) -> str:
     raise kind(_message(call.stderr))
 
 
-def start(verb: Sequence[str], target: Sequence[str], progress: bool | None) -> Job:
-    """Starts `muster VERB`, whose job other verbs find by `target`. Waits until it runs, or raises if it is refused."""
+def refuse_in_worker() -> None:
+    """Raises in a worker of a job, which has run the script that started the job."""
     if "MUSTER_NODE" in os.environ:
         raise FailedPrecondition(
             "this process is a worker of a job, and would start the job again: put the call below `if __name__ == \"__main__\":`"
         )
+
+
+def start(verb: Sequence[str], target: Sequence[str], progress: bool | None) -> Job:
+    """Starts `muster VERB`, whose job other verbs find by `target`. Waits until it runs, or raises if it is refused."""
+    refuse_in_worker()
     shown = sys.stderr.isatty() if progress is None else progress
     options = ["--output", "json", "--end-with", str(os.getpid()), *([] if shown else ["--no-progress"])]
     # Files in memory, which take any amount before they are read.

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._jobs import Job, start
+from ._jobs import Job, refuse_in_worker, start
 from ._session import Session, connect
 from .errors import InvalidArgument
 
@@ -24,10 +24,12 @@ import sys
 
 sys.path[:] = {path!r}
 
-from muster._launch import work
+from muster._launch import import_script, work
 
 if __name__ == "__main__":
     work({where!r})
+elif __name__ == "__mp_main__":  # a process that the worker has started, for `parse`
+    import_script({where!r})
 '''
 
 
@@ -71,6 +73,7 @@ def launch(
 
     Raises `InvalidArgument` if the function cannot be had by the workers, or if the job is refused.
     """
+    refuse_in_worker()
     folder = os.path.abspath(state_directory)
     where = _where(function, folder)
     entry = os.path.join(folder, "launch", "worker.py")
@@ -103,6 +106,12 @@ def work(where: Mapping[str, str]) -> None:
     with connect() as session:
         signal.signal(signal.SIGTERM, lambda *_: session.leave())
         function(session)
+
+
+def import_script(where: Mapping[str, str]) -> None:
+    """In a process of a worker: functions of the script can be had by its name."""
+    if "script" in where:
+        _run_script(where["script"])
 
 
 def _where(function: Trainer, folder: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import _muster
 from .errors import Error, FailedPrecondition, describe
@@ -34,6 +34,7 @@ class ParseBatch:
     step: int
     shard: str
     header: bytes
+    record_numbers: Any  # int64, as in `Batch`
     rejected: list[tuple[int, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class ParsePool:
             if batch.dataset not in parse:
                 raise KeyError(f"`parse` has no function for the dataset {batch.dataset!r}, only for {sorted(parse)}")
             parse = parse[batch.dataset]
-        names = ("records", "nominal_size", "evaluate", "dataset", "epoch", "seed", "step", "shard", "header")
+        names = ("records", "nominal_size", "evaluate", "dataset", "epoch", "seed", "step", "shard", "header", "record_numbers")
         records = ParseBatch(**{name: getattr(batch, name) for name in names})
         waiting = _Waiting(batch, parse, records, self._send(parse, records))
         self._waiting.append(waiting)
@@ -126,7 +127,14 @@ class ParsePool:
             raise parsed.error
         for record, reason in parsed.rejected:
             batch.reject(record, reason)
-        batch.data = parsed.data if self._prepare is None else self._prepare(batch, parsed.data)
+        if self._prepare is None:
+            batch.data = parsed.data
+            return
+        try:
+            batch.data = self._prepare(batch, parsed.data)
+        except Exception as error:
+            batch.fail(describe(error))
+            raise
 
     def _wait(self, waiting: _Waiting) -> _Parsed:
         while True:

@@ -71,6 +71,7 @@ def class_of(code: int) -> type[Error]:
 def describe(error: BaseException) -> str:
     """What the failure of a shard says about an exception: "ValueError: no label (trainer.py:12)"."""
     text = traceback.format_exception_only(type(error), error)[-1].strip()
+    text = text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no text elsewhere
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text

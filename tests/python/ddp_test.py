@@ -10,10 +10,13 @@ import sys
 import tempfile
 import unittest
 
+import numpy
 import torch
 from torch import nn
 
 import muster.torch
+from muster.torch import _dense
+from muster.torch._buffers import _Followed
 from muster.torch._optimizer_state import OptimizerState, Rates
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -25,6 +28,7 @@ EPOCHS, STEPS = 3, 5  # of training, and of each of its epochs
 MISUSE = [
     [
         "RuntimeError: backward() a second time in one minibatch: put all but the last into `with ddp.no_sync():`",
+        "RuntimeError: no_sync() after a backward() outside of it, whose gradients are handed over: the last backward() must be outside",
         "RuntimeError: optimizer.step() is called by step.commit(), with the gradients of all members: leave it out",
         "RuntimeError: load_state_dict: the group has begun, and its members have its state: load before the first step",
         "RuntimeError: parameter '0.weight' has the shape (4, 4), and was registered with (8, 2): the shapes of a group cannot change",
@@ -168,6 +172,40 @@ SCHEDULERS = {
 }
 
 
+class DenseTest(unittest.TestCase):
+    """First values of parameters, and changes of buffers, on the servers."""
+
+    def first(self, module, name, **given):
+        return _dense._initializer(module, name, dict(module.named_parameters())[name], given)
+
+    def test_one_random_value_is_no_constant(self):
+        first = self.first(nn.Linear(16, 1), "bias")
+        self.assertIsInstance(first, muster.Uniform)
+        self.assertAlmostEqual(first.high, 0.25)
+
+    def test_one_value_that_the_layer_would_not_make_is_a_constant(self):
+        module = nn.Linear(16, 1)
+        nn.init.constant_(module.bias, -2)
+        self.assertEqual(self.first(module, "bias").value, -2)
+        self.assertEqual(self.first(nn.PReLU(), "weight").value, 0.25)
+
+    def test_a_row_of_padding_is_refused(self):
+        self.assertIsInstance(self.first(nn.Embedding(100, 16), "weight"), muster.Normal)
+        with self.assertRaisesRegex(ValueError, "weight: servers make the first values"):
+            self.first(nn.Embedding(100, 16, padding_idx=0), "weight")
+
+    def test_statistics_that_are_written_without_a_version_are_pushed(self):
+        buffer = torch.zeros(2)
+        part = _dense._Part("mean", None, (2,), True, {"mean": buffer}, "mean", numpy.zeros(2, numpy.float32), buffer._version)
+        self.assertIsNone(part.change())
+        buffer.numpy()[:] = 5
+        self.assertEqual(part.change().tolist(), [5, 5])
+        kept = _dense._Kept("mean", buffer, buffer._version, buffer.clone())
+        self.assertFalse(kept.changed())
+        buffer.numpy()[:] = 6
+        self.assertTrue(kept.changed())
+
+
 class StateTest(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(3)
@@ -207,6 +245,25 @@ class StateTest(unittest.TestCase):
                 self.assert_same(newcomer, module)
                 for to, of in zip(copied.memory.values(), state.memory.values()):
                     self.assertTrue(torch.equal(to, of))
+
+    def test_a_rate_that_began_as_a_whole_number_is_copied(self):
+        optimizers = [torch.optim.SGD(self.first.parameters(), lr=1) for _ in range(2)]
+        schedulers = [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5) for optimizer in optimizers]
+        rates, copied = (Rates(optimizer, [scheduler]) for optimizer, scheduler in zip(optimizers, schedulers))
+        optimizers[0].step()
+        schedulers[0].step()
+        rates.store()
+        copied.memory.copy_(rates.memory)
+        copied.load()
+        self.assertEqual(optimizers[1].param_groups[0]["lr"], 0.5)
+
+    def test_statistics_that_are_written_without_a_version_have_changed(self):
+        buffer = torch.zeros(2)
+        followed, version = _Followed("mean", buffer, buffer.clone(), None), buffer._version
+        self.assertFalse(followed.changed())
+        buffer.numpy()[:] = 5  # as some kernels of PyTorch write
+        self.assertEqual(buffer._version, version)
+        self.assertTrue(followed.changed())
 
     def test_schedulers_are_copied(self):
         for name, options in SCHEDULERS.items():

@@ -190,6 +190,8 @@ def misuse(session):
             loss.backward()
             if start == 1 and not said:
                 said.append(with_error(lambda: loss_of(ddp, batch.data).backward(), RuntimeError))
+                with ddp.no_sync():
+                    said.append(with_error(lambda: loss_of(ddp, batch.data).backward(), RuntimeError))
                 said.append(with_error(optimizer.step, RuntimeError))
                 said.append(with_error(lambda: ddp.load_state_dict(ddp.state_dict()), RuntimeError))
         if not wrong or step.evaluate:

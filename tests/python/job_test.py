@@ -188,6 +188,10 @@ class ImportTest(unittest.TestCase):
     def test_optimizers_are_values(self):
         self.assertEqual(self.python("import muster; print(muster.Adam().learning_rate, muster.Adagrad(0.5, epsilon=1).epsilon)"), "0.0010000000474974513 1.0\n")
 
+    def test_an_exception_is_described_as_text(self):
+        said = self.python("import muster.errors as errors; print(ascii(errors.describe(ValueError('a\\udcff'))))")
+        self.assertEqual(said, "'ValueError: a\\\\udcff'\n")
+
     def test_types_are_shipped(self):
         import muster
 

@@ -18,7 +18,10 @@ class _Followed:
     buffer: torch.Tensor
     shared: torch.Tensor  # what all members have; it is registered, because the buffer changes in the loop
     bucket: muster.SumBucket
-    version: int
+
+    def changed(self) -> bool:
+        # Not by the tensor's version: a batch normalisation writes its statistics without counting it.
+        return not torch.equal(self.buffer, self.shared)
 
 
 class Buffers:
@@ -37,7 +40,7 @@ class Buffers:
                 self._constant.append((name, buffer, buffer._version))
                 continue
             bucket = group.add_bucket(f"change of {name}", buffer.numel(), type=kind, fraction_bits=_FRACTION_BITS)
-            self._followed.append(_Followed(name, buffer, buffer.clone(), bucket, buffer._version))
+            self._followed.append(_Followed(name, buffer, buffer.clone(), bucket))
 
     def _persistent(self) -> list[tuple[str, torch.Tensor]]:
         buffers: dict[torch.Tensor, str] = {}
@@ -69,7 +72,7 @@ class Buffers:
     def add_changes(self, step: muster.GroupStep, weight: int) -> None:
         """The minibatch of `weight` records is over."""
         for one in self._followed:
-            if one.buffer._version != one.version:
+            if one.changed():
                 step.add(one.bucket, ((one.buffer - one.shared).float() * weight).contiguous())  # type: ignore[arg-type]
         self.restore()
 
@@ -82,7 +85,7 @@ class Buffers:
     def restore(self) -> None:
         """Drops what was changed since the step began."""
         for one in self._followed:
-            if one.buffer._version != one.version:
+            if one.changed():
                 self._load(one)
 
     def load(self) -> None:
@@ -93,10 +96,8 @@ class Buffers:
     def _load(self, one: _Followed) -> None:
         with torch.no_grad():
             one.buffer.copy_(one.shared)
-        one.version = one.buffer._version
 
     def store(self) -> None:
         """What the buffers are before the first step counts."""
         for one in self._followed:
             one.shared.copy_(one.buffer)
-            one.version = one.buffer._version

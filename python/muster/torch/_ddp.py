@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import muster
-from muster._group import Parse, SumKind
+from muster._group import Parse, SumKind, by_dataset
 
 from ._buffers import Buffers
 from ._modules import check_module, check_optimizer
@@ -46,7 +46,7 @@ class ElasticStep:
 
     def batches(self, parse: Parse | Mapping[str, Parse] | None = None) -> Iterator[muster.Batch]:
         """The minibatches of this member; see `muster.GroupStep.batches`. Gradients are cleared before each."""
-        for batch in self._step.batches(parse):
+        for batch in self._step.batches(self._ddp._seeded(by_dataset(parse))):
             with self._ddp._minibatch(self._step, batch):
                 yield batch
 
@@ -164,11 +164,17 @@ class ElasticDDP:
         self._begun = True
         for step in self.group.steps():
             if step.state_copied:
-                self._optimizer_state.load()
-                self._rates.load()
-                self._buffers.load()
-                self._versions = {parameter: parameter._version for parameter in self._names}
+                self._load_state()
             yield ElasticStep(self, step)
+        if self.group.has_final_state():  # it may have been copied after the last step of this process
+            self._load_state()
+
+    def _load_state(self) -> None:
+        """After the registered memory was written by others."""
+        self._optimizer_state.load()
+        self._rates.load()
+        self._buffers.load()
+        self._versions = {parameter: parameter._version for parameter in self._names}
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -231,6 +237,18 @@ class ElasticDDP:
             self._drop_gradients()
             self._buffers.restore()
 
+    def _seeded(self, parse: Parse | None) -> Parse | None:
+        """`parse`, whose random numbers do not depend on what ran before it."""
+        if parse is None or not self._seed:
+            return parse
+        function = parse
+
+        def call(batch: muster.Batch) -> object:
+            torch.manual_seed(batch.seed & _SEED_BITS)
+            return function(batch)
+
+        return call
+
     def _drop_gradients(self) -> None:
         for parameter in self._trained:
             parameter.grad = None
@@ -238,7 +256,11 @@ class ElasticDDP:
     def _on_gradient(self, parameter: torch.Tensor) -> None:
         """backward() has added to `grad`."""
         assert isinstance(parameter, torch.nn.Parameter)
-        if self._accumulates or not self._begun:
+        if not self._begun:
+            return
+        if self._accumulates:
+            if self._current is not None and parameter in self._given:
+                raise RuntimeError("no_sync() after a backward() outside of it, whose gradients are handed over: the last backward() must be outside")
             return
         if self._current is None:
             raise RuntimeError("backward() outside of the loop over step.batches(): its gradients would be in no step")
@@ -256,7 +278,8 @@ class ElasticDDP:
             raise TypeError(f"parameter {self._names[parameter]!r} has a sparse gradient: call torch.nn.Embedding with sparse=False")
         gradient = gradient.detach().to(torch.float32).contiguous()
         if self._mean:
-            gradient.mul_(len(batch))
+            # Not in place: autograd may have given the same memory to another parameter.
+            gradient = gradient * len(batch)
         self._given.add(parameter)
         step.add(self._buckets[parameter], gradient)  # type: ignore[arg-type]
         parameter.grad = None

@@ -33,7 +33,8 @@ class _Part:
     buffer: bool
     place: dict[str, Any]  # where its module has it
     key: str
-    # What was pulled last: while it is the same memory and nobody wrote to the module's, there is nothing to copy.
+    # What was pulled last: while it is the same memory and nobody wrote to the module's, there is nothing to copy. For buffers
+    # the tensor's version does not tell: a batch normalisation writes its statistics without counting it.
     pulled: _arrays.Floats | None = None
     version: int = -1
 
@@ -50,7 +51,7 @@ class _Part:
         value, pulled = self.value(), batch.pull(self.tensor)
         if not self.buffer:
             value.grad = None
-        if self.pulled is None or value._version != self.version or _arrays.address_of(self.pulled) != _arrays.address_of(pulled):
+        if self.buffer or self.pulled is None or value._version != self.version or _arrays.address_of(self.pulled) != _arrays.address_of(pulled):
             value.copy_(_arrays.tensor_of(pulled) if self.shape else _arrays.tensor_of(pulled)[0])
         self.pulled, self.version = pulled, value._version
         return value
@@ -59,13 +60,27 @@ class _Part:
         """What is pushed: the gradient, which is then None; or of a buffer, which its module changes itself, the change."""
         value = self.value()
         if self.buffer:
-            if value._version == self.version or self.pulled is None:
+            if self.pulled is None:
                 return None
-            return _arrays.floats_of(value).reshape(self.pulled.shape) - self.pulled
+            change: _arrays.Floats = _arrays.floats_of(value).reshape(self.pulled.shape) - self.pulled
+            return change if change.any() else None
         gradient, value.grad = value.grad, None
         if gradient is None:
             return None
         return _arrays.floats_of(gradient if self.shape else gradient.reshape(1))
+
+
+@dataclass
+class _Kept:
+    """What is not on the servers, and must not change."""
+
+    name: str
+    value: torch.Tensor
+    version: int
+    first: torch.Tensor | None  # of a buffer, whose version does not tell
+
+    def changed(self) -> bool:
+        return self.value._version != self.version if self.first is None else not torch.equal(self.value, self.first)
 
 
 class Dense:
@@ -77,7 +92,7 @@ class Dense:
     The module belongs to the thread that runs the loop. For evaluation, call `module.eval()` yourself.
     """
 
-    def __init__(self, module: nn.Module, name: str, parts: list[_Part], kept: dict[str, tuple[torch.Tensor, int]]) -> None:
+    def __init__(self, module: nn.Module, name: str, parts: list[_Part], kept: list[_Kept]) -> None:
         """Use `dense()`."""
         self.module = module
         self.name = name
@@ -118,8 +133,9 @@ class Dense:
         batch, self._batch = self._batch, None
         if batch is None:
             return
-        for name, (buffer, version) in self._kept.items():
-            if buffer._version != version:
+        for kept in self._kept:
+            if kept.changed():
+                name = kept.name
                 raise FailedPrecondition(
                     f'dense part "{self.name}": {name} has changed, but it is not on the servers, because it was frozen, or because the first '
                     f"values of the buffer differ: give initializers={{{name!r}: muster.Zero()}} for a buffer, or register it with persistent=False "
@@ -177,13 +193,13 @@ def dense(
             raise ValueError(f"initializers: no parameter or buffer is called {pattern!r}, only {', '.join(sorted(module.state_dict()))}")
     register = _Register(session, module, name, schedule, warm_start)
     parts = [register(key, value, optimizer, _initializer(module, key, value, given), False) for key, value in trained.items()]
-    kept = {}
+    kept = []
     for key, value in module.state_dict(keep_vars=True).items():
         if key in trained or any(value is one for one in trained.values()):
             continue
         first = None if isinstance(value, nn.Parameter) else _first_value(key, value, given)
         if first is None:
-            kept[key] = (value, value._version)
+            kept.append(_Kept(key, value, value._version, None if isinstance(value, nn.Parameter) else value.clone()))
         else:
             parts.append(register(key, value, _muster.Sum(), first, True))
     return Dense(module, name, parts, kept)
@@ -249,7 +265,10 @@ def _first_value(name: str, buffer: torch.Tensor, given: Mapping[str, Initialize
 
 def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer:
     """Where the values of a parameter begin: as the user says, or as the module has them."""
-    chosen = _chosen(name, given) or _constant(value)
+    chosen, constant = _chosen(name, given), _constant(value)
+    # One value is always equal to itself, and yet it may be a random one, such as the bias of a single output.
+    if chosen is None and (value.numel() > 1 or isinstance(constant, _muster.Zero)):
+        chosen = constant
     if chosen is not None:
         return chosen
     path, _, last = name.rpartition(".")
@@ -259,6 +278,8 @@ def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Mappi
             initializer = default(owner, last, value)
             if initializer is not None and _fits(value, initializer):
                 return initializer
+    if constant is not None:
+        return constant
     raise ValueError(
         f"{name}: servers make the first values of a parameter, and do not know how to make those of {type(owner).__name__}.{last} here: "
         f"give initializers={{{name!r}: muster.Uniform(low=..., high=...)}}, or muster.Normal or muster.Constant"
@@ -297,8 +318,9 @@ def _of_attention(_owner: Any, last: str, value: torch.Tensor) -> Initializer | 
     return _uniform(math.sqrt(6 / sum(value.shape))) if last.endswith("proj_weight") else None
 
 
-def _of_embedding(_owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
-    return _muster.Normal(stddev=1.0)
+def _of_embedding(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
+    """None with a padding_idx, whose row is 0: servers would fill it."""
+    return _muster.Normal(stddev=1.0) if owner.padding_idx is None else None
 
 
 _Default = Callable[[Any, str, torch.Tensor], "Initializer | None"]

@@ -51,7 +51,9 @@ class DiLoCo:
         for parameter, name in names.items():
             self._local.add_weights(name, parameter.detach())  # type: ignore[arg-type]
         for name, tensor in module.state_dict().items():
-            if name not in names.values() and tensor.dtype == torch.float32 and tensor.data_ptr() not in {p.data_ptr() for p in names}:
+            # What is not finite, such as a mask of -inf, has no mean; it is a constant.
+            averaged = tensor.dtype == torch.float32 and bool(torch.isfinite(tensor).all())
+            if name not in names.values() and averaged and tensor.data_ptr() not in {p.data_ptr() for p in names}:
                 self._local.add_mean(name, tensor.detach())
 
     def steps(self) -> Iterator[muster.GroupStep]:

@@ -46,6 +46,8 @@ def write(tree: Any, values: list[float]) -> Any:
     def leaf(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return value.fill_(next(left))
-        return type(value)(next(left))
+        number = next(left)
+        # A rate that began as a whole number, such as SGD(lr=1), need not stay one.
+        return number if isinstance(value, int) and not number.is_integer() else type(value)(number)
 
     return _walk(tree, leaf)
