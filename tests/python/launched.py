@@ -12,15 +12,24 @@ import muster
 MODE, FOLDER = (sys.argv[1:] + ["", ""])[:2]
 
 
-def count(session):
+def numbers_of(batch):
+    return batch.record_numbers
+
+
+def count(session, **processes):
     """Adds 1 to the row of each record's number."""
     rows = session.table("rows", dim=1, optimizer=muster.Sum())
-    for batch in session.batches():
+    for batch in session.batches(numbers_of, **processes):
         with batch:
-            numbers = batch.record_numbers
+            numbers = batch.data
             batch.metric("number", numbers.mean(), len(numbers))
             if not batch.evaluate:
                 batch.push(rows, numbers.astype(np.uint64), np.ones((len(numbers), 1), np.float32))
+
+
+def count_in_processes(session):
+    """They must find a function of this script."""
+    count(session, parse_processes=2)
 
 
 def count_slowly(session):
@@ -41,7 +50,7 @@ def launch(function, **more):
 
 def main():
     if MODE == "train":
-        with launch(count, epochs=2, test_records=64) as job:
+        with launch(count_in_processes, epochs=2, test_records=64) as job:
             pass
         print(json.dumps({"status": job.status()["state"], "metrics": job.metrics(), "summary": job.wait()["state"], "events": len(job.events())}))
     elif MODE == "orphan":
