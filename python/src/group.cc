@@ -27,7 +27,12 @@ class StepSource : public LoopSource {
     if (DiLoCo* const local = group_->local()) return local->Minibatches(step, std::move(prepare));
     return step.Minibatches(std::move(prepare));
   }
-  void Fail(const std::string& reason) override { step_->Fail(reason); }
+  /// Does not raise: `parse` may have raised already.
+  void Fail(const std::string& reason) override {
+    const PySession::InCall in_call(&group_->session());
+    const nb::gil_scoped_release release;
+    step_->step().Fail(reason);
+  }
   std::string id() const override { return "step " + std::to_string(step_->number()); }
   std::string header() const override { return ""; }
 
@@ -142,7 +147,9 @@ std::shared_ptr<PyStep> PyGroup::NextStep() {
 }
 
 bool PyGroup::HasFinalState() {
-  return Use().HasFinalState();
+  Group& group = Use();
+  session_->Check();
+  return group.HasFinalState();
 }
 
 void PyGroup::Close() {
@@ -287,9 +294,7 @@ nb::object PyStep::Sum(const PyBucket& bucket, nb::object out) {
 
 void PyStep::Fail(const std::string& reason) {
   GroupStep& step = Use();
-  const PySession::InCall in_call(&group_->session());
-  const nb::gil_scoped_release release;
-  step.Fail(reason);
+  group_->session().Wait([&] { step.Fail(reason); });
 }
 
 }  // namespace muster::python

@@ -38,6 +38,7 @@ MISUSE = [
         "RuntimeError: buffer '0.more' is not registered with the group: make ElasticDDP when the module is complete",
         "RuntimeError: buffer '1.running_mean' was replaced by another tensor: change it in place, for example by copy_()",
         "RuntimeError: parameter '0.weight': its requires_grad was changed after ElasticDDP was made: change it before",
+        "RuntimeError: optimizer: its parameters are not those that it had when ElasticDDP was made: add groups before",
         "RuntimeError: buffer '1.flag' of torch.bool was changed, which would be this member's alone: register it with "
         "persistent=False, or keep real numbers in it",
     ],
@@ -155,6 +156,9 @@ class ArgumentsTest(unittest.TestCase):
         self.refused(ValueError, "it has a parameter of shape (1, 2) that the module does not have", module, torch.optim.SGD(other.parameters()))
         self.refused(ValueError, "it does not have the parameter 'bias': make the optimizer after", module, torch.optim.SGD([module.weight]))
         self.refused(TypeError, "LBFGS cannot make a step without arguments", module, torch.optim.LBFGS(module.parameters()))
+        moved = torch.optim.SGD(module.parameters(), momentum=0.9)
+        moved.state[module.weight]["momentum_buffer"] = torch.zeros(1, 2, device="meta")
+        self.refused(ValueError, "its state 'momentum_buffer' of the parameter 'weight' is on meta, and the parameter on the CPU", module, moved)
         optimizer = torch.optim.SGD(module.parameters())
         scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
         self.refused(TypeError, "ReduceLROnPlateau needs a metric", module, optimizer, schedulers=[scheduler])

@@ -178,7 +178,7 @@ def misuse(session):
     module[1].register_buffer("flag", torch.zeros(1, dtype=torch.bool))
     optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
     ddp = muster.torch.ElasticDDP(module, optimizer, session.group())
-    wrong = {1: wrong_and_undone(module), 2: [(lambda: module[0].weight.detach().add_(1), None)]}.get(start, [])
+    wrong = {1: wrong_and_undone(module, optimizer), 2: [(lambda: module[0].weight.detach().add_(1), None)]}.get(start, [])
     said = []
     for step in ddp.steps():
         for batch in step.batches(parse):
@@ -207,7 +207,7 @@ def misuse(session):
     write(f"misuse-{start}", "\n".join(said))
 
 
-def wrong_and_undone(module):
+def wrong_and_undone(module, optimizer):
     weight, kept, mean = module[0].weight, module[0].weight.data, module[1].running_mean
 
     def restore():
@@ -220,6 +220,7 @@ def wrong_and_undone(module):
         (lambda: module[0].register_buffer("more", torch.zeros(1)), lambda: module[0]._buffers.pop("more")),
         (lambda: module[1]._buffers.update(running_mean=torch.zeros(8)), lambda: module[1]._buffers.update(running_mean=mean)),
         (lambda: weight.requires_grad_(False), lambda: weight.requires_grad_(True)),
+        (lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(1))]}), optimizer.param_groups.pop),
         (lambda: module[1].flag.fill_(True), None),
     ]
 

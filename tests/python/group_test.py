@@ -32,6 +32,7 @@ MISUSE = [
     "FailedPrecondition: the step is over: ask the group for the next one",
     "FailedPrecondition: the group is closed: make another one",
 ]
+FORKED = "FailedPrecondition: this process was forked from one that has a session, and cannot use it: start processes with exec"
 
 
 class GroupTest(unittest.TestCase):
@@ -66,10 +67,11 @@ class GroupTest(unittest.TestCase):
                     self.assertEqual(run.read("raised"), "planted in apply 3")
                     self.assertEqual(run.read("copied-worker-1"), "1")
 
-    def test_an_exception_that_ends_a_member_fails_the_step_with_its_text(self):
+    def test_an_exception_that_ends_a_member_is_among_the_events(self):
         run = self.group("end")
         self.weights(run)
-        self.assertRegex(run.ask("events", "job.yaml"), r"shard-failure worker-1 .*ValueError: planted in the loop \(group_trainer\.py:\d+\)")
+        # Besides, it is the reason of the step's failure if the master has heard of that before the process left.
+        self.assertRegex(run.ask("events", "job.yaml"), re.compile(r"exit worker-1 .*\n    ValueError: planted in the loop\n", re.S))
 
     def test_local_steps_bring_the_weights_together(self):
         run = self.group("local")
@@ -92,6 +94,8 @@ class GroupTest(unittest.TestCase):
         run = self.group("misuse", workers=1)
         self.assertEqual(run.wait(), 0, run.log())
         self.assertEqual(run.read("misuse").split("\n"), MISUSE)
+        said = run.read("fork").split("\n")
+        self.assertEqual([text.startswith(FORKED) for text in said], [True] * 5, said)
 
 
 if __name__ == "__main__":

@@ -186,6 +186,7 @@ def misuse(session):
             with batch:
                 if step.step == 1 and len(said) == 7:
                     said += misused(group, model, step)
+                    write("fork", in_child(group, model, step))
                 model.run(step, batch)
         old = step
         if step.step == 1:
@@ -211,6 +212,27 @@ def misused(group, model, step):
         with_error(lambda: step.sum(model.gradients), muster.FailedPrecondition),
         with_error(lambda: next(step.batches()), muster.FailedPrecondition),
     ] + elsewhere
+
+
+def in_child(group, model, step):
+    """What calls say in a forked child, which then ends as Python ends."""
+    read, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        calls = (
+            lambda: step.add(model.gradients, np.zeros(3, np.float32)),
+            lambda: step.commit(lambda: None),
+            lambda: step.fail("no"),
+            lambda: group.add_bucket("more", 1),
+            group.has_final_state,
+        )
+        os.write(write_end, "\n".join(with_error(call, Exception) for call in calls).encode())
+        sys.exit(0)
+    os.close(write_end)
+    with os.fdopen(read, "rb") as file:
+        said = file.read().decode()
+    assert os.waitpid(child, 0)[1] == 0
+    return said
 
 
 def main():

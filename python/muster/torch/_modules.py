@@ -40,4 +40,11 @@ def check_optimizer(optimizer: torch.optim.Optimizer, names: dict[torch.nn.Param
                 f"optimizer: it does not have the parameter {name!r}: make the optimizer after the module was moved or changed, from "
                 "module.parameters(), or call requires_grad_(False) if it is not to be trained"
             )
+    for owner, values in optimizer.state.items():
+        for key, value in values.items():
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                raise ValueError(
+                    f"optimizer: its state {key!r} of the parameter {names[owner]!r} is on {value.device}, and the parameter on the CPU: "
+                    "make the optimizer after the module was moved"
+                )
     return [parameter for parameter in names if parameter in known and parameter.requires_grad]

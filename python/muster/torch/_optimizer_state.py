@@ -66,11 +66,6 @@ class OptimizerState:
         slots: Values = {}
         for key, value in values.items():
             if isinstance(value, torch.Tensor):
-                if value.device.type != "cpu":
-                    raise ValueError(
-                        f"optimizer: its state {key!r} of the parameter {name!r} is on {value.device}, and the parameter on the CPU: "
-                        "make the optimizer after the module was moved"
-                    )
                 slots[key] = torch.zeros_like(value, memory_format=torch.contiguous_format)
             elif isinstance(value, float):
                 slots[key] = torch.zeros(1, dtype=torch.float64)
