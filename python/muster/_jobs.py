@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Any
@@ -44,6 +45,9 @@ class Job:
         self._target = list(target)
         self._output = output
         self._said = said
+        for file in (output, said):
+            if file is not None:
+                weakref.finalize(self, file.close)
 
     @property
     def pid(self) -> int:

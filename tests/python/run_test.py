@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import muster
@@ -62,6 +63,12 @@ class RunTest(unittest.TestCase):
             file.write(JOB.format(command=command))
         return path
 
+    def await_worker(self, job):
+        deadline = time.monotonic() + 60
+        while not any(node["role"] == "worker" and node["state"] == "running" for node in job.nodes()):
+            self.assertLess(time.monotonic(), deadline, "no worker runs")
+            time.sleep(0.02)
+
     def test_a_function_of_a_module(self):
         with self.launch(launched.count, epochs=3, test_records=64) as job:
             self.assertTrue(processes.working_under(self.work), "the check for what is left sees the job")
@@ -104,7 +111,7 @@ class RunTest(unittest.TestCase):
     def test_what_is_refused_starts_nothing(self):
         for more, what in (
             ({"epochs": 0}, r"spec\.datasets\[0\]\.epochs: 0 is out of bounds"),
-            ({"name": "No"}, "metadata.name: 'No' is not a name"),
+            ({"name": "No"}, 'metadata.name: the text "No" is not a name'),
             ({"data": "x"}, "--data and --data-records are both given"),
             ({"shuffle": "maybe"}, "shuffle"),
         ):
@@ -143,6 +150,7 @@ class RunTest(unittest.TestCase):
         # The same call resumes it.
         self.assertEqual(job.stop()["state"], "drained")
         with self.assertRaisesRegex(RuntimeError, "of the block"), muster.run(self.slow_job()) as again:
+            self.await_worker(again)  # a run that has not started its workers yet is stopped instead
             raise RuntimeError("of the block")
         self.assertEqual(again.wait()["state"], "drained")
         self.assertEqual(again.stop(now=True)["state"], "drained")
