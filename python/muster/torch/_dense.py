@@ -265,12 +265,13 @@ def _first_value(name: str, buffer: torch.Tensor, given: Mapping[str, Initialize
 
 def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer:
     """Where the values of a parameter begin: as the user says, or as the module has them."""
-    chosen, constant = _chosen(name, given), _constant(value)
-    # One value is always equal to itself, and yet it may be a random one, such as the bias of a single output.
-    if chosen is None and (value.numel() > 1 or isinstance(constant, _muster.Zero)):
-        chosen = constant
+    chosen = _chosen(name, given)
     if chosen is not None:
         return chosen
+    constant = _constant(value)
+    # One value is always equal to itself, and yet it may be a random one, such as the bias of a single output.
+    if constant is not None and (value.numel() > 1 or isinstance(constant, _muster.Zero)):
+        return constant
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     for kinds, default in _DEFAULTS:
