@@ -69,7 +69,7 @@ def main():
     parser.add_argument("--output", required=True, type=os.path.abspath, help="where the wheel and the environments go")
     parser.add_argument("--torch", action="store_true", help="the tests of PyTorch instead of the others")
     options = parser.parse_args()
-    tests = ("torch_test.py", "ddp_test.py") if options.torch else ("job_test.py", "group_test.py", "run_test.py", "tutorial_test.py")
+    tests = ("torch_test.py", "ddp_test.py") if options.torch else ("job_test.py", "group_test.py", "run_test.py", "readme_test.py", "tutorial_test.py")
     folder = torch_path() if options.torch else ""
     python = installed(options.build, options.output, "torch" if options.torch else "fresh")
     if folder:
