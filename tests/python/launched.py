@@ -48,6 +48,13 @@ def launch(function, **more):
     return muster.launch(function, data_records=1000, minibatch_size=16, workers=2, servers=2, state_directory=os.path.join(FOLDER, "state"), **more)
 
 
+def await_worker(job):
+    deadline = time.monotonic() + 60
+    while not any(node["role"] == "worker" and node["state"] == "running" for node in job.nodes()):
+        assert time.monotonic() < deadline, "no worker runs"
+        time.sleep(0.02)
+
+
 def main():
     if MODE == "train":
         with launch(count_in_processes, epochs=2, test_records=64) as job:
@@ -59,6 +66,7 @@ def main():
         sys.stdin.read()
     elif MODE == "interrupted":
         with launch(count_slowly, epochs=1000) as job:
+            await_worker(job)  # a run that has not started its workers yet is stopped, and not drained
             print(json.dumps({"pid": job.pid}), flush=True)
             job.wait()
 

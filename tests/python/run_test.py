@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import muster
@@ -62,12 +61,6 @@ class RunTest(unittest.TestCase):
             command = json.dumps(["env", f"PYTHONPATH={os.path.dirname(SCRIPT)}", sys.executable, "-c", worker])
             file.write(JOB.format(command=command))
         return path
-
-    def await_worker(self, job):
-        deadline = time.monotonic() + 60
-        while not any(node["role"] == "worker" and node["state"] == "running" for node in job.nodes()):
-            self.assertLess(time.monotonic(), deadline, "no worker runs")
-            time.sleep(0.02)
 
     def test_a_function_of_a_module(self):
         with self.launch(launched.count, epochs=3, test_records=64) as job:
@@ -150,7 +143,7 @@ class RunTest(unittest.TestCase):
         # The same call resumes it.
         self.assertEqual(job.stop()["state"], "drained")
         with self.assertRaisesRegex(RuntimeError, "of the block"), muster.run(self.slow_job()) as again:
-            self.await_worker(again)  # a run that has not started its workers yet is stopped instead
+            launched.await_worker(again)  # a run that has not started its workers yet is stopped instead
             raise RuntimeError("of the block")
         self.assertEqual(again.wait()["state"], "drained")
         self.assertEqual(again.stop(now=True)["state"], "drained")
