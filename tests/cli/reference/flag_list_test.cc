@@ -47,13 +47,15 @@ const std::map<std::string, size_t> kSeveralMeanings = {
     {"--follow", 3},     // shows, or writes, what comes
     {"--image", 2},      // of `manifests`, and of a run with --on
     {"--job", 2},        // in `simulate` a file, and with --on a name
+    {"--name", 2},       // of a node, and of the job of `train`
     {"--namespace", 2},  // of `manifests`, and of a job with --on
     {"--node", 2},       // in `logs` there may be several
     {"--output", 2},     // of `manifests`, and of every other verb
-    {"--state-dir", 2},  // of the job, and of `join`
+    {"--servers", 2},    // of the job of `train`, and of `verify`
+    {"--state-dir", 3},  // of the job, of that of `train`, and of `join`
     {"--timeout", 5},    // how long the verb waits; what happens then depends on the verb
     {"--wait", 2},       // for a drain, or for an outcome
-    {"--workers", 2},    // of a running job, and of the job of `verify`
+    {"--workers", 3},    // of a running job, and of the jobs of `train` and `verify`
 };
 
 TEST(FlagListTest, AFlagOfOneNameHasOneMeaning) {

@@ -78,7 +78,7 @@ TEST_F(TrainVerbTest, WhatCannotBeAJobIsRefused) {
   const std::pair<std::string, std::string> cases[] = {
       {trainer_, "nothing to train on"},
       {trainer_ + " --data x --epochs 0", "spec.datasets[0].epochs: 0 is out of bounds"},
-      {trainer_ + " --data x --name A", "metadata.name: 'A' is not a name"},
+      {trainer_ + " --data x --name A", "metadata.name: the text \"A\" is not a name"},
       {trainer_ + "2 --data x", "cannot read the trainer " + trainer_ + "2"},
       {"learn.py --data /x --on kubernetes --image i", "name its absolute path there"},
   };
