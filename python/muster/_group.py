@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from . import _muster
 from ._muster import SumBucket
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 SumKind = Literal["fixed_point", "float32", "bfloat16"]
 OuterOptimizer = Union[_muster.OuterNesterov, _muster.OuterSgd, _muster.OuterAdam]
 Parse = Callable[[_muster.Batch], object]
+_Function = TypeVar("_Function")
+
+
+def function_for(functions: Mapping[str, _Function], dataset: str) -> _Function:
+    """That of the dataset."""
+    if dataset not in functions:
+        raise KeyError(f"`parse` has no function for the dataset {dataset!r}, only for {sorted(functions)}")
+    return functions[dataset]
 
 
 def by_dataset(parse: Parse | Mapping[str, Parse] | None) -> Parse | None:
@@ -25,9 +33,7 @@ def by_dataset(parse: Parse | Mapping[str, Parse] | None) -> Parse | None:
     functions = parse
 
     def call(batch: _muster.Batch) -> object:
-        if batch.dataset not in functions:
-            raise KeyError(f"`parse` has no function for the dataset {batch.dataset!r}, only for {sorted(functions)}")
-        return functions[batch.dataset](batch)
+        return function_for(functions, batch.dataset)(batch)
 
     return call
 

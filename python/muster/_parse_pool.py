@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from . import _muster
+from ._group import function_for
 from .errors import Error, FailedPrecondition, describe
 
 TRIES = 3
@@ -94,9 +95,7 @@ class ParsePool:
         """The `parse` of the loop: sends the records to a process."""
         parse = self._parse
         if isinstance(parse, Mapping):
-            if batch.dataset not in parse:
-                raise KeyError(f"`parse` has no function for the dataset {batch.dataset!r}, only for {sorted(parse)}")
-            parse = parse[batch.dataset]
+            parse = function_for(parse, batch.dataset)
         names = ("records", "nominal_size", "evaluate", "dataset", "epoch", "seed", "step", "shard", "header", "record_numbers")
         records = ParseBatch(**{name: getattr(batch, name) for name in names})
         waiting = _Waiting(batch, parse, records, self._send(parse, records))
