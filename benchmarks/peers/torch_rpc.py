@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """torch.distributed.rpc as a parameter server: one server and one worker, two processes on this machine. One line of JSON on stdout.
 
-The server holds a float32 tensor [rows, dim]; a pull is `index_select` on it, a push `index_add_` of all rows of the call, repeats
-as they come: no optimizer, no keys that do not exist, no recovery, and nothing that keeps two pushes of the same row apart. The worker
-asks by `rpc_async` for the calls of a file of keys (speed_limits keys), some of them in progress at a time.
+The server holds float32 tensors [rows, dim], one for each table; a pull is `index_select` on them, a push `index_add_` of all rows of
+the call, repeats as they come: no optimizer, no keys that do not exist, no recovery, and nothing that keeps two pushes of the same row
+apart. The worker asks by `rpc_async` for the calls of a file of keys (speed_limits keys), some of them in progress at a time. A call
+carries the keys of all tables: key k is row k / tables of table k % tables.
 
   pull       rows a second that come back
   pull-push  rows a second that come back and whose gradients have been added: the pull of a later call is in progress while a push is
@@ -25,15 +26,16 @@ import spawned
 
 WARM_UP_SECONDS = 0.5
 KEY_FILE_WORDS, KEY_FILE_MAGIC = 4, 0x315359454B42534D  # benchmarks/key_file.h
-TABLE = None  # the server's
+TABLES = []  # the server's
 
 
 def pull(keys):
-    return TABLE.index_select(0, keys)
+    return [table.index_select(0, rows) for table, rows in zip(TABLES, keys)]
 
 
 def push(keys, gradients):
-    TABLE.index_add_(0, keys, gradients)
+    for table, rows, of_table in zip(TABLES, keys, gradients):
+        table.index_add_(0, rows, of_table)
 
 
 def cpu_seconds():
@@ -63,12 +65,10 @@ def join_rpc(name, rank, options, port):
 
 
 def serve(options, port, _):
-    global TABLE
     import torch
     rows, _ = read_keys(options.keys)
-    TABLE = torch.rand(rows, options.dim)
     import torch_rpc  # what the worker names
-    torch_rpc.TABLE = TABLE
+    torch_rpc.TABLES = [torch.rand(-(-rows // options.tables), options.dim) for _ in range(options.tables)]
     _, rpc = join_rpc("server", 0, options, port)
     rpc.shutdown()
 
@@ -80,8 +80,10 @@ class Worker:
         self.options = options
         self.torch, self.rpc = join_rpc("worker", 1, options, port)
         _, keys = read_keys(options.keys)
-        self.calls = [self.torch.from_numpy(call.copy()) for call in keys]
-        self.gradients = self.torch.full((len(self.calls[0]), options.dim), 0.01)
+        self.rows_of_call = keys.shape[1]
+        self.calls = [[self.torch.from_numpy(call[call % options.tables == table] // options.tables) for table in range(options.tables)]
+                      for call in keys]
+        self.gradients = {count: self.torch.full((count, options.dim), 0.01) for count in {len(rows) for call in self.calls for rows in call}}
         import torch_rpc
         self.functions = torch_rpc
 
@@ -103,7 +105,9 @@ class Worker:
             number, future = pulls.popleft()
             future.wait()
             if self.options.mode == "pull-push":
-                pushes.append(self.rpc.rpc_async("server", self.functions.push, (self.calls[number % len(self.calls)], self.gradients)))
+                keys = self.calls[number % len(self.calls)]
+                gradients = [self.gradients[len(rows)] for rows in keys]
+                pushes.append(self.rpc.rpc_async("server", self.functions.push, (keys, gradients)))
                 if len(pushes) >= depth:
                     pushes.popleft().wait()
             done += 1
@@ -116,7 +120,7 @@ class Worker:
         own, server = cpu_seconds(), self.rpc.rpc_sync("server", self.functions.cpu_seconds)
         done, seconds = self.steps(depth, self.options.seconds)
         own, server = cpu_seconds() - own, self.rpc.rpc_sync("server", self.functions.cpu_seconds) - server
-        rows = done * len(self.calls[0])
+        rows = done * self.rows_of_call
         return {"rows_per_second": rows / seconds, "worker_cpu_ns": 1e9 * own / rows, "server_cpu_ns": 1e9 * server / rows}
 
     def latency(self):
@@ -143,6 +147,7 @@ def main():
     parser.add_argument("mode", choices=("pull", "pull-push", "small"))
     parser.add_argument("--keys", required=True, help="file of keys")
     parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--tables", type=int, default=1, help="that the rows are divided among (default: %(default)s)")
     parser.add_argument("--transport", choices=("default", "uv"), default="default", help="uv: TCP alone, no shared memory")
     parser.add_argument("--depths", type=lambda text: [int(one) for one in text.split(",")], default=[1, 4, 8], help="calls in progress")
     parser.add_argument("--threads", type=int, default=1, help="torch's own, of each process (default: %(default)s)")

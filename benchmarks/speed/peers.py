@@ -36,5 +36,5 @@ def run(options, row, inputs):
     if row.peer == "dlrover":
         return ask(options, "dlrover", "dlrover_master.py", "--clients", row.workers, "--seconds", options.seconds)
     depths = (1,) if row.mode == "small" else DEPTHS
-    return ask(options, "torch", "torch_rpc.py", row.mode, "--keys", inputs["keys"], "--dim", row.dim, "--transport", "uv" if row.tcp else "default",
-               "--depths", ",".join(map(str, depths)), "--seconds", options.seconds)
+    return ask(options, "torch", "torch_rpc.py", row.mode, "--keys", inputs["keys"], "--dim", row.dim, "--tables", row.tables,
+               "--transport", "uv" if row.tcp else "default", "--depths", ",".join(map(str, depths)), "--seconds", options.seconds)

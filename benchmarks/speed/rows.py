@@ -92,6 +92,8 @@ ROWS = {
     "pull-dim16": sparse("pull of short rows", dim=16),
     "pull-uniform": sparse("pull of uniform keys", keys=Keys(exponent=0)),
     "pull-push": sparse("pull and push of the same rows: ours Adagrad, exactly once; torch a plain sum", "pull-push"),
+    "tables": sparse("pull and push of short rows of 26 tables, as a click model has them; a call of torch carries all of them", "pull-push",
+                     dim=16, tables=26),
     "pull-tcp": sparse("pull over TCP", tcp=True),
     "pull-push-tcp": sparse("pull and push over TCP", "pull-push", tcp=True),
     "small": Row("one small pull at a time, nothing ahead", "small", ("p50_us", "p99_us", "server_cpu_ns"), ("p50_us", "p99_us"),
