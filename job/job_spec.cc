@@ -30,8 +30,7 @@ std::vector<std::pair<std::string, std::string>> FixedFields(const JobSpec& spec
   fields.emplace_back("spec.datasets", names);
   for (const DatasetSpec& dataset : spec.datasets) {
     const std::string prefix = fmt::format("spec.datasets[{}].", dataset.name);
-    fields.emplace_back(prefix + "mode",
-                        dataset.mode == DatasetMode::kTrain ? "train" : "evaluate");
+    fields.emplace_back(prefix + "mode", ToString(dataset.mode));
     fields.emplace_back(prefix + "header", fmt::format("{}", HasHeader(dataset.source)));
     fields.emplace_back(prefix + "minibatchSize", fmt::format("{}", dataset.minibatch_size));
     fields.emplace_back(prefix + "minibatchesPerShard",

@@ -27,6 +27,8 @@ struct DatasetSpec {
   /// Train only: its share of the minibatches, beside those of the other train datasets, as long as
   /// all of them last. 0: as its share of the data.
   double weight = 0;
+  /// Predict only: the place of the outputs, a folder or "s3://...".
+  std::string output;
 };
 
 struct ResourceSpec {
@@ -172,6 +174,8 @@ struct JobSpec {
     uint64_t rejected_records_max = 0;      // with more, the job fails
     uint64_t failed_shards_max = 100;       // with more, the job ends as failed
     Evaluation evaluation = Evaluation::kAtTheEnd;
+    /// The export from which tables start whose trainer names none; empty: no export.
+    std::string warm_start;
     /// Metrics as in the job file (metric_choice.h); empty: none.
     std::string keep_best;
     uint32_t keep_every = 0;  // 0: no epoch is kept because of its number

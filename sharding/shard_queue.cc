@@ -8,11 +8,6 @@
 
 namespace muster {
 
-std::string_view ToString(ShardState state) {
-  constexpr std::string_view kNames[] = {"todo", "leased", "done", "committed", "failed"};
-  return kNames[static_cast<size_t>(state)];
-}
-
 ShardQueue::ShardQueue(std::vector<QueueDataset> datasets, Evaluation evaluation)
     : datasets_(std::move(datasets)), evaluation_(evaluation) {
   uint32_t trained = 0;
@@ -22,6 +17,7 @@ ShardQueue::ShardQueue(std::vector<QueueDataset> datasets, Evaluation evaluation
   epochs_max_ = std::max<uint32_t>(trained, 1);
   for (QueueDataset& dataset : datasets_) {
     if (dataset.mode == DatasetMode::kEvaluate) dataset.epochs = epochs_max_;
+    if (dataset.mode == DatasetMode::kPredict) dataset.epochs = 1;
     if (dataset.open) {
       MUSTER_CHECK(dataset.mode == DatasetMode::kTrain && dataset.epochs == 1);
       ++open_count_;
@@ -229,7 +225,7 @@ std::optional<ShardId> ShardQueue::PeekEpoch(DatasetMode mode, uint32_t epoch) c
     const std::optional<uint64_t> index = FirstTodo(DatasetId(i), EpochIndex(epoch));
     if (!index.has_value()) continue;
     const ShardId shard{DatasetId(i), EpochIndex(epoch), ShardIndex(*index)};
-    if (dataset.open || mode == DatasetMode::kEvaluate) return shard;
+    if (dataset.open || mode != DatasetMode::kTrain) return shard;
     const double turn = DatasetMix{.shards = dataset.shards, .pace = dataset.pace}.TurnOf(*index);
     if (next.has_value() && turn >= next_turn) continue;
     next = shard;
@@ -238,9 +234,14 @@ std::optional<ShardId> ShardQueue::PeekEpoch(DatasetMode mode, uint32_t epoch) c
   return next;
 }
 
+std::optional<ShardId> ShardQueue::PeekPredict() const {
+  return TrainedFor(epochs_max_ - 1) ? PeekEpoch(DatasetMode::kPredict, 0) : std::nullopt;
+}
+
 std::optional<ShardId> ShardQueue::Peek() const {
   std::optional<ShardId> shard = PeekMode(DatasetMode::kEvaluate, &evaluate_frontier_);
-  return shard.has_value() ? shard : PeekMode(DatasetMode::kTrain, &train_frontier_);
+  if (!shard.has_value()) shard = PeekMode(DatasetMode::kTrain, &train_frontier_);
+  return shard.has_value() ? shard : PeekPredict();
 }
 
 bool ShardQueue::AnyEvaluate() const {
@@ -255,7 +256,7 @@ uint64_t ShardQueue::LeftBeforeWait() const {
   if (!next.has_value()) return 0;
   const DatasetMode mode = datasets_[next->dataset.value()].mode;
   const uint32_t epoch = next->epoch.value();
-  const bool waits = mode == DatasetMode::kEvaluate || epoch + 1 >= epochs_max_ ||
+  const bool waits = mode != DatasetMode::kTrain || epoch + 1 >= epochs_max_ ||
                      epoch + 1 >= epochs_open_ ||
                      (evaluation_ == Evaluation::kAtTheEnd && AnyEvaluate());
   if (!waits || open_count_ > 0) return kMany;
@@ -279,7 +280,7 @@ void ShardQueue::Take(const ShardId& shard) {
   Epoch& at = At(shard.dataset, shard.epoch);
   const uint64_t index = shard.index.value();
   ++leased_count_;
-  if (IsEvaluate(shard)) ++evaluating_count_;
+  if (ModeOf(shard) == DatasetMode::kEvaluate) ++evaluating_count_;
   if (index < at.cursor) {
     at.todo.Remove(index, index + 1);
     at.deferred.erase(index);
@@ -301,7 +302,7 @@ void ShardQueue::CheckEpoch(DatasetId dataset, EpochIndex epoch) const {
 void ShardQueue::Release(const ShardId& shard) {
   MUSTER_CHECK(leased_count_ > 0);
   --leased_count_;
-  if (!IsEvaluate(shard)) return;
+  if (ModeOf(shard) != DatasetMode::kEvaluate) return;
   MUSTER_CHECK(evaluating_count_ > 0);
   --evaluating_count_;
 }
@@ -314,7 +315,9 @@ void ShardQueue::AddTodo(const Run& run) {
   at.todo.Add(begin, run.end);
   MUSTER_CHECK_MSG(run.end <= at.cursor && at.todo.count() == before + (run.end - begin),
                    ToString(shard));
-  uint32_t& frontier = IsEvaluate(shard) ? evaluate_frontier_ : train_frontier_;
+  const DatasetMode mode = ModeOf(shard);
+  if (mode == DatasetMode::kPredict) return;
+  uint32_t& frontier = mode == DatasetMode::kEvaluate ? evaluate_frontier_ : train_frontier_;
   frontier = std::min(frontier, shard.epoch.value());
   uint32_t& trained = begun_[shard.dataset.value()].trained_frontier;
   trained = std::min(trained, shard.epoch.value());

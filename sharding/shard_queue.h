@@ -15,7 +15,8 @@
 namespace muster {
 
 /// What the queue must know of a dataset. `epochs` of an evaluate dataset is ignored: it has one
-/// pass per training epoch (one if nothing is trained).
+/// pass per training epoch (one if nothing is trained). So is that of a predict dataset, which has
+/// one pass.
 struct QueueDataset {
   DatasetMode mode = DatasetMode::kTrain;
   uint32_t epochs = 1;
@@ -29,7 +30,10 @@ struct QueueDataset {
 
 enum class ShardState : uint8_t { kTodo, kLeased, kDone, kCommitted, kFailed };
 /// "todo", ...: the words of REST and the command line.
-std::string_view ToString(ShardState state);
+constexpr std::string_view ToString(ShardState state) {
+  constexpr std::string_view kNames[] = {"todo", "leased", "done", "committed", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
 
 /// The number of shards of one epoch in each state; todo = shards - all others.
 struct EpochCounts {
@@ -61,7 +65,8 @@ struct ShardSpan {
 /// has fewer) is TODO or leased, and none is open; it goes before training shards. FAILED shards
 /// count as finished there, else one failure would hide all metrics. Unless evaluations overlap
 /// with training, epoch e+1 is leased only when nothing of pass e is TODO or leased. So the pass
-/// sees all steps of its epoch, and none of the next one.
+/// sees all steps of its epoch, and none of the next one. Predict datasets come last: their shards
+/// are leasable while no shard of any train dataset is TODO or leased, and none is open.
 ///
 /// Pure; not thread-safe. A transition from a state that the method does not name is a bug of the
 /// caller and aborts.
@@ -140,6 +145,10 @@ class ShardQueue {
   size_t dataset_count() const { return datasets_.size(); }
   /// The most epochs of any train dataset; at least one.
   uint32_t epochs_max() const { return epochs_max_; }
+  /// The training epoch whose weights a shard sees: its own one, but the last one if it predicts.
+  EpochIndex TrainingEpochOf(const ShardId& shard) const {
+    return ModeOf(shard) == DatasetMode::kPredict ? EpochIndex(epochs_max_ - 1) : shard.epoch;
+  }
   /// Epochs of a dataset; passes of an evaluate one.
   uint32_t epochs(DatasetId dataset) const { return datasets_[dataset.value()].epochs; }
   EpochCounts Counts(DatasetId dataset, EpochIndex epoch) const;
@@ -190,6 +199,7 @@ class ShardQueue {
   /// with the epochs that are DONE.
   bool TrainedFor(uint32_t pass) const;
   std::optional<ShardId> PeekMode(DatasetMode mode, uint32_t* frontier) const;
+  std::optional<ShardId> PeekPredict() const;
   /// Of datasets of this mode, the shard of this epoch whose turn is next.
   std::optional<ShardId> PeekEpoch(DatasetMode mode, uint32_t epoch) const;
   /// Shards of one epoch, from this one to before `end`.
@@ -204,9 +214,7 @@ class ShardQueue {
   /// next was looked for.
   bool EvaluatedBefore(uint32_t epoch) const;
   bool AnyEvaluate() const;
-  bool IsEvaluate(const ShardId& shard) const {
-    return datasets_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
-  }
+  DatasetMode ModeOf(const ShardId& shard) const { return datasets_[shard.dataset.value()].mode; }
   /// The shard is no longer leased.
   void Release(const ShardId& shard);
   /// In each of the dataset's epochs from `from` up to this one, `count` shards are all shards.

@@ -11,7 +11,17 @@
 namespace muster {
 
 using DatasetId = StrongId<struct DatasetIdTag, uint32_t>;
-enum class DatasetMode : uint8_t { kTrain = 0, kEvaluate = 1 };
+enum class DatasetMode : uint8_t {
+  kTrain = 0,
+  kEvaluate = 1,  // after each training epoch; changes no weights
+  kPredict = 2,   // once, after all training; changes no weights, and has outputs
+};
+/// "train", "evaluate", "predict": as the job file has it.
+constexpr const char* ToString(DatasetMode mode) {
+  return mode == DatasetMode::kTrain      ? "train"
+         : mode == DatasetMode::kEvaluate ? "evaluate"
+                                          : "predict";
+}
 
 /// When the next epoch begins.
 enum class Evaluation : uint8_t {

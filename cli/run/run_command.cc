@@ -373,7 +373,9 @@ int RunCommand(const RunOptions& options) {
   absl::StatusOr<LoadedJob> job =
       options.job_text.empty()
           ? LoadJobIn(pod.job_namespace, options.job_file, "")
-          : ReadJob(options.job_text, options.job_file, std::filesystem::current_path().string());
+          : ReadJob(options.job_text, options.job_file,
+                    options.job_folder.empty() ? std::filesystem::current_path().string()
+                                               : options.job_folder);
   if (!job.ok()) return Refuse(options, job.status());
   const absl::Status epochs = EpochEndOptionsOf(job->spec).status();
   if (!epochs.ok()) return Refuse(options, epochs);

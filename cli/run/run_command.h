@@ -11,9 +11,10 @@ namespace muster {
 
 struct RunOptions {
   std::string job_file;
-  /// If it is not empty, it is the text of the job file, and `job_file` is a name for messages. Its
-  /// relative paths begin in the current folder.
+  /// If it is not empty, it is the text of the job file, and `job_file` is a name for messages.
   std::string job_text;
+  /// Where the relative paths of a text begin; "" = in the current folder.
+  std::string job_folder;
   bool dry_run = false;
   bool retry_failed = false;
   bool progress = true;

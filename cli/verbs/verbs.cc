@@ -5,6 +5,8 @@ namespace muster {
 void AddVerbs(CLI::App* app, Chosen* chosen) {
   AddRun(app, chosen);
   AddTrain(app, chosen);
+  AddPredict(app, chosen);
+  AddEvaluate(app, chosen);
   AddJoin(app, chosen);
   AddManifests(app, chosen);
   AddList(app, chosen);

@@ -42,6 +42,9 @@ void AddVerbs(CLI::App* app, Chosen* chosen);
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 /// The same of a job file that it makes from its options.
 void AddTrain(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+/// The same of the predict or the evaluate datasets of a job file, with exported weights.
+void AddPredict(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
+void AddEvaluate(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 
 /// A node for a job of another machine.
 void AddJoin(CLI::App* app, Chosen* chosen, Command<JoinOptions> command = JoinCommand);

@@ -78,7 +78,9 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
     return absl::OkStatus();
   }
   if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
-    **mode = text == "evaluate" ? DatasetMode::kEvaluate : DatasetMode::kTrain;
+    **mode = text == "evaluate"  ? DatasetMode::kEvaluate
+             : text == "predict" ? DatasetMode::kPredict
+                                 : DatasetMode::kTrain;
   } else if (auto* const* tls = std::get_if<TlsUse*>(&target)) {
     **tls = text == "always" ? TlsUse::kAlways : TlsUse::kAuto;
   } else {

@@ -63,8 +63,17 @@ void AddDatasets(std::vector<Field>* fields) {
                                   Dataset(&DatasetSpec::name), "Unique in the job.")));
   fields->push_back(
       Choice(Make(in + "mode", Form::kChoice, {}, OnResume::kFixed, Dataset(&DatasetSpec::mode),
-                  "`evaluate`: it is read after every training epoch and changes no weights."),
-             {"train", "evaluate"}));
+                  "`evaluate`: it is read after every training epoch and changes no weights. "
+                  "`predict`: it is read once, after all training, and the trainer's outputs go "
+                  "to `output`."),
+             {"train", "evaluate", "predict"}));
+  fields->push_back(Default(
+      Make(in + "output", Form::kPath, {}, OnResume::kMayChange, Dataset(&DatasetSpec::output),
+           "For mode `predict`: the directory, or `s3://bucket/prefix`, where each shard's "
+           "outputs become one file as soon as the shard is done. Every worker must be "
+           "able to write there. It belongs to one job. If you change it, what is there stays "
+           "there."),
+      "required with mode `predict`"));
   fields->push_back(Default(
       Make(in + "files", Form::kGlobs, {1, 10'000}, OnResume::kFixed, Lines(&LinesSpec::files),
            "Glob patterns of files of plain text whose lines have at most 16 MiB. A UTF-8 "
@@ -281,7 +290,7 @@ std::string ValueText(milliseconds value) {
   return FormatDuration(value);
 }
 std::string ValueText(DatasetMode value) {
-  return value == DatasetMode::kTrain ? "train" : "evaluate";
+  return ToString(value);
 }
 std::string ValueText(Evaluation value) {
   return value == Evaluation::kOverlapping ? "overlap" : "atEpochEnd";

@@ -221,12 +221,14 @@ class JobReader {
       given_[below.shown] = node.items[i].position;
       ReadGroup(node.items[i], below);
       const auto epochs = given_.find(below.shown + ".epochs");
-      if (epochs != given_.end() && scope_.dataset->spec.mode == DatasetMode::kEvaluate) {
+      const DatasetMode mode = scope_.dataset->spec.mode;
+      if (epochs != given_.end() && mode != DatasetMode::kTrain) {
         errors_.push_back(
             {epochs->second,
-             fmt::format("{}.epochs: is allowed in mode train only; an evaluate dataset "
-                         "is read after every training epoch",
-                         below.shown)});
+             fmt::format("{}.epochs: is allowed in mode train only; {}", below.shown,
+                         mode == DatasetMode::kEvaluate
+                             ? "an evaluate dataset is read after every training epoch"
+                             : "a predict dataset is read once")});
       }
     }
     scope_.dataset = nullptr;
@@ -309,6 +311,15 @@ class JobReader {
     job_.snapshot_directory = job_.snapshot_directory.empty()
                                   ? job_.state_directory + "/snapshots"
                                   : Absolute(base_directory_, job_.snapshot_directory);
+    std::string& warm_start = job_.training.warm_start;
+    if (!warm_start.empty()) warm_start = Absolute(base_directory_, warm_start);
+    for (DatasetSpec& dataset : job_.datasets) {
+      if (IsS3Place(dataset.output)) {
+        dataset.output = PlaceWithOptions(dataset.output, job_.s3).value();  // as below
+      } else if (!dataset.output.empty()) {
+        dataset.output = Absolute(base_directory_, dataset.output);
+      }
+    }
     std::string& certificates = job_.security.certificates;
     if (!certificates.empty()) certificates = Absolute(base_directory_, certificates);
     if (IsS3Place(given)) {

@@ -1,6 +1,7 @@
 #include "job/file/job_rules.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,10 +20,8 @@ namespace {
 
 void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
   std::set<std::string> names;
-  bool trains = false;
   for (size_t i = 0; i < job.datasets.size(); ++i) {
     const DatasetSpec& dataset = job.datasets[i];
-    trains = trains || dataset.mode == DatasetMode::kTrain;
     const std::string path = fmt::format("spec.datasets[{}].name", i);
     if (!dataset.name.empty() && !names.insert(dataset.name).second) {
       broken->push_back(
@@ -30,8 +29,40 @@ void CheckDatasets(const JobSpec& job, std::vector<BrokenRule>* broken) {
            fmt::format("two datasets have the name '{}'; give each its own", dataset.name)});
     }
   }
-  if (!trains && !job.datasets.empty()) {
-    broken->push_back({{"spec.datasets"}, "no dataset has mode train; a job needs at least one"});
+}
+
+/// What a predict dataset needs, and what others may not have.
+void CheckOutputs(const JobSpec& job, std::vector<BrokenRule>* broken) {
+  std::map<std::string, std::string> dataset_of;  // by output
+  for (size_t i = 0; i < job.datasets.size(); ++i) {
+    const DatasetSpec& dataset = job.datasets[i];
+    const auto say = [&](std::string_view field, std::string what) {
+      broken->push_back({{fmt::format("spec.datasets[{}].{}", i, field)}, std::move(what)});
+    };
+    if (dataset.mode != DatasetMode::kPredict) {
+      if (!dataset.output.empty()) say("output", "only a dataset of mode predict has outputs");
+      continue;
+    }
+    if (HasGroup(job)) {
+      say("mode",
+          "members of a synchronous group cannot predict; export the weights, and predict "
+          "in a job without spec.group");
+    }
+    if (dataset.shuffle != Shuffle::kNone) {
+      say("shuffle", "outputs are in the order of the records; remove this field");
+    }
+    if (dataset.output.empty()) {
+      say("output", "is missing; name the directory of the outputs, or s3://bucket/prefix");
+      continue;
+    }
+    if (IsS3Place(dataset.output)) {
+      const absl::Status place = PlaceWithOptions(dataset.output, {}).status();
+      if (!place.ok()) say("output", std::string(Message(place)));
+    }
+    const auto [other, added] = dataset_of.emplace(dataset.output, dataset.name);
+    if (!added) {
+      say("output", fmt::format("is also that of dataset '{}'; give each its own", other->second));
+    }
   }
 }
 
@@ -305,6 +336,7 @@ std::vector<BrokenRule> CheckJobRules(const JobSpec& job) {
   CheckDatasets(job, &broken);
   CheckEpochEnds(job, &broken);
   CheckWeights(job, &broken);
+  CheckOutputs(job, &broken);
   CheckGroup(job, &broken);
   CheckTimes(job, &broken);
   CheckS3(job, &broken);

@@ -31,6 +31,13 @@ void AddEpochEnds(std::vector<Field>* fields) {
            "weights."),
       {"atEpochEnd", "overlap"}));
   fields->push_back(
+      Default(Make("spec.training.warmStart", Form::kPath, {}, kAny,
+                   Job(&JobSpec::training, &Training::warm_start),
+                   "A folder that `muster export` wrote. Tables and dense tensors start with its "
+                   "weights, unless the trainer names another folder for them. Each of them must "
+                   "be in it. Every worker and server must be able to read it."),
+              "none"));
+  fields->push_back(
       Default(Make("spec.training.stopEarly.metric", Form::kText, {}, kAny,
                    Job(&JobSpec::training, &Training::stop_early_metric),
                    "The job succeeds early when this metric gets no better. As in `keep.best`."),

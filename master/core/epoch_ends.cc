@@ -49,6 +49,8 @@ bool EpochEnds::IsOver(EpochIndex epoch) const {
   // FAILED shards of earlier ones may be tried again.
   const ShardQueue& queue = books_->ledger.queue();
   for (uint32_t i = 0; i < queue.dataset_count(); ++i) {
+    // Predictions come after the last epoch, and are of none.
+    if (books_->options.datasets[i].mode == DatasetMode::kPredict) continue;
     if (!queue.IsSettledUpTo(DatasetId(i), epoch)) return false;
   }
   return true;

@@ -197,7 +197,7 @@ uint32_t Ledger::RecordsTrained(const ShardId& shard, const ShardMetrics& metric
 void Ledger::MarkDone(const ShardId& shard, LeaseToken token, const std::string& worker,
                       const ShardMetrics& of_run) {
   ShardMetrics metrics = first_metrics_.Take(shard, of_run);
-  metrics.records_later = IsEvaluate(shard) ? RecordsBegunAfter(shard.epoch) : 0;
+  metrics.records_later = IsEvaluate(shard) ? RecordsBegunAfter(queue_.TrainingEpochOf(shard)) : 0;
   // Larger than all before, even if the shard was DONE earlier.
   const DoneShard done{done_seq_.Next(), shard, token};
   // Snapshots contain everything DONE up to their cut, so no DONE shard may be added below a cut.

@@ -43,8 +43,9 @@ class Ledger {
   ShardQueue& queue() { return queue_; }
   const ShardQueue& queue() const { return queue_; }
   const std::vector<DatasetPlan>& plan() const { return plan_; }
+  /// It evaluates or predicts: it changes no weights, so it is never replayed.
   bool IsEvaluate(const ShardId& shard) const {
-    return plan_[shard.dataset.value()].mode == DatasetMode::kEvaluate;
+    return plan_[shard.dataset.value()].mode != DatasetMode::kTrain;
   }
   /// For a shard of a stream: the most records that it can have; 0 if it is COMMITTED.
   uint32_t RecordsOf(const ShardId& shard) const;

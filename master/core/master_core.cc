@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kPauseMin{1};
 
 Forgetting::Shards CommittedTraining(const CoreOptions& options, const DurableState& state) {
   const auto is_evaluate = [&](DatasetId dataset) {
-    return options.datasets[dataset.value()].mode == DatasetMode::kEvaluate;
+    return options.datasets[dataset.value()].mode != DatasetMode::kTrain;
   };
   Forgetting::Shards shards;
   for (const auto& [dataset, record] : state.whole_epochs) {

@@ -60,7 +60,7 @@ DatasetStatus DatasetOf(const MasterCore& core, DatasetId id, StepTime at) {
   const DatasetPlan& plan = ledger.plan()[id.value()];
   DatasetStatus status{.index = id.value(),
                        .name = plan.name,
-                       .mode = plan.mode == DatasetMode::kTrain ? "train" : "evaluate",
+                       .mode = ToString(plan.mode),
                        .epochs_total = ledger.queue().epochs(id)};
   status.overlaps =
       plan.mode == DatasetMode::kEvaluate && core.options().evaluation == Evaluation::kOverlapping;
@@ -82,11 +82,11 @@ std::vector<StatusFacts::OfEpoch> MetricsOf(const Ledger& ledger,
   return found;
 }
 
-/// Of training alone, all epochs together.
+/// Of training and predictions, all epochs together.
 Progress ProgressOf(const std::vector<DatasetStatus>& datasets) {
   Progress progress;
   for (const DatasetStatus& dataset : datasets) {
-    if (dataset.mode != "train") continue;
+    if (dataset.mode == "evaluate") continue;
     progress.records_expected += dataset.omitted_records_expected;
     progress.records_done += dataset.omitted_records_done;
     progress.records_committed += dataset.omitted_records_committed;

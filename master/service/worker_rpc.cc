@@ -29,7 +29,8 @@ HelloResponse HelloOf(const JobSpec& job, const std::string& job_id, const Sourc
       .shards_ahead = job.training.shards_ahead,
       .wire_encoding = job.training.wire_encoding,
       .lease_duration_ms = static_cast<uint64_t>(job.leases.duration.count()),
-      .job_id = job_id};
+      .job_id = job_id,
+      .warm_start = job.training.warm_start};
   if (HasGroup(job)) {
     hello.group = true;
     hello.group_directory = job.snapshot_directory;

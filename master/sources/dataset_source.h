@@ -59,8 +59,9 @@ inline SourcePreview BeginPreview(const DatasetSpec& dataset) {
   const bool train = dataset.mode == DatasetMode::kTrain;
   return {.name = dataset.name,
           .how = train ? "train, " + CountText(dataset.epochs, "epoch")
-                       : "evaluate, after every training epoch",
-          .facts = {{"mode", train ? "train" : "evaluate"}, {"epochs", dataset.epochs}}};
+                 : dataset.mode == DatasetMode::kEvaluate ? "evaluate, after every training epoch"
+                                                          : "predict, after all training",
+          .facts = {{"mode", ToString(dataset.mode)}, {"epochs", dataset.epochs}}};
 }
 
 /// The source of one dataset's records; there is one class per kind. The catalog calls the

@@ -148,6 +148,7 @@ void SourceCatalog::Describe(const ShardId& shard, ShardWork* work) const {
   const ShardLayout::Shard size = layout->At(shard.epoch, shard.index);
   work->dataset_name = spec.name;
   work->mode = spec.mode;
+  work->output = spec.output;
   work->record_count = size.record_count;
   work->minibatch_size = spec.minibatch_size;
   work->minibatch_count = size.minibatch_count;

@@ -80,9 +80,11 @@ struct ShardWork {
   /// The shard is of a topic: there are no files, there is no order, and `record_count` is the
   /// number of offsets, the most that it can hold. Minibatches are equal parts of the offsets.
   std::optional<StreamWork> stream;
+  /// In mode predict: the place of the outputs, a folder or "s3://...".
+  std::string output;
   static void Fields(auto& f, auto& s) {
     f(1, "dataset_name", s.dataset_name, {.most = most::kNameBytes});
-    f(2, "mode", s.mode, {.most = 1});
+    f(2, "mode", s.mode, {.most = 2});
     f(7, "record_count", s.record_count);
     f(10, "minibatch_size", s.minibatch_size);
     f(11, "has_header", s.has_header);
@@ -92,6 +94,7 @@ struct ShardWork {
     f(15, "minibatch_count", s.minibatch_count);
     f(16, "files", s.files, {.most = most::kRunsOfShard});
     f(17, "runs", s.runs, {.most = most::kRunsOfShard});
+    f(18, "output", s.output, {.raw = true});
   }
   /// The records are numbers.
   bool has_numbers() const { return files.empty() && !stream.has_value() && !runs.empty(); }

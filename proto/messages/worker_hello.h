@@ -68,6 +68,8 @@ struct HelloResponse {
   std::string group_directory;
   /// Of a group: the job has servers for tables.
   bool group_has_servers = false;
+  /// The export from which tables start whose trainer names none; empty: no export.
+  std::string warm_start;
   static void Fields(auto& f, auto& s) {
     f(1, "job", s.job);
     f(2, "seed", s.seed);
@@ -83,6 +85,7 @@ struct HelloResponse {
     f(12, "group", s.group);
     f(13, "group_directory", s.group_directory, {.raw = true});
     f(14, "group_has_servers", s.group_has_servers);
+    f(15, "warm_start", s.warm_start, {.raw = true});
   }
 };
 inline JobIdentity JobOf(const HelloResponse& hello) {

@@ -163,7 +163,7 @@ struct DatasetStatus {
   static void Fields(auto& f, auto& d) {
     f(1, "index", d.index, {"Position in the job file, from 0"});
     f(2, "name", d.name);
-    f.Choice(3, "mode", d.mode, {"train", "evaluate"});
+    f.Choice(3, "mode", d.mode, {"train", "evaluate", "predict"});
     f(4, "epochs_total", d.epochs_total);
     f(5, "epochs", d.epochs,
       {"All, or 1,000 up to the epoch after the newest that has begun: the newest 500 at least, "

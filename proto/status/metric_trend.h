@@ -31,7 +31,7 @@ struct MetricTrend {
   std::string remark;
   static void Fields(auto& f, auto& t) {
     f(1, "dataset", t.dataset, {"Its name"});
-    f.Choice(2, "mode", t.mode, {"train", "evaluate"});
+    f.Choice(2, "mode", t.mode, {"train", "evaluate", "predict"});
     f(3, "metric", t.metric, {"Its name"});
     f(4, "epoch", t.epoch, {"The last one of which something is committed, from 0"});
     f(5, "latest", t.latest, {"In that epoch; null: not defined"});

@@ -7,20 +7,15 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tests/sharding/queue_shards.h"
 
 namespace muster {
 namespace {
 
+using testing::Done;
 using ::testing::ElementsAre;
 using ::testing::Optional;
-using ::testing::SizeIs;
-
-ShardId Shard(uint32_t dataset, uint32_t epoch, uint64_t index) {
-  return {DatasetId(dataset), EpochIndex(epoch), ShardIndex(index)};
-}
-DoneShard Done(uint64_t seq, const ShardId& shard) {
-  return {DoneSeq(seq), shard, LeaseToken(MasterIncarnation(1), seq)};
-}
+using testing::Shard;
 
 TEST(ShardQueue, RunsEpochAfterEpochWithoutABarrier) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 2}});
@@ -58,38 +53,6 @@ TEST(ShardQueue, NothingIsDeferredInATopicThatGrows) {
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "its offsets hold back all others";
 }
 
-TEST(ShardQueue, EvaluatePassWaitsForItsEpochAndGoesFirst) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}},
-                   Evaluation::kOverlapping);
-  EXPECT_EQ(queue.epochs(DatasetId(1)), 2u);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  EXPECT_THAT(queue.Peek(), Optional(Shard(0, 1, 0))) << "leased is not DONE";
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-  queue.SetDone(Done(2, Shard(1, 0, 0)));
-  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kDone);
-  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(2));
-  EXPECT_EQ(queue.StateOf(Shard(1, 0, 0)), ShardState::kTodo) << "it runs again with its training";
-}
-
-TEST(ShardQueue, TheNextEpochWaitsForTheEvaluationOfTheOneBefore) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 2}});
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  EXPECT_EQ(queue.Peek(), std::nullopt) << "the evaluation would see the next epoch";
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 1)));
-  EXPECT_EQ(queue.Peek(), std::nullopt);
-  queue.SetDone(Done(2, Shard(1, 0, 1)));
-  EXPECT_EQ(queue.Peek(), std::nullopt);
-  queue.Return(Shard(1, 0, 0));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.SetFailed(Shard(1, 0, 0));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0))) << "a failed one is not waited for";
-}
-
 TEST(ShardQueue, DatasetsAreMixedWithinAnEpoch) {
   ShardQueue queue({{DatasetMode::kTrain, 2, 4}, {DatasetMode::kTrain, 1, 2}});
   std::vector<ShardId> taken;
@@ -107,91 +70,6 @@ TEST(ShardQueue, WhatATopicHasGoesBeforeFiles) {
   queue.AddShards(DatasetId(1), 1);
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
   EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
-}
-
-TEST(ShardQueue, AnEvaluateShardThatComesBackGoesFirstAgain) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 2}, {DatasetMode::kEvaluate, 0, 1}},
-                   Evaluation::kOverlapping);
-  for (uint64_t i = 0; i < 2; ++i) {
-    queue.Take(Shard(0, 0, i));
-    queue.SetDone(Done(i + 1, Shard(0, 0, i)));
-  }
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
-  queue.Return(Shard(1, 0, 0));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 1))) << "training continues where it was";
-}
-
-TEST(ShardQueue, ADatasetThatIsNotTrainedHoldsUpNoEvaluation) {
-  ShardQueue queue({{DatasetMode::kTrain, 0, 5}, {DatasetMode::kEvaluate, 0, 1}});
-  EXPECT_EQ(queue.shard_count(), 1u);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-}
-
-TEST(ShardQueue, EvaluatePassOfAShorterTrainDatasetUsesItsLastEpoch) {
-  ShardQueue queue(
-      {{DatasetMode::kTrain, 1, 1}, {DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}},
-      Evaluation::kOverlapping);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
-  queue.SetDone(Done(1, Shard(1, 0, 0)));
-  queue.SetDone(Done(2, Shard(1, 1, 0)));
-  EXPECT_EQ(queue.Peek(), std::nullopt);
-  queue.SetDone(Done(3, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(2, 1, 0)));
-}
-
-TEST(ShardQueue, DoneCommittedAndFailedShardsAreTrainedAlike) {
-  ShardQueue queue({{DatasetMode::kTrain, 1, 3}, {DatasetMode::kEvaluate, 0, 1}});
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  queue.CommitUpTo(DoneSeq(1), 1000);
-  queue.SetDone(Done(2, Shard(0, 0, 1)));
-  EXPECT_EQ(queue.Peek(), std::nullopt);
-  queue.SetFailed(Shard(0, 0, 2));
-  EXPECT_THAT(queue.Peek(), Optional(Shard(1, 0, 0)));
-}
-
-TEST(ShardQueue, EvaluatePassWaitsForTheReplayOfAnEarlierEpoch) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 1}, {DatasetMode::kEvaluate, 0, 1}});
-  queue.Take(Shard(0, 0, 0));
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.SetDone(Done(2, Shard(1, 0, 0)));
-  queue.Take(Shard(0, 1, 0));
-  ASSERT_THAT(queue.ReplayAfter(DoneSeq(0)), SizeIs(2));
-  queue.SetDone(Done(3, Shard(0, 1, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0))) << "neither pass";
-  queue.SetDone(Done(4, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 1, 0)));
-}
-
-TEST(ShardQueue, AnOpenDatasetGrowsAndEndsOnlyWhenItIsClosed) {
-  ShardQueue queue({{DatasetMode::kTrain, 1, 0, /*open=*/true}, {DatasetMode::kEvaluate, 0, 1}});
-  EXPECT_EQ(queue.Peek(), std::nullopt) << "an evaluation waits for the stream's end";
-  EXPECT_FALSE(queue.Valid(Shard(0, 0, 0)));
-  queue.AddShards(DatasetId(0), 2);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 1)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-  queue.AddShards(DatasetId(0), 1);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 2)));
-  for (uint64_t i = 0; i < 3; ++i) queue.SetDone(Done(i + 1, Shard(0, 0, i)));
-  queue.CommitUpTo(DoneSeq(3), 1000);
-  EXPECT_EQ(queue.Peek(), std::nullopt);
-  EXPECT_FALSE(queue.Finished());
-  EXPECT_TRUE(queue.AnyOpen());
-  queue.Close(DatasetId(0));
-  EXPECT_FALSE(queue.AnyOpen());
-  queue.Close(DatasetId(0));
-  EXPECT_FALSE(queue.AnyOpen());
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.SetDone(Done(4, Shard(1, 0, 0)));
-  queue.CommitUpTo(DoneSeq(4), 1000);
-  EXPECT_TRUE(queue.Finished());
 }
 
 TEST(ShardQueue, WhatAnOpenDatasetGetsLaterIsFoundBehindOtherEpochs) {
@@ -226,25 +104,6 @@ TEST(ShardQueue, RunsTellTheStateOfEveryShard) {
   EXPECT_THAT(queue.Runs(DatasetId(0), EpochIndex(0), 12, 9), ElementsAre());
 }
 
-TEST(ShardQueue, EvaluatesOnceWhenNothingIsTrained) {
-  ShardQueue queue({{DatasetMode::kEvaluate, 0, 1}});
-  EXPECT_EQ(queue.epochs(DatasetId(0)), 1u);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  queue.CommitUpTo(DoneSeq(1), 1000);
-  EXPECT_TRUE(queue.Finished());
-}
-
-TEST(ShardQueue, FailedShardsDoNotHoldBackEvaluation) {
-  ShardQueue queue({{DatasetMode::kTrain, 1, 1}, {DatasetMode::kEvaluate, 0, 1}});
-  ASSERT_TRUE(queue.TakeNext().has_value());
-  queue.SetFailed(Shard(0, 0, 0));
-  EXPECT_THAT(queue.FailedShards(), ElementsAre(Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.RetryFailed(Shard(0, 0, 0));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-}
-
 TEST(ShardQueue, CommitsUpToACutAndReplaysAfterOne) {
   ShardQueue queue({{DatasetMode::kTrain, 1, 4}});
   for (uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(queue.TakeNext().has_value());
@@ -267,48 +126,6 @@ TEST(ShardQueue, CommitsAFewAtATime) {
   EXPECT_EQ(queue.StateOf(Shard(0, 0, 1)), ShardState::kDone);
   EXPECT_THAT(queue.CommitUpTo(DoneSeq(3), 2), ElementsAre(Done(3, Shard(0, 0, 1))));
   EXPECT_EQ(queue.committed_count(), 3u);
-}
-
-TEST(ShardQueue, AnEpochThatIsNotOpenWaits) {
-  ShardQueue queue({{DatasetMode::kTrain, 3, 1}, {DatasetMode::kEvaluate, 0, 1}});
-  queue.OpenEpochs(1);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 0, 0)));
-  EXPECT_EQ(queue.Peek(), std::nullopt) << "epoch 1 would be next without a barrier";
-  queue.SetDone(Done(1, Shard(0, 0, 0)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0))) << "it judges the epoch that is open";
-  queue.SetDone(Done(2, Shard(1, 0, 0)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-  queue.OpenEpochs(2);
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(0, 1, 0)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-}
-
-TEST(ShardQueue, EndAfterTakesEpochsAway) {
-  ShardQueue queue({{DatasetMode::kTrain, 3, 2}, {DatasetMode::kEvaluate, 0, 1}});
-  EXPECT_EQ(queue.shard_count(), 9u);
-  queue.EndAfter(4);
-  EXPECT_EQ(queue.shard_count(), 9u) << "it has no such epochs";
-  for (uint64_t i = 0; i < 2; ++i) {
-    queue.Take(Shard(0, 0, i));
-    queue.SetDone(Done(i + 1, Shard(0, 0, i)));
-  }
-  queue.EndAfter(1);
-  EXPECT_EQ(queue.shard_count(), 3u);
-  EXPECT_EQ(queue.epochs_max(), 1u);
-  EXPECT_FALSE(queue.ValidEpoch(DatasetId(0), EpochIndex(1)));
-  EXPECT_FALSE(queue.ValidEpoch(DatasetId(1), EpochIndex(1)));
-  EXPECT_THAT(queue.TakeNext(), Optional(Shard(1, 0, 0)));
-  queue.SetDone(Done(3, Shard(1, 0, 0)));
-  EXPECT_EQ(queue.TakeNext(), std::nullopt);
-  EXPECT_THAT(queue.CommitUpTo(DoneSeq(3), 3), SizeIs(3));
-  EXPECT_TRUE(queue.Finished());
-}
-
-TEST(ShardQueueDeathTest, AnEpochThatHasBegunIsNotTakenAway) {
-  ShardQueue queue({{DatasetMode::kTrain, 2, 1}});
-  queue.Take(Shard(0, 1, 0));
-  EXPECT_DEATH(queue.EndAfter(1), "");
-  EXPECT_DEATH(queue.EndAfter(0), "");
 }
 
 TEST(ShardQueue, RecoversHoles) {

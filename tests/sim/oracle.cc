@@ -39,7 +39,7 @@ void Oracle::OnPart(const ps::Partition& partition, const ShardId& shard, Miniba
 }
 
 PartSet Oracle::PartsOf(const ShardId& shard) {
-  if (Workload::IsEvaluate(shard)) return {};
+  if (!Workload::Trains(shard)) return {};
   if (!Workload::IsStream(shard)) return workload_->PartsOf(shard);
   const auto range = stream_shards_.find(shard);
   if (range != stream_shards_.end()) return workload_->PartsOf(range->second);
@@ -334,9 +334,10 @@ void Oracle::OnGrant(const std::string& worker, uint64_t incarnation, const Shar
     Fail("token", fmt::format("token {} was granted after a larger one", ToString(grant.token)));
   }
   if (added) {
-    const bool evaluate = Workload::IsEvaluate(grant.shard);
-    evaluate ? CheckTrainedFor(grant.shard.epoch, core)
-             : CheckEvaluatedBefore(grant.shard.epoch, core);
+    const EpochIndex epoch =
+        Workload::IsPredict(grant.shard) ? EpochIndex(Workload::kEpochs - 1) : grant.shard.epoch;
+    Workload::Trains(grant.shard) ? CheckEvaluatedBefore(epoch, core)
+                                  : CheckTrainedFor(epoch, core);
   }
   if (it->second.shard != grant.shard || it->second.worker != worker ||
       it->second.incarnation != incarnation) {
@@ -453,6 +454,7 @@ void Oracle::OnEnd(const MasterCore& core, const DurableState& state, const Curr
     Fail("end-ledger", "ranges that are COMMITTED are still in the journal");
   }
   CheckTablesAtEnd(core, current);
+  CheckPredicted();
   // The evaluation says the same of every epoch: the first is the best one, and the last a
   // multiple. Shards that were FAILED at an epoch's end may have said something else.
   const bool keeps = core.options().epoch_ends.any() && failed_epochs_.empty();

@@ -81,6 +81,8 @@ class Oracle {
   /// A worker has been granted a range of the stream.
   void OnStreamShard(const ShardId& shard, const StreamWork& work);
   void OnRows(const BatchRows& wanted, size_t key, std::span<const float> row);
+  /// A worker publishes what it computed from these rows.
+  void OnPredicted(const ShardId& shard, const std::vector<SeenRow>& seen);
   /// A pull has brought these rows as that version, though it began when `asked` was the epoch.
   void OnHeld(const VersionName& name, OwnerEpoch asked, const std::vector<float>& rows);
 
@@ -109,6 +111,8 @@ class Oracle {
   void CheckMeta(const MetaRecord& meta);
   void CheckDoneSeq(const DoneRecord& record);
   void CheckEpoch(const EpochRecord& record);
+  /// Every predict shard has outputs.
+  void CheckPredicted();
   /// Shards of an evaluation pass are COMMITTED: so is all that it judges.
   void CheckEvaluated(EpochIndex pass);
   void CheckPartition(const PartitionRecord& record);
@@ -145,6 +149,7 @@ class Oracle {
   std::map<ShardId, std::set<LeaseToken>> left_;
   std::set<ShardId> failed_;
   std::set<EpochIndex> failed_epochs_;  // at any time
+  std::set<ShardId> predicted_;         // with outputs
   /// Of the stream, as the journal has had them, and where the next one begins.
   std::map<ShardId, StreamWork> stream_shards_;
   std::map<TopicPartition, uint64_t> cut_;

@@ -74,6 +74,7 @@
   X(kLateTable, "late-table", "a table registered after the first push")              \
   X(kKeptEpoch, "kept-epoch", "the weights of an epoch kept")                         \
   X(kEvaluateAgain, "evaluate-again", "an evaluate shard run again")                  \
+  X(kNotPublished, "not-published", "outputs of a run whose lease was lost")          \
   X(kLostWork, "lost-work", "a loop that found its lease gone")                       \
   X(kServerZombie, "server-zombie", "two processes of one server, both registered")   \
   X(kWorkerZombie, "worker-zombie", "two processes of one worker, both at work")      \

@@ -27,7 +27,7 @@ bool SimWorker::Advance(Loop* loop) {
       const sdk::ShardRun& run = *loop->run;
       const Pull& pull = loop->pulls.front();
       if (core_->PullReady(pull.id)) {
-        CheckRows(pull, core_->TakePull(pull.id));
+        CheckRows(loop, pull, core_->TakePull(pull.id));
       } else if (!failed_ && core_->Holds(run.grant.token, run.run)) {
         return false;
       } else {
@@ -53,6 +53,18 @@ bool SimWorker::Advance(Loop* loop) {
     default:
       return false;
   }
+}
+
+void SimWorker::Publish(Loop* loop) {
+  const sdk::ShardRun& run = *loop->run;
+  if (!failed_ && core_->Holds(run.grant.token, run.run)) {
+    env_->oracle.OnPredicted(ShardOf(*loop), loop->seen);
+    core_->CompleteShard(run.grant.token, run.run, Workload::MetricsOf(ShardOf(*loop)));
+  } else {
+    env_->probes.Hit(Probe::kNotPublished);
+    core_->GiveUp(run.grant.token, run.run);
+  }
+  LeaveShard(loop);
 }
 
 bool SimWorker::TakeShard(Loop* loop) {
@@ -163,6 +175,7 @@ void SimWorker::NextMinibatch(Loop* loop) {
   const ShardId shard = ShardOf(*loop);
   const uint32_t minibatches = MinibatchesOf(*loop);
   while (loop->next < minibatches && !run.Has(MinibatchIndex(loop->next))) ++loop->next;
+  if (loop->next == minibatches && Workload::IsPredict(shard)) return Publish(loop);
   if (loop->next == minibatches) {
     const StreamWork* const stream = StreamOf(*loop);
     const std::string not_pushed = core_->CompleteShard(
@@ -186,6 +199,7 @@ void SimWorker::LeaveShard(Loop* loop) {
   if (slot_file_.token == loop->run->grant.token) slot_file_.token = LeaseToken();
   for (const Pull& pull : loop->pulls) core_->CancelPull(pull.id);
   loop->pulls.clear();
+  loop->seen.clear();
   loop->run.reset();
   loop->state = State::kIdle;
 }
@@ -216,7 +230,7 @@ void SimWorker::Compute(Loop* loop) {
     env_->Say(*process_, "abandons everything");
     return Fail();
   }
-  if (!Workload::IsEvaluate(shard) && !failed_) {
+  if (Workload::Trains(shard) && !failed_) {
     const TrainBatch batch = BatchOf(*loop, loop->next);
     if (batch.rows.empty()) {
       env_->probes.Hit(Probe::kEmptyMinibatch);
@@ -251,7 +265,8 @@ void SimWorker::CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& t
   }
 }
 
-void SimWorker::CheckRows(const Pull& pull, const sdk::PullRows& rows) {
+void SimWorker::CheckRows(Loop* loop, const Pull& pull, const sdk::PullRows& rows) {
+  const bool predicts = Workload::IsPredict(ShardOf(*loop));
   const sdk::RowPlan& plan = pull.batch->plan;
   for (size_t t = 0; t < pull.wanted.size(); ++t) {
     if (plan.tables[t].dense) {
@@ -260,7 +275,11 @@ void SimWorker::CheckRows(const Pull& pull, const sdk::PullRows& rows) {
     }
     const size_t dim = plan.tables[t].dim;
     for (size_t i = 0; i < pull.wanted[t].keys.size(); ++i) {
-      env_->oracle.OnRows(pull.wanted[t], i, {pull.batch->outputs[t].rows.get() + i * dim, dim});
+      const std::span<const float> row(pull.batch->outputs[t].rows.get() + i * dim, dim);
+      env_->oracle.OnRows(pull.wanted[t], i, row);
+      if (!predicts) continue;
+      loop->seen.push_back(
+          {pull.wanted[t].table, pull.wanted[t].keys[i], {row.begin(), row.end()}});
     }
   }
 }

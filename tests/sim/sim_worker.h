@@ -43,6 +43,7 @@ class SimWorker final : public WorkerProcess {
     uint32_t next = 0;      // minibatch
     uint32_t prepared = 0;  // minibatches whose pulls were started
     std::deque<Pull> pulls;
+    std::vector<SeenRow> seen;  // of a predict shard
     bool hung = false;
   };
 
@@ -66,6 +67,7 @@ class SimWorker final : public WorkerProcess {
   void Pump();
   bool Advance(Loop* loop);
   bool TakeShard(Loop* loop);
+  void Publish(Loop* loop);
   /// When the shard's records have been read.
   void BeginShard(Loop* loop);
   void ReadShard(Loop* loop);
@@ -78,7 +80,7 @@ class SimWorker final : public WorkerProcess {
   void Compute(Loop* loop);
   void EndMinibatch(Loop* loop);
   void LeaveShard(Loop* loop);
-  void CheckRows(const Pull& pull, const sdk::PullRows& rows);
+  void CheckRows(Loop* loop, const Pull& pull, const sdk::PullRows& rows);
   void CheckTensor(const Pull& pull, size_t table, const sdk::Tensor& tensor);
   void Finish();
 

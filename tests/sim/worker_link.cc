@@ -103,13 +103,14 @@ absl::StatusOr<WorkerExchangeReply> WorkerLink::Serve(Env* env,
   for (ShardGrant& grant : reply->grants) {
     // The master's shell fills in what is to be read.
     if (Workload::IsEvaluate(grant.shard)) grant.work.mode = DatasetMode::kEvaluate;
+    if (Workload::IsPredict(grant.shard)) grant.work.mode = DatasetMode::kPredict;
     FillWork(&grant.work);
     if (before.contains(grant.token)) probes.Hit(Probe::kRegranted);
     env->oracle.OnGrant(request.worker, request.incarnation, grant, core);
   }
   for (const DoneVerdict& verdict : reply->verdicts) {
-    if (verdict.code == DoneCode::kReverify && Workload::IsEvaluate(verdict.shard)) {
-      env->oracle.Fail("evaluate", "an evaluate shard is to be verified again");
+    if (verdict.code == DoneCode::kReverify && !Workload::Trains(verdict.shard)) {
+      env->oracle.Fail("evaluate", "a shard that trains nothing is to be verified again");
     }
     if (verdict.code != DoneCode::kAccepted) continue;
     if (!before.contains(verdict.token)) probes.Hit(Probe::kRepeatedVerdict);

@@ -23,9 +23,10 @@ struct DatasetShape {
   uint64_t shards;
   uint32_t minibatches;
 };
-constexpr std::array<DatasetShape, 3> kShapes = {{{"a", DatasetMode::kTrain, 4, 3},
+constexpr std::array<DatasetShape, 4> kShapes = {{{"a", DatasetMode::kTrain, 4, 3},
                                                   {"b", DatasetMode::kTrain, 3, 2},
-                                                  {"test", DatasetMode::kEvaluate, 2, 2}}};
+                                                  {"test", DatasetMode::kEvaluate, 2, 2},
+                                                  {"new", DatasetMode::kPredict, 3, 2}}};
 constexpr uint32_t kMinibatchSize = 4;
 
 /// What a record, or a shard, is said to have been predicted as; some fall into one bin.
@@ -84,7 +85,7 @@ Workload::Workload(uint32_t partitions, WorkloadKind kind)
   if (kind == WorkloadKind::kGroup) minibatches_of = &GroupMinibatchesOf;
   const std::vector<DatasetPlan> datasets = plan();
   for (uint32_t dataset = 0; dataset < datasets.size(); ++dataset) {
-    if (datasets[dataset].mode == DatasetMode::kEvaluate || datasets[dataset].stream.has_value()) {
+    if (datasets[dataset].mode != DatasetMode::kTrain || datasets[dataset].stream.has_value()) {
       continue;
     }
     AddShards(DatasetId(dataset), datasets[dataset].shards, minibatches_of);
@@ -185,8 +186,9 @@ std::vector<DatasetPlan> Workload::plan() const {
   if (kind_ == WorkloadKind::kGroup) return GroupPlan();
   std::vector<DatasetPlan> plan;
   for (uint32_t i = 0; i < kShapes.size(); ++i) {
-    DatasetPlan dataset{kShapes[i].name, kShapes[i].mode, kEpochs, kShapes[i].shards, 0,
-                        kMinibatchSize,  nullptr};
+    DatasetPlan dataset{
+        kShapes[i].name, kShapes[i].mode, EpochsOf(DatasetId(i)), kShapes[i].shards, 0,
+        kMinibatchSize,  nullptr};
     dataset.size_of = [i](EpochIndex epoch, ShardIndex index) {
       const ShardId shard{DatasetId(i), epoch, index};
       return ShardSize{RecordsOf(shard), MinibatchesOf(shard)};
@@ -318,7 +320,9 @@ const TrainBatch& Workload::BatchOf(const ShardId& shard, MinibatchIndex minibat
 
 std::vector<BatchRows> Workload::PullOf(const ShardId& shard, MinibatchIndex minibatch) const {
   std::vector<BatchRows> pull;
-  if (!IsEvaluate(shard)) {
+  if (IsPredict(shard)) {
+    pull.push_back({kSparse, 2, SomeKeys(0, kSparseKeys, kSparseKeys), {}});
+  } else if (!IsEvaluate(shard)) {
     // Rows that were pulled show that their partitions serve; some trainers only push.
     if ((first_batch_.at(shard) + minibatch.value()) % 2 == 1) return pull;
     for (const BatchRows& rows : BatchOf(shard, minibatch).rows) {

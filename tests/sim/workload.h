@@ -21,7 +21,7 @@ namespace muster::sim {
 enum class WorkloadKind : uint8_t { kFiles, kTopic, kGroup };
 
 inline constexpr uint64_t kJobSeed = 7;
-inline constexpr DatasetId kEvaluateDataset{2}, kStreamDataset{3};
+inline constexpr DatasetId kEvaluateDataset{2}, kPredictDataset{3}, kStreamDataset{4};
 inline constexpr TableId kMarks{1}, kSparse{2}, kDense{3}, kLate{4};
 /// Room for one bit per part: minibatches times partitions.
 inline constexpr size_t kPartsMax = 640;
@@ -34,6 +34,12 @@ struct BatchRows {
   std::vector<uint64_t> keys;
   std::vector<float> gradients;  // [keys.size(), dim] row-major, small integers
 };
+/// A row that a pull has brought.
+struct SeenRow {
+  TableId table;
+  uint64_t key = 0;
+  std::vector<float> values;
+};
 struct TrainBatch {
   ShardId shard;
   MinibatchIndex minibatch;
@@ -41,12 +47,12 @@ struct TrainBatch {
   PartSet parts;
 };
 
-/// What the simulated job trains: two train datasets of two epochs, an evaluate dataset, in some
-/// seeds a stream, three tables from the start and one that comes late. All of it is a pure
-/// function of the number of partitions, with optimizer Sum and whole gradients, so that the end is
-/// known. Every minibatch has a row of its own, its *mark*, in every partition that it touches: a
-/// mark is 1 if the part took effect once. How a stream is cut is not known beforehand; so every
-/// record of it is what a minibatch is elsewhere, and its minibatches are sums of those.
+/// What the simulated job trains: two train datasets of two epochs, an evaluate and a predict
+/// dataset, in some seeds a stream, three tables from the start and one that comes late. All of it
+/// is a pure function of the number of partitions, with optimizer Sum and whole gradients, so that
+/// the end is known. Every minibatch has a row of its own, its *mark*, in every partition that it
+/// touches: a mark is 1 if the part took effect once. How a stream is cut is not known beforehand;
+/// so every record of it is what a minibatch is elsewhere, and its minibatches are sums of those.
 class Workload {
  public:
   static constexpr uint32_t kPartitionsMin = 4, kPartitionsMax = 8, kEpochs = 2;
@@ -58,9 +64,13 @@ class Workload {
   const std::vector<TableSpec>& tables() const { return tables_; }  // without ids, in their order
   uint32_t partitions() const { return partitions_; }
   /// Epochs of a dataset that the job has.
-  static uint32_t EpochsOf(DatasetId dataset) { return dataset == kStreamDataset ? 1 : kEpochs; }
+  static uint32_t EpochsOf(DatasetId dataset) {
+    return dataset == kStreamDataset || dataset == kPredictDataset ? 1 : kEpochs;
+  }
 
   static bool IsEvaluate(const ShardId& shard) { return shard.dataset == kEvaluateDataset; }
+  static bool IsPredict(const ShardId& shard) { return shard.dataset == kPredictDataset; }
+  static bool Trains(const ShardId& shard) { return !IsEvaluate(shard) && !IsPredict(shard); }
   static bool IsStream(const ShardId& shard) { return shard.dataset == kStreamDataset; }
   // Of shards of files:
   static uint32_t MinibatchesOf(const ShardId& shard);
@@ -71,8 +81,8 @@ class Workload {
   static ShardMetrics MetricsOfEpoch(DatasetId dataset, EpochIndex epoch);
 
   const TrainBatch& BatchOf(const ShardId& shard, MinibatchIndex minibatch) const;
-  /// Rows to look at before computing, perhaps none; of a training minibatch, or of an evaluate
-  /// one.
+  /// Rows to look at before computing, perhaps none; of a training minibatch, or of an evaluate or
+  /// a predict one.
   std::vector<BatchRows> PullOf(const ShardId& shard, MinibatchIndex minibatch) const;
   /// All parts of a shard.
   const PartSet& PartsOf(const ShardId& shard) const { return shard_parts_.at(shard); }

@@ -427,7 +427,7 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
   if (reply.heartbeat_interval.count() > 0) options_.heartbeat_interval = reply.heartbeat_interval;
   std::erase_if(returned_, [](const Returned& returned) { return returned.told; });
   sender_.MapAnswered();
-  for (LeaseToken token : reply.lost) Drop(token);
+  for (LeaseToken token : reply.lost) Drop(token);  // Rule 13.2: before the map
   for (const DoneVerdict& verdict : reply.verdicts) OnVerdict(verdict);
   if (reply.map) TakeMap(*reply.map, now);
   if (reply.map_changes) TakeChanges(*reply.map_changes, now);

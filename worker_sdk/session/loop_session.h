@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/messages/control.h"
 #include "proto/messages/table_spec.h"
 #include "proto/messages/worker_hello.h"
@@ -48,6 +50,11 @@ class LoopSession {
   virtual void CancelPull(sdk::DeliveryId id) = 0;
   /// Blocks until a minibatch may begin to gather about so many floats of gradients.
   virtual void AwaitRoomForGradients(const RunRef& run, uint64_t floats) = 0;
+
+  /// Publishes the outputs of a run of a predict shard (OutputWriter), if its lease is held.
+  /// Blocks. kAborted: the lease is lost, or the session failed.
+  virtual absl::Status WriteOutput(const RunRef& run, const std::string& place,
+                                   const std::string& name, std::string_view bytes) = 0;
 
   /// A call that can never work: the session fails with it.
   virtual void ProgramError(std::string message) = 0;

@@ -18,6 +18,7 @@
 #include "worker_sdk/core/key_set.h"
 #include "worker_sdk/core/planned_gradients.h"
 #include "worker_sdk/core/row_plan.h"
+#include "worker_sdk/core/shard_output.h"
 #include "worker_sdk/session/loop_session.h"
 
 namespace muster::internal {
@@ -55,6 +56,8 @@ class MinibatchImpl {
   void Metric(std::string_view name, double value, double weight);
   void Auc(std::string_view name, ScoreKind kind, std::span<const float> scores,
            std::span<const uint8_t> labels);
+  void Output(std::string_view bytes);
+  void Output(std::span<const float> values, size_t columns);
   void Reject(size_t record, std::string_view reason);
   TopicRecord RecordOfTopic(size_t record);
   std::vector<TopicHeader> HeadersOfTopic(size_t record);
@@ -131,6 +134,8 @@ class MinibatchImpl {
   /// True if the gradients can be sent. If not, the run fails, and its reason names the key and the
   /// column.
   bool Sendable(const sdk::PlannedGradients& gradients);
+  /// The outputs of the shard; null if it may have none now, which is a program error.
+  sdk::ShardOutput* OutputAllowed();
   enum class MetricKind : uint8_t { kMean, kAuc };
   bool MetricAllowed(std::string_view name, MetricKind kind);
   /// The records of the topic. If the dataset is no topic, or the minibatch has no such record, the

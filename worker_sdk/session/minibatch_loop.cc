@@ -84,26 +84,39 @@ bool MinibatchLoop::AdvanceLoop() {
 }
 
 void MinibatchLoop::Complete() {
-  if (left_ || !WriteRejected()) return;
+  if (left_ || !WriteResults()) return;  // Rule 13.4.
   left_ = true;
   owner_->Complete(std::move(metrics_));
 }
 
-bool MinibatchLoop::WriteRejected() {
-  if (rejected_.empty()) return true;
-  const absl::Status written = reader_->WriteRejected(
-      work(), *records_, rejected_,
-      session_->WaitingFor(run(), "the dead-letter topic to take records", /*leaving=*/true));
-  if (written.ok()) return true;
-  const std::string what = fmt::format(
-      "rejected records could not be written to the dead-letter topic: {}", Message(written));
-  if (!absl::IsUnavailable(written)) {
-    Fail(what);
+bool MinibatchLoop::WriteResults() {
+  const bool all_rejected = metrics_.rejected_records >= records_->records.size();
+  if (predict() && !output_.given() && !all_rejected) {
+    Fail("it is of a predict dataset, and none of its minibatches has called Output");
     return false;
   }
+  if (!rejected_.empty()) {
+    const absl::Status written = reader_->WriteRejected(
+        work(), *records_, rejected_,
+        session_->WaitingFor(run(), "the dead-letter topic to take records", /*leaving=*/true));
+    if (!written.ok()) {
+      FailWriting(written, "rejected records could not be written to the dead-letter topic");
+      return false;
+    }
+  }
+  if (!output_.given()) return true;
+  const absl::Status written = session_->WriteOutput(
+      run(), work().output, output_.NameOf(work().dataset_name, shard_id().index),
+      output_.Object());
+  if (!written.ok()) FailWriting(written, "its outputs could not be written");
+  return written.ok();
+}
+
+void MinibatchLoop::FailWriting(const absl::Status& status, std::string_view what) {
+  const std::string why = fmt::format("{}: {}", what, Message(status));
+  if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return Fail(why);
   left_ = true;
-  owner_->HandBack(fmt::format("shard {}: {}", id(), what));
-  return false;
+  owner_->HandBack(fmt::format("shard {}: {}", id(), why));
 }
 
 void MinibatchLoop::AddRejected(size_t position, std::string_view reason) {

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "muster/session.h"
+#include "worker_sdk/core/shard_output.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/session/loop_owner.h"
 #include "worker_sdk/session/loop_session.h"
@@ -51,7 +53,9 @@ class MinibatchLoop {
   RunRef run() const { return {shard_.grant.token, shard_.run}; }
   const ShardWork& work() const { return shard_.grant.work; }
   const ShardId& shard_id() const { return shard_.grant.shard; }
-  bool evaluate() const { return work().mode == DatasetMode::kEvaluate; }
+  /// The run changes no weights.
+  bool evaluate() const { return work().mode != DatasetMode::kTrain; }
+  bool predict() const { return work().mode == DatasetMode::kPredict; }
   const sdk::ShardRecords& records() const { return *records_; }
   const std::shared_ptr<const sdk::ShardRecords>& shared_records() const { return records_; }
   /// "dataset/epoch/index", for messages.
@@ -59,6 +63,8 @@ class MinibatchLoop {
   /// The location of a record, by its position in running order; see ShardReader::LocationOf.
   std::string LocationOf(size_t position) const;
   ShardMetrics& metrics() { return metrics_; }
+  /// Of a predict dataset.
+  sdk::ShardOutput& output() { return output_; }
   /// The topic's records with their other fields; null: the dataset is no topic.
   const sdk::TopicRecords* topic() const { return records_->topic.get(); }
   /// The trainer cannot use the record at this position in running order.
@@ -75,8 +81,11 @@ class MinibatchLoop {
   void PrepareAhead();
   bool StartFront();
   bool AdvanceLoop();
-  /// Writes the rejected records. False: that failed, and the run has ended.
-  bool WriteRejected();
+  /// Writes what the run leaves behind: rejected records, outputs. False: that failed, and the run
+  /// has ended.
+  bool WriteResults();
+  /// `what` could not be written. The shard is not to blame if its place is away.
+  void FailWriting(const absl::Status& status, std::string_view what);
   void Complete();
   /// Ends the loop's time. Idempotent.
   void EndLoop();
@@ -89,6 +98,7 @@ class MinibatchLoop {
   ShardMetrics metrics_;
   std::vector<const TableSpec*> tables_;       // by id, of those that were asked for
   std::vector<sdk::RejectedRecord> rejected_;  // for the dead-letter topic
+  sdk::ShardOutput output_;
   Prepare prepare_;
   uint32_t prepared_ = 0;
   // The current one first.

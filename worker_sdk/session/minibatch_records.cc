@@ -127,6 +127,33 @@ std::vector<TopicHeader> MinibatchImpl::HeadersOfTopic(size_t record) {
   return headers;
 }
 
+sdk::ShardOutput* MinibatchImpl::OutputAllowed() {
+  std::string why;
+  if (!loop_->predict()) {
+    why = fmt::format("Output in dataset \"{}\": only datasets of mode predict have outputs",
+                      loop_->work().dataset_name);
+  } else if (committed_) {
+    why = "Output after Commit of the minibatch: call it before";
+  } else if (preparing_) {
+    why = "Output in `prepare`: call it in the loop, so that outputs stay in the order of records";
+  }
+  if (why.empty()) return &loop_->output();
+  session_->ProgramError(std::move(why));
+  return nullptr;
+}
+
+void MinibatchImpl::Output(std::string_view bytes) {
+  sdk::ShardOutput* const output = OutputAllowed();
+  if (output == nullptr) return;
+  if (const auto wrong = output->AddBytes(bytes)) loop_->Fail("Output: " + *wrong);
+}
+
+void MinibatchImpl::Output(std::span<const float> values, size_t columns) {
+  sdk::ShardOutput* const output = OutputAllowed();
+  if (output == nullptr) return;
+  if (const auto wrong = output->AddRows(values, columns)) loop_->Fail("Output: " + *wrong);
+}
+
 void MinibatchImpl::Reject(size_t record, std::string_view reason) {
   if (record >= records_.size()) {
     return session_->ProgramError(

@@ -92,6 +92,9 @@ std::vector<TopicHeader> Minibatch::topic_headers(size_t record) const {
 bool Minibatch::evaluate() const {
   return impl_->loop().evaluate();
 }
+bool Minibatch::predict() const {
+  return impl_->loop().predict();
+}
 std::string_view Minibatch::dataset() const {
   return impl_->loop().work().dataset_name;
 }
@@ -170,6 +173,14 @@ void Minibatch::AucOfLogits(std::string_view name, std::span<const float> logits
                             std::span<const uint8_t> labels) {
   if (internal::InForkedChild()) return;
   impl_->Auc(name, internal::ScoreKind::kLogit, logits, labels);
+}
+void Minibatch::Output(std::string_view bytes) {
+  if (internal::InForkedChild()) return;
+  impl_->Output(bytes);
+}
+void Minibatch::Output(std::span<const float> values, size_t columns) {
+  if (internal::InForkedChild()) return;
+  impl_->Output(values, columns);
 }
 void Minibatch::Reject(size_t record, std::string_view reason) {
   if (internal::InForkedChild()) return;

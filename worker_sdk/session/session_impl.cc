@@ -1,4 +1,5 @@
 #include "worker_sdk/session/session_impl.h"
+#include "worker_sdk/readers/data_root.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -132,6 +133,7 @@ SessionImpl::SessionImpl(SessionOptions options, SessionTls tls, HelloResponse h
       encoding_(EncodingOf(hello_.wire_encoding)),
       started_(clock_.Now()),
       readers_(hello_),
+      outputs_(hello_.job_id),
       slot_(options_.slot_file, incarnation),
       core_({options_.worker_name, incarnation, hello_.group ? 0 : hello_.shards_ahead,
              milliseconds(std::max<uint64_t>(hello_.heartbeat_interval_ms, 1))}),
@@ -172,6 +174,9 @@ absl::StatusOr<TableId> SessionImpl::RegisterWithMaster(TableSpec* spec) {
 absl::StatusOr<TableSpec> SessionImpl::Register(absl::StatusOr<TableSpec> spec) {
   absl::Status status = MayHaveTables();
   if (status.ok()) status = spec.status();
+  if (status.ok() && spec->warm_start_directory.empty()) {
+    spec->warm_start_directory = sdk::PathHere(options_.data_root, hello_.warm_start);
+  }
   if (status.ok()) {
     const absl::StatusOr<TableId> id = RegisterWithMaster(&*spec);
     status = id.status();
@@ -353,6 +358,12 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
       "the servers to acknowledge pushes", &times_.wait_push);
 }
 
+absl::Status SessionImpl::WriteOutput(const RunRef& run, const std::string& place,
+                                      const std::string& name, std::string_view bytes) {
+  if (!Holds(run)) return absl::AbortedError("the lease is lost");  // Rule 13.2.
+  return outputs_.Write(sdk::PathHere(options_.data_root, place), name, bytes);
+}
+
 void SessionImpl::AwaitRoomForGradients(const RunRef& run, uint64_t floats) {
   sdk::DeliveryId since;
   {
@@ -459,34 +470,6 @@ void SessionImpl::Leave() {
   told_to_stop_ = true;
   changed_.SignalAll();
   WakeControl();
-}
-
-int SessionImpl::Finish() {
-  MutexLock lock(&mutex_);
-  const bool left_early = !told_to_stop_ && failure_.ok();
-  // The caller runs no loop any more, so a wait for shards that are still in a loop would never
-  // end.
-  const std::vector<LeaseToken> loops = core_.EndLoops();
-  for (const LeaseToken token : loops) slot_.Leave(token);
-  changed_.SignalAll();
-  WakeControl();
-  sdk::TimeSum ignored;
-  WaitUntil(
-      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
-        return finished_.has_value() || !failure_.ok() || core_.ended() || core_.idle();
-      },
-      "the master to take what was reported", &ignored);
-  if (finished_.has_value()) return *finished_;
-  finished_ = failure_.ok() && !left_early ? 0 : 1;
-  if (left_early && failure_.ok()) {
-    std::fprintf(stderr,
-                 "muster: the trainer left its loop before the job was over; what it held was "
-                 "handed back%s\n",
-                 loops.empty()
-                     ? ""
-                     : fmt::format(" (shards that were in a loop: {})", loops.size()).c_str());
-  }
-  return *finished_;
 }
 
 }  // namespace muster::internal

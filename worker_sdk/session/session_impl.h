@@ -29,6 +29,7 @@
 #include "worker_sdk/readers/readers.h"
 #include "worker_sdk/readers/shard_reader.h"
 #include "worker_sdk/session/member_session.h"
+#include "worker_sdk/session/output_writer.h"
 #include "worker_sdk/session/session_tls.h"
 #include "worker_sdk/session/slot_writer.h"
 #include "worker_sdk/session/waiting.h"
@@ -90,6 +91,8 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   std::optional<sdk::PullRows> WaitPull(const RunRef& run, sdk::DeliveryId id) override;
   void CancelPull(sdk::DeliveryId id) override;
   void AwaitRoomForGradients(const RunRef& run, uint64_t floats) override;
+  absl::Status WriteOutput(const RunRef& run, const std::string& place, const std::string& name,
+                           std::string_view bytes) override;
   void ProgramError(std::string message) override;
 
   // MemberSession; session_group.cc.
@@ -127,6 +130,9 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
 
   SessionImpl(SessionOptions options, SessionTls tls, HelloResponse hello, uint64_t incarnation);
 
+  int FinishWork();
+  /// The master has said so: no shard is left.
+  bool JobIsOver();
   /// Why steps of a group cannot use tables; OK if they can.
   absl::Status MayHaveTables() const;
   absl::StatusOr<TableId> RegisterWithMaster(TableSpec* spec);
@@ -177,6 +183,7 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   const SystemClock clock_;
   const TimePoint started_;
   const sdk::Readers readers_;
+  OutputWriter outputs_;
   sdk::SlotWriter slot_;
 
   Mutex mutex_;

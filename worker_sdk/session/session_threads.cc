@@ -284,4 +284,43 @@ sdk::KeepWaiting SessionImpl::WaitingFor(const RunRef& run, std::string what, bo
   };
 }
 
+int SessionImpl::Finish() {
+  const int code = FinishWork();
+  if (JobIsOver()) outputs_.RemoveUnfinished();
+  return code;
+}
+
+bool SessionImpl::JobIsOver() {
+  MutexLock lock(&mutex_);
+  return core_.ended();
+}
+
+int SessionImpl::FinishWork() {
+  MutexLock lock(&mutex_);
+  const bool left_early = !told_to_stop_ && failure_.ok();
+  // The caller runs no loop any more, so a wait for shards that are still in a loop would never
+  // end.
+  const std::vector<LeaseToken> loops = core_.EndLoops();
+  for (const LeaseToken token : loops) slot_.Leave(token);
+  changed_.SignalAll();
+  WakeControl();
+  sdk::TimeSum ignored;
+  WaitUntil(
+      [&]() MUSTER_NO_THREAD_SAFETY_ANALYSIS {
+        return finished_.has_value() || !failure_.ok() || core_.ended() || core_.idle();
+      },
+      "the master to take what was reported", &ignored);
+  if (finished_.has_value()) return *finished_;
+  finished_ = failure_.ok() && !left_early ? 0 : 1;
+  if (left_early && failure_.ok()) {
+    std::fprintf(stderr,
+                 "muster: the trainer left its loop before the job was over; what it held was "
+                 "handed back%s\n",
+                 loops.empty()
+                     ? ""
+                     : fmt::format(" (shards that were in a loop: {})", loops.size()).c_str());
+  }
+  return *finished_;
+}
+
 }  // namespace muster::internal

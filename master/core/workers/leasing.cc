@@ -351,7 +351,8 @@ size_t Leasing::EndOutdatedEvaluations(const std::vector<DoneShard>& replayed) {
   }
   std::vector<LeaseToken> outdated;
   for (const auto& [token, lease] : table_.leases()) {
-    if (lease.evaluate && first.has_value() && lease.shard.epoch >= *first) {
+    if (lease.evaluate && first.has_value() &&  // Rule 13.1.
+        books_->ledger.queue().TrainingEpochOf(lease.shard) >= *first) {
       outdated.push_back(token);
     }
   }

@@ -17,12 +17,12 @@ function note(section) {
 }
 
 /**
- * The epoch to show if the user has chosen none: the first training epoch in which shards wait or are being trained. If an
+ * The epoch to show if the user has chosen none: the first epoch, of training or predictions, in which shards wait or run. If an
  * epoch only waits for its snapshots, workers are already in the next one. If no shard is left, it is the last epoch.
  */
 export function presentEpoch(datasets) {
   let last = null;
-  for (const dataset of datasets.filter((one) => one.mode === "train")) {
+  for (const dataset of datasets.filter((one) => one.mode !== "evaluate")) {
     for (const epoch of dataset.epochs) {
       last = { dataset: dataset.index, epoch: epoch.epoch };
       if (epoch.shards.todo + epoch.shards.leased > 0) return last;

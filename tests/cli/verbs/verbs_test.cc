@@ -37,12 +37,12 @@ class VerbsTest : public ::testing::Test {
 TEST_F(VerbsTest, HelpShowsThemInThisOrder) {
   std::vector<std::string> names;
   for (const CLI::App* verb : All()) names.push_back(verb->get_name());
-  EXPECT_THAT(names, ElementsAre("run", "train", "join", "manifests", "list", "status", "nodes",
-                                 "partitions", "export", "tensorboard", "compare", "shards", "logs",
-                                 "stacks", "wait", "events", "drain", "cancel", "simulate",
-                                 "explain", "top", "dashboard", "restart", "resize", "scale",
-                                 "policies", "master", "ps", "scaler", "node", "serve-export",
-                                 "verify", "help", "version", "completion"));
+  EXPECT_THAT(names, ElementsAre("run", "train", "predict", "evaluate", "join", "manifests", "list",
+                                 "status", "nodes", "partitions", "export", "tensorboard",
+                                 "compare", "shards", "logs", "stacks", "wait", "events", "drain",
+                                 "cancel", "simulate", "explain", "top", "dashboard", "restart",
+                                 "resize", "scale", "policies", "master", "ps", "scaler", "node",
+                                 "serve-export", "verify", "help", "version", "completion"));
 }
 
 TEST_F(VerbsTest, TheVerbThatWasNamedIsChosen) {

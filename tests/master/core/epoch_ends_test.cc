@@ -83,6 +83,21 @@ TEST_F(EpochEndsTest, AnEpochBeginsWhenTheOneBeforeIsCommittedWithItsEvaluation)
   EXPECT_EQ(next[0].shard.epoch, EpochIndex(1));
 }
 
+TEST_F(EpochEndsTest, AnEpochEndsWithoutThePredictionsWhichComeAfterAll) {
+  KeepBest();
+  DatasetPlan predict = options.datasets[1];
+  predict.name = "new";
+  predict.mode = DatasetMode::kPredict;
+  options.datasets.push_back(predict);
+  StartServed();
+  RunEpoch(1);
+  Snapshot();
+  EXPECT_EQ(core->epoch_ends().ended(), 1u);
+  const auto next = Want(5).grants;
+  ASSERT_THAT(next, SizeIs(2));
+  EXPECT_EQ(next[0].shard.epoch, EpochIndex(1));
+}
+
 TEST_F(EpochEndsTest, OtherJobsWaitForTheEvaluationOnly) {
   StartServed();
   Done(Want(5).grants);

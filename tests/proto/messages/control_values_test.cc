@@ -321,7 +321,7 @@ TEST(ControlValuesTest, LimitsOfWhatTheMasterSays) {
       Value<Told>(
           "verdicts.code", 2,
           [](Told* m, uint32_t n) { m->verdicts.emplace_back().code = static_cast<DoneCode>(n); }),
-      Value<Told>("grants.work.mode", 1,
+      Value<Told>("grants.work.mode", 2,
                   [](Told* m, uint32_t n) {
                     m->grants = {SomeGrant()};
                     m->grants[0].work.mode = static_cast<DatasetMode>(n);

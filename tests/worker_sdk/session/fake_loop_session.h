@@ -30,11 +30,18 @@ class FakeLoopSession : public Base {
   std::optional<sdk::PullRows> WaitPull(const RunRef&, sdk::DeliveryId) override { return {}; }
   void CancelPull(sdk::DeliveryId) override {}
   void AwaitRoomForGradients(const RunRef&, uint64_t) override {}
+  absl::Status WriteOutput(const RunRef&, const std::string& place, const std::string& name,
+                           std::string_view bytes) override {
+    outputs.push_back(place + "/" + name + ": " + std::string(bytes));
+    return output_result;
+  }
   void ProgramError(std::string message) override { errors.push_back(std::move(message)); }
 
   HelloResponse hello;
   int loops = 0;  // that threads are in
   std::vector<std::string> errors;
+  std::vector<std::string> outputs;  // that were written: their objects' names and bytes
+  absl::Status output_result;
 };
 
 }  // namespace muster::internal

@@ -16,6 +16,7 @@ namespace muster::internal {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 using Log = std::vector<std::string>;
@@ -90,9 +91,19 @@ class MinibatchLoopTest : public ::testing::Test {
       records->minibatches.push_back(records->records.size());
     }
     LoopWork work{.reader = &reader, .records = std::move(records)};
-    work.shard.grant.work.dataset_name = "train";
+    work.shard.grant.work.dataset_name = predicts_ ? "new" : "train";
+    if (predicts_) {
+      work.shard.grant.work.mode = DatasetMode::kPredict;
+      work.shard.grant.work.output = "out";
+    }
     work.shard.minibatches = std::move(run);
     return loop.emplace(&session, &owner, std::move(work));
+  }
+  /// The same of a predict dataset.
+  void BeginPredict(const std::vector<size_t>& sizes) {
+    predicts_ = true;
+    Begin(sizes);
+    predicts_ = false;
   }
   /// What has happened since the last call.
   Log Happened() { return std::exchange(log, {}); }
@@ -110,6 +121,9 @@ class MinibatchLoopTest : public ::testing::Test {
   FakeReader reader{&log};
   FakeOwner owner{&log};
   std::optional<MinibatchLoop> loop;
+
+ private:
+  bool predicts_ = false;
 };
 
 TEST_F(MinibatchLoopTest, TheOwnerHearsOfEachMinibatchAndOfTheEnd) {
@@ -169,6 +183,76 @@ TEST_F(MinibatchLoopTest, RejectedRecordsThatCannotBeWrittenEndTheRun) {
   EXPECT_EQ(Happened().back(),
             "failed: shard train/0/0: rejected records could not be written to the dead-letter "
             "topic: too large");
+}
+
+TEST_F(MinibatchLoopTest, OutputsArePublishedBeforeTheShardIsComplete) {
+  BeginPredict({2, 1});
+  for (bool more = loop->Begin(nullptr); more; more = loop->Advance()) {
+    EXPECT_TRUE(loop->current().evaluate());
+    EXPECT_TRUE(loop->current().predict());
+    loop->current().Output(std::to_string(loop->current().records().size()));
+    EXPECT_THAT(session.outputs, IsEmpty());
+  }
+  EXPECT_THAT(session.outputs, ElementsAre("out/new-00000000.out: 21"));
+  EXPECT_EQ(Happened().back(), "complete: 3");
+  EXPECT_THAT(session.errors, IsEmpty());
+}
+
+TEST_F(MinibatchLoopTest, OutputsThatCannotBePublishedEndTheRun) {
+  const std::pair<absl::Status, std::string> cases[] = {
+      {absl::UnavailableError("no disk"),
+       "handed back: shard new/0/0: its outputs could not be "
+       "written: no disk"},
+      {absl::AbortedError("lost"),
+       "handed back: shard new/0/0: its outputs could not be written: "
+       "lost"},
+      {absl::FailedPreconditionError("not yours"),
+       "failed: shard new/0/0: its outputs could not be written: not yours"}};
+  for (const auto& [status, end] : cases) {
+    session.output_result = status;
+    BeginPredict({1});
+    ASSERT_TRUE(loop->Begin(nullptr));
+    loop->current().Output("x");
+    EXPECT_FALSE(loop->Advance());
+    EXPECT_EQ(Happened().back(), end);
+    EXPECT_TRUE(loop->left());
+  }
+}
+
+TEST_F(MinibatchLoopTest, AShardWithoutOutputsFailsUnlessAllOfItIsRejected) {
+  BeginPredict({1, 1});
+  for (bool more = loop->Begin(nullptr); more; more = loop->Advance()) continue;
+  EXPECT_EQ(Happened().back(),
+            "failed: shard new/0/0: it is of a predict dataset, and none of its minibatches has "
+            "called Output");
+  BeginPredict({1, 1});
+  RunAndReject();
+  EXPECT_EQ(Happened().back(), "complete: 2");
+  EXPECT_THAT(session.outputs, IsEmpty());
+}
+
+TEST_F(MinibatchLoopTest, OutputsAreOfPredictDatasetsAndOfTheLoop) {
+  Begin({1});
+  ASSERT_TRUE(loop->Begin(nullptr));
+  EXPECT_FALSE(loop->current().predict());
+  loop->current().Output("x");
+  session.hello.prefetch_minibatches = 1;
+  BeginPredict({1, 1});
+  ASSERT_TRUE(loop->Begin([](Minibatch& batch) { batch.Output("early"); }));
+  loop->current().Output("x");
+  loop->current().Commit();
+  loop->current().Output("late");
+  EXPECT_THAT(
+      session.errors,
+      ElementsAre("Output in dataset \"train\": only datasets of mode predict have outputs",
+                  HasSubstr("in `prepare`"), HasSubstr("in `prepare`"), HasSubstr("after Commit")));
+}
+
+TEST_F(MinibatchLoopTest, WrongOutputsFailTheShard) {
+  BeginPredict({1});
+  ASSERT_TRUE(loop->Begin(nullptr));
+  loop->current().Output(std::vector<float>(3), 2);
+  EXPECT_EQ(Happened().back(), "failed: shard new/0/0: Output: 3 numbers are no rows of 2 columns");
 }
 
 TEST_F(MinibatchLoopTest, TheFirstFailureEndsTheLoop) {

@@ -96,9 +96,12 @@ class MUSTER_EXPORT Minibatch {
   /// session fails.
   TopicRecord topic_record(size_t record) const;
   std::vector<TopicHeader> topic_headers(size_t record) const;
-  /// True in a dataset of mode `evaluate`. The master hands out its shards after each training
-  /// epoch, to the same loop. Commit then sends nothing, and if you call Push, the session fails.
+  /// True in a dataset of mode `evaluate` or `predict`. The master hands out the shards of the
+  /// first after each training epoch, and those of the second after all training, to the same loop.
+  /// Commit then sends nothing, and if you call Push, the session fails.
   bool evaluate() const;
+  /// True in a dataset of mode `predict`, where the loop gives out what the model says: see Output.
+  bool predict() const;
   /// The name of the dataset. Valid until the loop leaves the minibatch.
   std::string_view dataset() const;
   /// The epoch, counted from 0.
@@ -184,6 +187,21 @@ class MUSTER_EXPORT Minibatch {
                    std::span<const bool> labels);
   void AucOfLogits(std::string_view name, std::span<const float> logits,
                    std::span<const uint8_t> labels);
+  /// Gives out what the model says about the records of a predict dataset; call it in the loop. The
+  /// outputs of a shard become one object at `output` of the dataset, whose name has the number of
+  /// the shard: in the order of these numbers, outputs are in the order of the records. The object
+  /// appears once and as a whole, before the shard is done, and is never replaced, whatever is
+  /// killed. Calls append: bytes as they are, so add line ends yourself.
+  ///
+  /// If no minibatch of a shard calls Output, and not all of its records are rejected, the shard
+  /// fails; no bytes are an output, too. It also fails with more than 256 MiB. In other datasets,
+  /// in `prepare` or after Commit, the session fails.
+  void Output(std::string_view bytes);
+  /// The same with rows of numbers, `values: [n, columns] float32 row-major`: the object is a NumPy
+  /// array (.npy) of all rows of the shard. `columns` is the same in all calls. A shard has bytes
+  /// or rows, not both.
+  void Output(std::span<const float> values, size_t columns);
+
   /// Reports that records()[record] cannot be used, in `prepare` or in the loop. The record is
   /// counted (once per epoch, even if it is rejected twice), and the job shows its file and line,
   /// or its topic, partition and offset. The job fails if more than

@@ -153,5 +153,22 @@ TEST_F(LeasingTest, OnlyEvaluationsOfWhatIsReplayedEnd) {
   EXPECT_EQ(leasing().table().leases().count(check.token), 0u);
 }
 
+TEST_F(LeasingTest, PredictionsEndIfTrainingOfAnyEpochIsReplayed) {
+  options.datasets[0].shards = 1;
+  options.datasets[0].records = 10;
+  options.datasets[0].epochs = 3;
+  options.datasets[1].mode = DatasetMode::kPredict;
+  Start();
+  ShardGrant trained;
+  for (int epoch = 0; epoch < 3; ++epoch) trained = TrainOne();
+  ASSERT_EQ(trained.shard.epoch, EpochIndex(2));
+  const ShardGrant predict = Grant(1).at(0);
+  ASSERT_EQ(predict.shard.dataset, kCheckSet);
+  EXPECT_EQ(leasing().EndOutdatedEvaluations({}), 0u);
+  EXPECT_EQ(leasing().EndOutdatedEvaluations({{DoneSeq(3), trained.shard, trained.token}}), 1u)
+      << "of the last epoch, although the shard is of epoch 0 of its dataset";
+  EXPECT_EQ(leasing().table().leases().count(predict.token), 0u);
+}
+
 }  // namespace
 }  // namespace muster
