@@ -8,7 +8,7 @@ EMBEDDING, HIDDEN = 4, 8
 INPUTS = 3 + 1 + 2 * EMBEDDING  # numbers, a constant 1 for the bias, and the embeddings of shop and product
 
 
-def key_of(column, value):
+def key_of(column: bytes, value: bytes) -> int:
     """The key of a category's row: FNV-1a of "column=value". Stored rows depend on it, so it must never change."""
     key = 0xCBF29CE484222325
     for byte in column + b"=" + value:
@@ -16,7 +16,7 @@ def key_of(column, value):
     return key
 
 
-def parse_order(line):
+def parse_order(line: bytes) -> tuple[tuple[float, float, float], tuple[int, int], bool]:
     """(numbers, keys, label) of "price,days,discount,shop,product,returned". Raises ValueError if the line is no order."""
     price, days, discount, shop, product, returned = line.split(b",")
     numbers = float(price) / 100, float(days) / 7, float(discount) / 0.5
@@ -26,7 +26,7 @@ def parse_order(line):
 
 
 class Trainer:
-    def __init__(self, session):
+    def __init__(self, session: muster.Session) -> None:
         adagrad = muster.Adagrad(0.05, initial_accumulator=0.01)
         schedule = muster.ConstantRate(warmup_steps=100)
         uniform = muster.Uniform(low=-0.3, high=0.3)
@@ -36,7 +36,7 @@ class Trainer:
         self.hidden = session.dense("hidden", (HIDDEN, INPUTS), optimizer=adagrad, initializer=uniform, schedule=schedule)
         self.output = session.dense("output", HIDDEN + 1, optimizer=adagrad, initializer=uniform, schedule=schedule)
 
-    def parse(self, batch):
+    def parse(self, batch: muster.Batch) -> object:
         """Called some minibatches ahead of the loop: what it returns is batch.data there."""
         orders = []
         for i, line in enumerate(batch.records):
@@ -52,7 +52,7 @@ class Trainer:
         batch.need(self.output)
         return numbers, keys, labels
 
-    def run(self, batch):
+    def run(self, batch: muster.Batch) -> None:
         numbers, keys, labels = batch.data
         count = len(labels)
         if count == 0:  # every record was rejected
@@ -63,7 +63,7 @@ class Trainer:
         ones = np.ones((count, 1), np.float32)
         inputs = np.hstack([numbers, ones, embeddings.reshape(count, -1)])
         active = np.hstack([np.maximum(inputs @ hidden.T, 0), ones])
-        probabilities = 1 / (1 + np.exp(-(active @ output)))
+        probabilities = (1 / (1 + np.exp(-(active @ output)))).astype(np.float32)
         loss = -np.log(np.maximum(np.where(labels, probabilities, 1 - probabilities), 1e-7)).mean()
         batch.metric("loss", loss, count)
         batch.auc("auc", probabilities, labels)
@@ -77,7 +77,7 @@ class Trainer:
         batch.push(self.embedding, keys, np.ascontiguousarray((down @ hidden)[:, 4:]).reshape(embeddings.shape))
 
 
-def main():
+def main() -> None:
     with muster.connect() as session:
         trainer = Trainer(session)
         for batch in session.batches(trainer.parse):

@@ -40,6 +40,7 @@ from ._jobs import Job, run
 from ._launch import launch
 from ._muster import version as _version
 from ._session import Session, connect
+from ._sources import Source, csv, parquet
 from .errors import AlreadyExists, Error, FailedPrecondition, Interrupted, InvalidArgument, JobFailed, NotFound, Unavailable
 
 __version__ = _version()
@@ -74,6 +75,7 @@ __all__ = [
     "RowwiseAdagrad",
     "Session",
     "Sgd",
+    "Source",
     "StepDecay",
     "Sum",
     "SumBucket",
@@ -83,6 +85,8 @@ __all__ = [
     "Zero",
     "__version__",
     "connect",
+    "csv",
     "launch",
+    "parquet",
     "run",
 ]

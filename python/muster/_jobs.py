@@ -78,7 +78,7 @@ class Job:
     def metrics(self) -> dict[str, list[Any]]:
         """A table of all epochs, as columns of equal length: `pandas.DataFrame(job.metrics())` takes it.
 
-        The columns are `dataset`, `mode` ("train" or "evaluate"), `epoch` (from 0), `records_committed`, `rejected_records`,
+        The columns are `dataset`, `mode` ("train", "evaluate" or "predict"), `epoch` (from 0), `records_committed`, `rejected_records`,
         and one of float for each metric, with NaN where an epoch has no value. A metric that is named like another column
         is `metric.NAME`.
         """

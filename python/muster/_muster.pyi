@@ -21,10 +21,12 @@ class Sgd:
     def __init__(self, learning_rate: float = 0.01, *, weight_decay: float = 0.0) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def weight_decay(self) -> float: ...
+    def weight_decay(self) -> float:
+        """The factor of the weight that each gradient gets."""
 
 class Momentum:
     """SGD with momentum, of Nesterov if asked for."""
@@ -32,16 +34,20 @@ class Momentum:
     def __init__(self, learning_rate: float = 0.01, *, momentum: float = 0.9, nesterov: bool = False, weight_decay: float = 0.0) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def momentum(self) -> float: ...
+    def momentum(self) -> float:
+        """How much of the last step the next one keeps."""
 
     @property
-    def nesterov(self) -> bool: ...
+    def nesterov(self) -> bool:
+        """True for the momentum of Nesterov."""
 
     @property
-    def weight_decay(self) -> float: ...
+    def weight_decay(self) -> float:
+        """The factor of the weight that each gradient gets."""
 
 class Adagrad:
     """
@@ -51,13 +57,16 @@ class Adagrad:
     def __init__(self, learning_rate: float = 0.01, *, initial_accumulator: float = 0.0, epsilon: float = 1e-10) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def initial_accumulator(self) -> float: ...
+    def initial_accumulator(self) -> float:
+        """Where the sum of squares begins."""
 
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """What is added to the divisor."""
 
 class RowwiseAdagrad:
     """
@@ -67,13 +76,16 @@ class RowwiseAdagrad:
     def __init__(self, learning_rate: float = 0.01, *, initial_accumulator: float = 0.0, epsilon: float = 1e-10) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def initial_accumulator(self) -> float: ...
+    def initial_accumulator(self) -> float:
+        """Where the sum of squares begins."""
 
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """What is added to the divisor."""
 
 class Adam:
     """Each row has its own count of steps."""
@@ -81,16 +93,20 @@ class Adam:
     def __init__(self, learning_rate: float = 0.001, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def beta1(self) -> float: ...
+    def beta1(self) -> float:
+        """How much of the mean gradient each step keeps."""
 
     @property
-    def beta2(self) -> float: ...
+    def beta2(self) -> float:
+        """How much of the mean square each step keeps."""
 
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """What is added to the divisor."""
 
 class AdamW:
     """Adam with decoupled weight decay."""
@@ -98,19 +114,24 @@ class AdamW:
     def __init__(self, learning_rate: float = 0.001, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.01) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def beta1(self) -> float: ...
+    def beta1(self) -> float:
+        """How much of the mean gradient each step keeps."""
 
     @property
-    def beta2(self) -> float: ...
+    def beta2(self) -> float:
+        """How much of the mean square each step keeps."""
 
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """What is added to the divisor."""
 
     @property
-    def weight_decay(self) -> float: ...
+    def weight_decay(self) -> float:
+        """The part of a weight that a step takes away, times the rate."""
 
 class Ftrl:
     """FTRL-Proximal."""
@@ -118,16 +139,20 @@ class Ftrl:
     def __init__(self, learning_rate: float = 0.1, *, beta: float = 1.0, lambda1: float = 0.0, lambda2: float = 0.0) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step, which the schedule multiplies."""
 
     @property
-    def beta(self) -> float: ...
+    def beta(self) -> float:
+        """What is added to the root of the sum of squares."""
 
     @property
-    def lambda1(self) -> float: ...
+    def lambda1(self) -> float:
+        """The strength of the L1 regularisation."""
 
     @property
-    def lambda2(self) -> float: ...
+    def lambda2(self) -> float:
+        """The strength of the L2 regularisation."""
 
 class Zero:
     """Every value begins as 0."""
@@ -140,7 +165,8 @@ class Constant:
     def __init__(self, value: float = 0.0) -> None: ...
 
     @property
-    def value(self) -> float: ...
+    def value(self) -> float:
+        """The value."""
 
 class Uniform:
     """Values begin uniform in [low, high]."""
@@ -148,10 +174,12 @@ class Uniform:
     def __init__(self, *, low: float = -0.01, high: float = 0.01) -> None: ...
 
     @property
-    def low(self) -> float: ...
+    def low(self) -> float:
+        """The least value."""
 
     @property
-    def high(self) -> float: ...
+    def high(self) -> float:
+        """The largest value."""
 
 class Normal:
     """Values begin normally distributed."""
@@ -159,10 +187,12 @@ class Normal:
     def __init__(self, *, mean: float = 0.0, stddev: float = 0.01) -> None: ...
 
     @property
-    def mean(self) -> float: ...
+    def mean(self) -> float:
+        """The mean of the values."""
 
     @property
-    def stddev(self) -> float: ...
+    def stddev(self) -> float:
+        """The standard deviation of the values."""
 
 class ConstantRate:
     """The factor is 1 after a linear warm-up."""
@@ -170,7 +200,8 @@ class ConstantRate:
     def __init__(self, *, warmup_steps: int = 0) -> None: ...
 
     @property
-    def warmup_steps(self) -> int: ...
+    def warmup_steps(self) -> int:
+        """Minibatches in which the factor grows to 1."""
 
 class StepDecay:
     """The factor is multiplied by `decay` every `period_steps`."""
@@ -178,13 +209,16 @@ class StepDecay:
     def __init__(self, *, period_steps: int, decay: float, warmup_steps: int = 0) -> None: ...
 
     @property
-    def period_steps(self) -> int: ...
+    def period_steps(self) -> int:
+        """Minibatches from one decay to the next."""
 
     @property
-    def decay(self) -> float: ...
+    def decay(self) -> float:
+        """What the factor is multiplied by."""
 
     @property
-    def warmup_steps(self) -> int: ...
+    def warmup_steps(self) -> int:
+        """Minibatches in which the factor grows to 1."""
 
 class CosineDecay:
     """
@@ -194,19 +228,23 @@ class CosineDecay:
     def __init__(self, *, period_steps: int, final_factor: float = 0.0, warmup_steps: int = 0) -> None: ...
 
     @property
-    def period_steps(self) -> int: ...
+    def period_steps(self) -> int:
+        """Minibatches in which the factor falls."""
 
     @property
-    def final_factor(self) -> float: ...
+    def final_factor(self) -> float:
+        """The factor at the end."""
 
     @property
-    def warmup_steps(self) -> int: ...
+    def warmup_steps(self) -> int:
+        """Minibatches in which the factor grows to 1."""
 
 class Table:
     """A handle of a registered table of rows by 64-bit keys."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the job."""
 
     @property
     def dim(self) -> int:
@@ -216,10 +254,12 @@ class DenseTensor:
     """A handle of a registered tensor of fixed shape."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the job."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The length of each dimension."""
 
 class Session:
     @staticmethod
@@ -254,7 +294,8 @@ class OuterSgd:
     def __init__(self, learning_rate: float = 1.0) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The part of the mean change that is applied."""
 
 class OuterNesterov:
     """
@@ -264,10 +305,12 @@ class OuterNesterov:
     def __init__(self, learning_rate: float = 0.7, *, momentum: float = 0.9) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step."""
 
     @property
-    def momentum(self) -> float: ...
+    def momentum(self) -> float:
+        """How much of the last step the next one keeps."""
 
 class OuterAdam:
     """Adam; with a small epsilon, it is unstable."""
@@ -275,25 +318,31 @@ class OuterAdam:
     def __init__(self, learning_rate: float = 0.3, *, beta1: float = 0.9, beta2: float = 0.95, epsilon: float = 0.1) -> None: ...
 
     @property
-    def learning_rate(self) -> float: ...
+    def learning_rate(self) -> float:
+        """The factor of each step."""
 
     @property
-    def beta1(self) -> float: ...
+    def beta1(self) -> float:
+        """How much of the mean change each step keeps."""
 
     @property
-    def beta2(self) -> float: ...
+    def beta2(self) -> float:
+        """How much of the mean square each step keeps."""
 
     @property
-    def epsilon(self) -> float: ...
+    def epsilon(self) -> float:
+        """What is added to the divisor."""
 
 class SumBucket:
     """A handle of a group's bucket."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name in the group."""
 
     @property
-    def elements(self) -> int: ...
+    def elements(self) -> int:
+        """How many numbers it has."""
 
 class GroupStep:
     @property
@@ -370,7 +419,15 @@ class Batch:
 
     @property
     def evaluate(self) -> bool:
-        """True in a dataset of mode `evaluate`, where push() is an error."""
+        """
+        True in a dataset of mode `evaluate` or `predict`, where push() is an error.
+        """
+
+    @property
+    def predict(self) -> bool:
+        """
+        True in a dataset of mode `predict`, where output() gives out what the model says.
+        """
 
     @property
     def dataset(self) -> str:
@@ -459,6 +516,11 @@ class Batch:
 
     def auc_of_logits(self, name: str, logits: numpy.typing.NDArray[numpy.float32], labels: numpy.typing.NDArray[numpy.bool_ | numpy.uint8]) -> None:
         """The same for logits, ln(p / (1 - p))."""
+
+    def output(self, value: bytes | numpy.typing.NDArray[numpy.float32]) -> None:
+        """
+        Gives out what the model says about the records of a predict dataset: bytes, to which you add line ends yourself, or float32 of shape (n,) or (n, columns). The outputs of a shard become one object at `output` of the dataset, as they are (.out) or as one NumPy array (.npy), once and as a whole, whatever is killed. In other datasets, the session fails.
+        """
 
     def reject(self, record: int, reason: str) -> None:
         """

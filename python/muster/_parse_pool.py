@@ -29,6 +29,7 @@ class ParseBatch:
     records: list[bytes]
     nominal_size: int
     evaluate: bool
+    predict: bool
     dataset: str
     epoch: int
     seed: int
@@ -96,7 +97,7 @@ class ParsePool:
         parse = self._parse
         if isinstance(parse, Mapping):
             parse = function_for(parse, batch.dataset)
-        names = ("records", "nominal_size", "evaluate", "dataset", "epoch", "seed", "step", "shard", "header", "record_numbers")
+        names = ("records", "nominal_size", "evaluate", "predict", "dataset", "epoch", "seed", "step", "shard", "header", "record_numbers")
         records = ParseBatch(**{name: getattr(batch, name) for name in names})
         waiting = _Waiting(batch, parse, records, self._send(parse, records))
         self._waiting.append(waiting)

@@ -184,6 +184,16 @@ Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shap
   return given;
 }
 
+Given<float> RowsOf(nb::handle value, std::string_view name) {
+  Given<float> given = Widened(
+      ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>(), kFloat16, kBfloat16}));
+  if (given.shape.size() == 1 || (given.shape.size() == 2 && given.shape[1] > 0)) return given;
+  const std::string what = std::string(name) + ": shape " + TextOf(given.shape) +
+                           " came, (n,) or (n, columns) is needed: call " + std::string(name) +
+                           ".reshape(len(" + std::string(name) + "), -1)";
+  throw nb::value_error(what.c_str());
+}
+
 Given<float> ScoresOf(nb::handle value, std::string_view name) {
   Given<float> given =
       GivenBy<float>(ArrayFrom(value, std::string(name), "float32", {nb::dtype<float>()}));

@@ -41,6 +41,8 @@ Given<uint64_t> KeysOf(nb::handle value);
 /// comes from.
 Given<float> FloatsOf(nb::handle value, std::string_view name, const Shape& shape,
                       std::string_view why);
+/// float32, or float16 or bfloat16, which are converted; `[n]` or `[n, columns]`.
+Given<float> RowsOf(nb::handle value, std::string_view name);
 /// float32, of one dimension.
 Given<float> ScoresOf(nb::handle value, std::string_view name);
 /// bool or uint8, of one dimension, as bytes.

@@ -25,6 +25,7 @@ Batch::Batch(std::shared_ptr<Loop> loop, Minibatch* minibatch)
       record_numbers_(minibatch->record_numbers()),
       nominal_size_(minibatch->nominal_size()),
       evaluate_(minibatch->evaluate()),
+      predict_(minibatch->predict()),
       dataset_(minibatch->dataset()),
       epoch_(minibatch->epoch()),
       seed_(minibatch->seed()),
@@ -182,6 +183,17 @@ void Batch::AucOfLogits(const std::string& name, nb::handle logits, nb::handle l
   const Given<float> given = ScoresOf(logits, "logits");
   const Given<uint8_t> known = LabelsOf(labels, given.values.size(), "logits");
   Use().AucOfLogits(name, given.values, known.values);
+  loop_->session().Check();
+}
+
+void Batch::Output(nb::handle value) {
+  nb::bytes bytes;
+  if (nb::try_cast(value, bytes, /*convert=*/false)) {
+    Use().Output(std::string_view(bytes.c_str(), bytes.size()));
+  } else {
+    const Given<float> given = RowsOf(value, "value");
+    Use().Output(given.values, given.shape.size() == 2 ? given.shape[1] : 1);
+  }
   loop_->session().Check();
 }
 

@@ -36,6 +36,7 @@ class Batch {
   size_t size() const { return records_.size(); }
   size_t nominal_size() const { return nominal_size_; }
   bool evaluate() const { return evaluate_; }
+  bool predict() const { return predict_; }
   const std::string& dataset() const { return dataset_; }
   uint32_t epoch() const { return epoch_; }
   uint64_t seed() const { return seed_; }
@@ -56,6 +57,7 @@ class Batch {
   void Metric(const std::string& name, double value, double weight);
   void Auc(const std::string& name, nb::handle scores, nb::handle labels);
   void AucOfLogits(const std::string& name, nb::handle logits, nb::handle labels);
+  void Output(nb::handle value);
   void Reject(size_t record, const std::string& reason);
   void Fail(const std::string& reason);
   /// Leaves a `with` block: commits, fails the shard, or (KeyboardInterrupt and the like) hands the
@@ -78,7 +80,7 @@ class Batch {
   const std::span<const std::string_view> records_;
   const std::span<const int64_t> record_numbers_;
   const size_t nominal_size_;
-  const bool evaluate_;
+  const bool evaluate_, predict_;
   const std::string dataset_;
   const uint32_t epoch_;
   const uint64_t seed_, step_;

@@ -60,7 +60,8 @@ void BindOuter(nb::module_& module) {
       .def(
           "__init__", [](OuterSgd* self, double rate) { new (self) OuterSgd{F(rate)}; },
           nb::arg("learning_rate") = 1.0)
-      .def_ro("learning_rate", &OuterSgd::learning_rate);
+      .def_ro("learning_rate", &OuterSgd::learning_rate,
+              "The part of the mean change that is applied.");
   nb::class_<OuterNesterov>(module, "OuterNesterov",
                             "m = momentum * m + change; w -= learning_rate * (change + momentum * "
                             "m).")
@@ -70,8 +71,9 @@ void BindOuter(nb::module_& module) {
             new (self) OuterNesterov{F(rate), F(momentum)};
           },
           nb::arg("learning_rate") = 0.7, nb::kw_only(), nb::arg("momentum") = 0.9)
-      .def_ro("learning_rate", &OuterNesterov::learning_rate)
-      .def_ro("momentum", &OuterNesterov::momentum);
+      .def_ro("learning_rate", &OuterNesterov::learning_rate, "The factor of each step.")
+      .def_ro("momentum", &OuterNesterov::momentum,
+              "How much of the last step the next one keeps.");
   nb::class_<OuterAdam>(module, "OuterAdam", "Adam; with a small epsilon, it is unstable.")
       .def(
           "__init__",
@@ -80,16 +82,18 @@ void BindOuter(nb::module_& module) {
           },
           nb::arg("learning_rate") = 0.3, nb::kw_only(), nb::arg("beta1") = 0.9,
           nb::arg("beta2") = 0.95, nb::arg("epsilon") = 0.1)
-      .def_ro("learning_rate", &OuterAdam::learning_rate)
-      .def_ro("beta1", &OuterAdam::beta1)
-      .def_ro("beta2", &OuterAdam::beta2)
-      .def_ro("epsilon", &OuterAdam::epsilon);
+      .def_ro("learning_rate", &OuterAdam::learning_rate, "The factor of each step.")
+      .def_ro("beta1", &OuterAdam::beta1, "How much of the mean change each step keeps.")
+      .def_ro("beta2", &OuterAdam::beta2, "How much of the mean square each step keeps.")
+      .def_ro("epsilon", &OuterAdam::epsilon, "What is added to the divisor.");
 }
 
 void BindSteps(nb::module_& module) {
   nb::class_<PyBucket>(module, "SumBucket", "A handle of a group's bucket.")
-      .def_ro("name", &PyBucket::name)
-      .def_prop_ro("elements", [](const PyBucket& bucket) { return bucket.bucket.elements(); });
+      .def_ro("name", &PyBucket::name, "The name in the group.")
+      .def_prop_ro(
+          "elements", [](const PyBucket& bucket) { return bucket.bucket.elements(); },
+          "How many numbers it has.");
   nb::class_<PyStep>(module, "GroupStep")
       .def_prop_ro("step", &PyStep::number)
       .def_prop_ro("epoch", &PyStep::epoch)

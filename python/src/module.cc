@@ -181,6 +181,13 @@ void BindCalls(nb::class_<Batch>& batch) {
                    "numpy.typing.NDArray[numpy.float32], labels: numpy.typing.NDArray[numpy.bool_ "
                    "| numpy.uint8]) -> None"),
            "The same for logits, ln(p / (1 - p)).")
+      .def("output", &Batch::Output, nb::arg("value"),
+           nb::sig("def output(self, value: bytes | numpy.typing.NDArray[numpy.float32]) -> None"),
+           "Gives out what the model says about the records of a predict dataset: bytes, to which "
+           "you add line ends yourself, or float32 of shape (n,) or (n, columns). The outputs of a "
+           "shard become one object at `output` of the dataset, as they are (.out) or as one NumPy "
+           "array (.npy), once and as a whole, whatever is killed. In other datasets, the session "
+           "fails.")
       .def("reject", &Batch::Reject, nb::arg("record"), nb::arg("reason"),
            "Reports that records[record] cannot be used. Leave it out of the gradients yourself.")
       .def("fail", &Batch::Fail, nb::arg("reason"),
@@ -208,7 +215,10 @@ void BindBatch(nb::module_& module) {
       .def_prop_ro("nominal_size", &Batch::nominal_size,
                    "Records of a whole minibatch. Divide a sum of gradients by it.")
       .def_prop_ro("evaluate", &Batch::evaluate,
-                   "True in a dataset of mode `evaluate`, where push() is an error.")
+                   "True in a dataset of mode `evaluate` or `predict`, where push() is an error.")
+      .def_prop_ro("predict", &Batch::predict,
+                   "True in a dataset of mode `predict`, where output() gives out what the model "
+                   "says.")
       .def_prop_ro("dataset", &Batch::dataset, "The name of the dataset.")
       .def_prop_ro("epoch", &Batch::epoch, "Counted from 0.")
       .def_prop_ro("seed", &Batch::seed,

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 import numpy
@@ -70,11 +71,11 @@ class ElasticDDPTest(unittest.TestCase):
         self.assertEqual((len(names), len(weights)), (2, 1), run.log())
         return weights.pop()
 
-    def test_weights_do_not_depend_on_a_kill_an_exception_or_nan(self):
+    def test_weights_do_not_depend_on_a_kill_an_exception_nan_or_a_scale(self):
         undisturbed = self.group("learn")
         weights = self.weights(undisturbed)
         self.assertLess(undisturbed.summary()["metrics"]["test"]["loss"], 0.9, "untrained: 1.27")
-        for mode, happened in (("kill", "killed"), ("apply", "raised"), ("nan", "nan")):
+        for mode, happened in (("kill", "killed"), ("apply", "raised"), ("nan", "nan"), ("scale", "scaled")):
             with self.subTest(mode):
                 run = self.group(mode)
                 self.assertEqual(self.weights(run), weights)
@@ -146,7 +147,11 @@ class ArgumentsTest(unittest.TestCase):
     def test_modules(self):
         self.refused(ValueError, "module: ReLU has no parameter that requires a gradient: there is nothing to train", nn.ReLU())
         self.refused(ValueError, "module: 'weight' has no shape yet: call the module once before", nn.LazyLinear(2))
-        self.refused(ValueError, "'weight' is on meta: call module.cpu(), and make the optimizer after that", nn.Linear(1, 1, device="meta"))
+        meta = nn.Linear(1, 1, device="meta")
+        self.refused(ValueError, "'weight' is on meta: call module.cpu() or module.cuda(), and make the optimizer after that", meta)
+        with self.assertRaises(ValueError) as caught:
+            muster.torch.DiLoCo(meta, None)
+        self.assertEqual(str(caught.exception), "module: 'weight' is on meta: call module.cpu(), and make the optimizer after that")
         turned = nn.Conv2d(2, 2, 3).to(memory_format=torch.channels_last)
         self.refused(ValueError, "call module.to(memory_format=torch.contiguous_format)", turned)
         self.refused(TypeError, "'weight' is of torch.complex64", nn.Linear(1, 1, dtype=torch.complex64))
@@ -158,10 +163,11 @@ class ArgumentsTest(unittest.TestCase):
         self.refused(TypeError, "LBFGS cannot make a step without arguments", module, torch.optim.LBFGS(module.parameters()))
         moved = torch.optim.SGD(module.parameters(), momentum=0.9)
         moved.state[module.weight]["momentum_buffer"] = torch.zeros(1, 2, device="meta")
-        self.refused(ValueError, "its state 'momentum_buffer' of the parameter 'weight' is on meta, and the parameter on the CPU", module, moved)
+        self.refused(ValueError, "its state 'momentum_buffer' of the parameter 'weight' is on meta, and the parameter on cpu: make", module, moved)
         optimizer = torch.optim.SGD(module.parameters())
         scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
         self.refused(TypeError, "ReduceLROnPlateau needs a metric", module, optimizer, schedulers=[scheduler])
+        self.refused(TypeError, "scaler: a float came, a torch.amp.GradScaler is needed", module, optimizer, scaler=1024.0)
         self.refused(ValueError, 'reduction: \'none\' came, "mean" or "sum" is needed', module, optimizer, reduction="none")
 
 
@@ -199,11 +205,14 @@ class DenseTest(unittest.TestCase):
             self.first(nn.Embedding(100, 16, padding_idx=0), "weight")
 
     def test_statistics_that_are_written_without_a_version_are_pushed(self):
-        buffer = torch.zeros(2)
+        buffer, pushed = torch.zeros(2), []
         part = _dense._Part("mean", None, (2,), True, {"mean": buffer}, "mean", numpy.zeros(2, numpy.float32), buffer._version)
-        self.assertIsNone(part.change())
+        batch = types.SimpleNamespace(push=lambda _, change: pushed.append(change.tolist()))
+        part.push_change(batch, part.outgoing().values.numpy())
+        self.assertEqual(pushed, [])
         buffer.numpy()[:] = 5
-        self.assertEqual(part.change().tolist(), [5, 5])
+        part.push_change(batch, part.outgoing().values.numpy())
+        self.assertEqual(pushed, [[5, 5]])
         kept = _dense._Kept("mean", buffer, buffer._version, buffer.clone())
         self.assertFalse(kept.changed())
         buffer.numpy()[:] = 6

@@ -12,6 +12,7 @@ from torch import nn
 
 import muster
 import muster.torch
+from muster.torch import _device
 
 MODE, FOLDER = sys.argv[1:]
 NODE = os.environ["MUSTER_NODE"]
@@ -70,8 +71,19 @@ def network(hidden=8):
     return nn.Sequential(nn.Linear(2, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout(0.1), nn.Linear(hidden, 1))
 
 
+def treat_the_cpu_as_a_gpu():
+    """What is registered is then a copy, and gradients leave at the end of the minibatch."""
+    _device.pins = lambda device: True
+    _device._pinned = lambda shape, dtype: torch.zeros(shape, dtype=dtype)
+    _device._wait = lambda device: None
+
+
 def learn(session):
-    """MODE learn, bfloat16, kill, apply, nan, mismatch: trains; worker-1 has its accident."""
+    """MODE learn, bfloat16, kill, apply, nan, mismatch: trains; worker-1 has its accident. MODE scale: as for float16 on a GPU."""
+    scaler = None
+    if MODE == "scale":
+        treat_the_cpu_as_a_gpu()
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024, growth_interval=4)
     module = network(9 if MODE == "mismatch" and NODE == "worker-1" else 8)
     if MODE == "bfloat16":
         module = module.bfloat16()
@@ -86,7 +98,7 @@ def learn(session):
             raise RuntimeError("planted in apply")
 
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=16)
-    ddp = muster.torch.ElasticDDP(module, optimizer, session.group(), schedulers=[scheduler], before_step=clip)
+    ddp = muster.torch.ElasticDDP(module, optimizer, session.group(), schedulers=[scheduler], before_step=clip, scaler=scaler)
     for step in ddp.steps():
         module.train(not step.evaluate)
         for batch in step.batches(parse):
@@ -98,7 +110,7 @@ def learn(session):
                 if MODE == "nan" and step.step == 2 and not os.path.exists(path("nan")):
                     write("nan", "")
                     loss = loss * float("nan")
-                loss.backward()
+                (loss if scaler is None else scaler.scale(loss)).backward()
                 assert module[0].weight.grad is None
                 if PLANTED and step.step == 3 and MODE == "kill":
                     write("killed", "")
@@ -109,6 +121,9 @@ def learn(session):
             write("raised", str(error))
     if ddp.group.has_final_state():
         state = ddp.state_dict()
+        if scaler is not None:
+            assert state.pop("scaler")["scale"] > 1024
+            write("scaled", "")
         write(f"weights-{NODE}", digest(state))
         torch.save(state, path(f"state-{NODE}.pt"))
 

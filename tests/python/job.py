@@ -25,6 +25,7 @@ spec:
   datasets:
     - {{name: train, {train}, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
     - {{name: test, {test}, mode: evaluate, minibatchSize: 64}}
+{predict}
   leases: {{failuresMax: {failures_max}}}
   servers: {{timeout: 60s}}
   restarts: {{crashLoopExits: 100, backoffInitial: 100ms, backoffMax: 500ms}}
@@ -33,6 +34,8 @@ spec:
     ps:     {{replicas: {servers}}}
     worker: {{replicas: {workers}, command: {command}}}
 """
+PREDICT = """    - {{name: rows, records: {records}, mode: predict, output: rows, minibatchSize: 64}}
+    - {{name: lines, records: 100, mode: predict, output: lines, minibatchSize: 8, minibatchesPerShard: 4}}"""
 # A step is a shard of 4 minibatches. With fewer members, the group waits: who was killed has to copy the state.
 GROUP = "  group: {{globalBatch: 128, minMembers: {members}, joinWait: 60s, silenceLimit: 30s, balance: false}}"
 
@@ -40,10 +43,10 @@ GROUP = "  group: {{globalBatch: 128, minMembers: {members}, joinWait: 60s, sile
 class Job:
     """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn.
 
-    If the records are numbered, the job reads none of it."""
+    If the records are numbered, the job reads none of it. With `predict`, it also predicts for numbered records."""
 
     def __init__(
-        self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640, numbered=False
+        self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640, numbered=False, predict=False
     ):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -61,7 +64,7 @@ class Job:
         with open(self.path("job.yaml"), "w", encoding="ascii") as file:
             file.write(
                 JOB.format(
-                    train=train, test=held_out, epochs=epochs, failures_max=failures_max, workers=workers, command=command,
+                    train=train, test=held_out, predict=PREDICT.format(records=records) if predict else "", epochs=epochs, failures_max=failures_max, workers=workers, command=command,
                     group=GROUP.format(members=members) if members else "", servers=0 if members else 1,
                 )
             )
@@ -102,3 +105,33 @@ class Job:
     def ask(self, *arguments):
         """What `muster` prints."""
         return subprocess.run([MUSTER, *arguments], cwd=self.folder, capture_output=True, text=True, check=True).stdout
+
+
+def example(*names):
+    """The path of a file of the examples in Python."""
+    return os.path.join(ROOT, "examples", "python", *names)
+
+
+class Example:
+    """An example in Python, copied into a folder of its own, as its reader does."""
+
+    def __init__(self, test, name, files):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix=f"muster-{name}-"))
+        test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        for file in files:
+            shutil.copy(example(name, file), self.folder)
+
+    def start(self, command, timeout=300):
+        """Runs a command there, as in a shell where the environment is active, and returns what it prints. Raises if it fails."""
+        environment = dict(os.environ, PATH=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
+        run = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+        if run.returncode != 0:
+            raise AssertionError(f"{command} has ended with {run.returncode}:\n{run.stdout}{run.stderr}")
+        return run.stdout
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()
+
+    def summary(self):
+        return json.loads(self.read("state/summary.json"))

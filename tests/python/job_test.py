@@ -32,13 +32,19 @@ MISUSE = [
     "ValueError: assignment destination is read-only",
     "FailedPrecondition: this minibatch belongs to the thread that runs its loop: use it there, or run a loop of its own in each thread",
 ]
+WRONG_OUTPUTS = [
+    "ValueError: value: shape (2, 2, 2) came, (n,) or (n, columns) is needed: call value.reshape(len(value), -1)",
+    "TypeError: value: an array of float64 came, float32 is needed: call value.astype(numpy.float32)",
+    "TypeError: value: a str came, an array of float32 is needed: call numpy.asarray(value, dtype=numpy.float32), or value.detach() for a "
+    "tensor with a gradient",
+]
 FORKED = "FailedPrecondition: this process was forked from one that has a session, and cannot use it: start processes with exec"
 
 
 class JobTest(unittest.TestCase):
     def assert_trained(self, of):
         for dataset in of.summary()["datasets"]:
-            records = of.records if dataset["name"] == "train" else 64
+            records = {"train": of.records, "rows": of.records, "lines": 100}.get(dataset["name"], 64)
             for epoch in dataset["epochs"]:
                 self.assertEqual(epoch["records_committed"], records, dataset["name"])
 
@@ -57,7 +63,7 @@ class JobTest(unittest.TestCase):
         self.assertGreater(changed, 100, "the weights that were kept are of many versions")
 
     def test_each_record_number_counts_once_per_epoch(self):
-        run = job.Job(self, "count", epochs=3, records=1000, numbered=True)
+        run = job.Job(self, "count", epochs=3, records=1000, numbered=True, predict=True)
         self.assertEqual(run.wait(), 0, run.log())
         self.assert_trained(run)
         self.assertEqual(run.summary()["metrics"]["test"]["number"], 31.5)
@@ -65,6 +71,12 @@ class JobTest(unittest.TestCase):
         keys, values = (np.load(run.path(f"out/rows.{part}.npy")) for part in ("keys", "values"))
         np.testing.assert_array_equal(np.sort(keys), np.arange(1000))
         np.testing.assert_array_equal(values, 3)
+        rows = [np.load(run.path(f"rows/{name}")) for name in sorted(os.listdir(run.path("rows"))) if name.endswith(".npy")]
+        np.testing.assert_array_equal(np.concatenate(rows), np.column_stack([np.arange(1000), np.full(1000, 3)]))
+        self.assertEqual(sorted(os.listdir(run.path("lines"))), [*(f"lines-{shard:08}.out" for shard in range(4)), "muster-job"])
+        lines = "".join(run.read(f"lines/lines-{shard:08}.out") for shard in range(4))
+        self.assertEqual(lines, "".join(f"{number} 3\n" for number in range(100)))
+        self.assertEqual(run.read("output").split("\n"), WRONG_OUTPUTS)
 
     def test_an_exception_fails_the_shard_with_its_text(self):
         run = job.Job(self, "raise")
@@ -165,13 +177,18 @@ class ImportTest(unittest.TestCase):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
         return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
 
-    def test_imports_neither_numpy_nor_torch(self):
-        self.assertEqual(self.python("import muster, sys; print([n for n in ('numpy', 'torch') if n in sys.modules])"), "[]\n")
+    def test_imports_neither_numpy_nor_torch_nor_pyarrow(self):
+        self.assertEqual(self.python("import muster, sys; print([n for n in ('numpy', 'pyarrow', 'torch') if n in sys.modules])"), "[]\n")
 
     @unittest.skipIf(importlib.util.find_spec("torch"), "torch is installed")
     def test_without_torch_its_part_says_what_to_do(self):
         said = self.python("try: import muster.torch\nexcept ModuleNotFoundError as error: print(error)")
         self.assertEqual(said, "muster.torch needs PyTorch, which is not installed: call pip install torch\n")
+
+    @unittest.skipIf(importlib.util.find_spec("tensorflow"), "tensorflow is installed")
+    def test_without_tensorflow_its_part_says_what_to_do(self):
+        said = self.python("try: import muster.tensorflow\nexcept ModuleNotFoundError as error: print(error)")
+        self.assertEqual(said, "muster.tensorflow needs TensorFlow, which is not installed: call pip install tensorflow\n")
 
     def test_without_a_job_connect_says_what_to_do(self):
         said = self.python("import muster\ntry: muster.connect()\nexcept muster.InvalidArgument as error: print(error)")

@@ -50,7 +50,7 @@ MISUSE_IN_PARSE = [
     "initializers={'weight': muster.Uniform(low=..., high=...)}, or muster.Normal or muster.Constant",
     "ValueError: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.weight: its tensor would be called "
     "'deep-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-weight', and 64 letters are allowed: shorten `name`, or the "
-    "module's names",
+    "model's names",
 ]
 MISUSE_IN_LOOP = [
     'TypeError: lookup: a ndarray came, and table "rows" takes what need() returned: call need(batch, keys) in `parse`, and give its '
@@ -81,6 +81,11 @@ class TorchTest(unittest.TestCase):
         run = self.train("learn", epochs=5, records=1600)
         self.assertLess(run.summary()["metrics"]["test"]["loss"], 0.5, "untrained: about 7")
         self.assertEqual(run.read("batches"), str(5 * 50), "a buffer counts each minibatch once")
+
+    def test_learns_from_a_dataset_of_pytorch(self):
+        run = self.train("dataset", workers=1, records=1600)
+        self.assertLess(run.summary()["metrics"]["test"]["loss"], 3, "untrained: about 7")
+        self.assertEqual(run.read("batches"), str(50))
 
     def test_import_does_not_bring_the_compiler(self):
         code = "import muster.torch, sys; print('torch._dynamo' in sys.modules)"

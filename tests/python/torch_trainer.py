@@ -77,6 +77,14 @@ class Learner:
         write("batches", str(int(own["0.num_batches_tracked"])))
 
 
+def learn_from_dataset(dataset, learner):
+    """MODE dataset: the loop of a DataLoader."""
+    for numbers, lookup, labels in torch.utils.data.DataLoader(dataset, batch_size=None):
+        assert lookup is dataset.batch.data[1] and len(numbers) == len(labels) == len(dataset.batch)
+        learner.run(dataset.batch)
+        dataset.done()
+
+
 def once(name):
     """True in one minibatch of the job."""
     if os.path.exists(os.path.join(FOLDER, name)):
@@ -297,9 +305,11 @@ class Misuser:
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = {"learn": Learner, "nan": Learner, "check": Checker, "misuse": Misuser}[MODE]
+    model = {"learn": Learner, "dataset": Learner, "nan": Learner, "check": Checker, "misuse": Misuser}[MODE]
     with muster.connect() as session:
         worker = model(session)
+        if MODE == "dataset":
+            return learn_from_dataset(muster.torch.ShardDataset(session, worker.parse), worker)
         for batch in session.batches(worker.parse):
             with batch:
                 worker.run(batch)

@@ -229,13 +229,31 @@ def count(session):
             assert numbers.dtype == np.int64 and numbers.shape == (len(batch),) and not numbers.flags.writeable
             assert numbers is batch.record_numbers and batch.records == [b""] * len(batch) and batch.header == b""
             kept.append((numbers, numbers.copy()))
-            if batch.evaluate:
+            if batch.predict:
+                assert batch.evaluate
+                predict(batch, rows)
+            elif batch.evaluate:
                 batch.metric("number", numbers.mean(), len(numbers))
             else:
                 batch.push(rows, numbers.astype(np.uint64), np.ones((len(numbers), 1), np.float32))
     session.finish()
     session.close()
     assert all(np.array_equal(numbers, then) for numbers, then in kept), "a kept array has changed"
+
+
+def predict(batch, rows):
+    """Each number and its row, as an array or as lines."""
+    trained = batch.pull(rows, batch.record_numbers.astype(np.uint64))[:, 0]
+    said = [
+        with_error(lambda: batch.output(np.zeros((2, 2, 2), np.float32)), ValueError),
+        with_error(lambda: batch.output(np.zeros(2)), TypeError),
+        with_error(lambda: batch.output("text"), TypeError),
+    ]
+    write("output", "\n".join(said))
+    if batch.dataset == "lines":
+        batch.output(b"".join(b"%d %g\n" % one for one in zip(batch.record_numbers, trained)))
+    else:
+        batch.output(np.column_stack([batch.record_numbers, trained]).astype(np.float16))
 
 
 def say_when_waiting(thread):

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Builds the wheel, installs it into a fresh virtual environment, and runs the tests of Python's jobs with it there.
 
-With --torch, it runs those of PyTorch in another one, which sees the PyTorch that benchmarks/peers/install has installed.
+With --torch or --tensorflow, it runs those of PyTorch or of TensorFlow in another one, which sees what benchmarks/peers/install has
+installed.
 
-Skipped, visibly, where pip cannot have what the build needs, or where there is no such PyTorch. Python's standard library only.
+Skipped, visibly, where pip cannot have what the build needs, or where there is no such peer. Where pip cannot have pyarrow, the tests
+of Parquet and CSV are left out, and the last line says so. Python's standard library only.
 """
 
 import argparse
@@ -24,16 +26,21 @@ def skip(why):
     sys.exit(0)
 
 
-PEER = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-peers", "torch")
+PEERS = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-peers")
+# What an environment tests; with None, the wheel and NumPy alone.
+TESTS = {
+    None: ("job_test.py", "group_test.py", "run_test.py", "readme_test.py", "tutorial_test.py", "image_test.py"),
+    "torch": ("torch_parts_test.py", "torch_test.py", "ddp_test.py", "torch_examples_test.py"),
+    "tensorflow": ("tensorflow_test.py",),
+}
 
 
-def torch_path():
-    """The folder of packages with PyTorch. Skips if there is none for this Python."""
-    asked = subprocess.run([os.path.join(PEER, "bin", "python"), "-c", "import torch; print(*torch.__path__)"], stdout=subprocess.PIPE, text=True,
-                           check=False) if os.path.exists(os.path.join(PEER, "bin", "python")) else None
-    folder = os.path.dirname(asked.stdout.strip()) if asked and asked.returncode == 0 else ""
-    if f"python{sys.version_info[0]}.{sys.version_info[1]}" not in folder.split(os.sep):
-        skip(f"there is no PyTorch of this Python in {PEER}: run benchmarks/peers/install torch")
+def peer_path(peer):
+    """The folder of packages with PyTorch or TensorFlow. Skips if there is none for this Python."""
+    python = os.path.join(PEERS, peer, "bin", "python")
+    folder = site_packages(python) if os.path.exists(python) else ""
+    if f"python{sys.version_info[0]}.{sys.version_info[1]}" not in folder.split(os.sep) or not os.path.isdir(os.path.join(folder, peer)):
+        skip(f"there is no {peer} of this Python in {PEERS}: run benchmarks/peers/install {peer}")
     return folder
 
 
@@ -56,7 +63,25 @@ def installed(build, output, name):
     if subprocess.run([*pip, "numpy"], check=False).returncode != 0:
         skip("pip could not install NumPy")
     subprocess.run([*pip, "--no-index", wheel], check=True)
-    return python
+    check_stubs(venv, site_packages(python), output)
+    return python, wheel
+
+
+def has_pyarrow(output, python):
+    """Installs it into the environment."""
+    pip = [os.path.join(output, "venv", "bin", "pip"), "--python", python, "install", "--quiet", "--only-binary=:all:"]
+    return subprocess.run([*pip, "pyarrow"], check=False).returncode == 0
+
+
+def check_stubs(venv, packages, output):
+    """The types in the clone are those of the module."""
+    written = os.path.join(output, "_muster.pyi")
+    generator = [os.path.join(venv, "bin", "python"), "-m", "nanobind.stubgen", "--quiet", "-m", "muster._muster", "-o", written]
+    subprocess.run(generator, env=dict(os.environ, PYTHONPATH=packages, PYTHONDONTWRITEBYTECODE="1"), check=True)
+    own = os.path.join(ROOT, "python", "muster", "_muster.pyi")
+    with open(own, encoding="utf-8") as file, open(written, encoding="utf-8") as other:
+        if file.read() != other.read():
+            sys.exit(f"{own} is not what nanobind's generator writes: copy {written}")
 
 
 def site_packages(python):
@@ -67,17 +92,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Example: wheel_test.py --build build/dev --output build/dev/wheel")
     parser.add_argument("--build", required=True, type=os.path.abspath, help="the build folder of a preset")
     parser.add_argument("--output", required=True, type=os.path.abspath, help="where the wheel and the environments go")
-    parser.add_argument("--torch", action="store_true", help="the tests of PyTorch instead of the others")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--torch", dest="peer", action="store_const", const="torch", help="the tests of PyTorch instead of the others")
+    kinds.add_argument("--tensorflow", dest="peer", action="store_const", const="tensorflow", help="those of TensorFlow, and an example with JAX")
     options = parser.parse_args()
-    tests = ("torch_test.py", "ddp_test.py") if options.torch else ("job_test.py", "group_test.py", "run_test.py", "readme_test.py", "tutorial_test.py")
-    folder = torch_path() if options.torch else ""
-    python = installed(options.build, options.output, "torch" if options.torch else "fresh")
+    folder = peer_path(options.peer) if options.peer else ""
+    python, wheel = installed(options.build, options.output, options.peer or "fresh")
     if folder:
         with open(os.path.join(site_packages(python), "peer.pth"), "w", encoding="utf-8") as file:
             print(folder, file=file)
-    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
-    for test in tests:
+    with_pyarrow = not options.peer and has_pyarrow(options.output, python)
+    environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MUSTER_WHEEL=wheel)
+    for test in (*TESTS[options.peer], *(("source_test.py",) if with_pyarrow else ())):
         subprocess.run([python, os.path.join(HERE, test), "-v"], env=environment, check=True)
+    if not options.peer and not with_pyarrow:
+        print("source_test.py was left out: pip could not install pyarrow")
 
 
 if __name__ == "__main__":

@@ -14,16 +14,17 @@ class DeepFm(nn.Module):
     Source: Guo et al., "DeepFM: A Factorization-Machine based Neural Network for CTR Prediction", IJCAI 2017.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.hidden1 = nn.Linear(FIELDS * DIM, HIDDEN[0])
         self.hidden2 = nn.Linear(HIDDEN[0], HIDDEN[1])
         self.output = nn.Linear(HIDDEN[1], 1, bias=False)
         self.bias = nn.Parameter(torch.zeros(1))
 
-    def forward(self, embeddings, first_order):
+    def forward(self, embeddings: torch.Tensor, first_order: torch.Tensor) -> torch.Tensor:
         """Logits [n] of embeddings [n, 9, 16] and sums of first-order weights [n, 1]."""
         hidden = torch.relu(self.hidden2(torch.relu(self.hidden1(embeddings.flatten(1)))))
         # Sum over pairs of <v_i, v_j> = (|sum of v|^2 - sum of |v|^2) / 2.
         pairs = (embeddings.sum(1).square().sum(1) - embeddings.square().sum((1, 2))) / 2
-        return (self.output(hidden) + first_order).squeeze(1) + pairs + self.bias
+        logits: torch.Tensor = (self.output(hidden) + first_order).squeeze(1) + pairs + self.bias
+        return logits

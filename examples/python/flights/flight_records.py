@@ -4,32 +4,39 @@ The keys are those of the C++ example. Values come again and again, so each is c
 of 256 takes less than a millisecond of one core.
 """
 
+from __future__ import annotations
+
 import array
 import operator
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 FIELDS = 9
 COLUMNS = ("month", "day", "carrier", "flight", "tailnum", "origin", "dest", "hour", "minute", "arr_delay")
 LATE_MINUTES = 15
 VALUES_MAX = 1_000_000  # of a field, in memory
+T = TypeVar("T")
+Arrays = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
 
 
-class Known(dict):
+class Known(dict[bytes, T]):
     """What is known of each value of a column. Raises ValueError if a value is wrong."""
 
-    def __init__(self, of_value):
+    def __init__(self, of_value: Callable[[bytes], T]) -> None:
         super().__init__()
         self.of_value = of_value
 
-    def __missing__(self, value):
+    def __missing__(self, value: bytes) -> T:
         if len(self) >= VALUES_MAX:
             self.clear()
         self[value] = known = self.of_value(value)
         return known
 
 
-def field_key(field, value):
+def field_key(field: int, value: bytes) -> int:
     """FNV-1a of the field's number and its value, with the finaliser of SplitMix64."""
     state = 0xCBF29CE484222325
     for byte in bytes([field]) + value:
@@ -39,23 +46,23 @@ def field_key(field, value):
     return state ^ state >> 31
 
 
-def wrong(column, value, expected):
+def wrong(column: str, value: bytes, expected: str) -> ValueError:
     return ValueError(f"{column} is '{value.decode(errors='replace')[:40]}', not {expected}")
 
 
-def number(column, value, low, high):
+def number(column: str, value: bytes, low: int, high: int) -> bytes:
     if not value.isdigit() or len(value) > 9 or not low <= int(value) <= high:
         raise wrong(column, value, f"{low} to {high}")
     return value
 
 
-def name(column, value):
+def name(column: str, value: bytes) -> bytes:
     if not value:
         raise wrong(column, value, "a name")
     return value
 
 
-def label_of(delay):
+def label_of(delay: bytes) -> float:
     if delay == b"NA":
         return 1.0
     try:
@@ -67,7 +74,7 @@ def label_of(delay):
 class FlightParser:
     """Finds its columns by the names in the header, so their order does not matter."""
 
-    def __init__(self, header):
+    def __init__(self, header: bytes) -> None:
         names = header.decode().split(",")
         missing = [column for column in COLUMNS if column not in names]
         if missing:
@@ -87,7 +94,7 @@ class FlightParser:
         self.minute = Known(lambda value: field_key(8, number("minute", value, 0, 59)))
         self.label = Known(label_of)
 
-    def parse(self, lines, reject):
+    def parse(self, lines: Sequence[bytes], reject: Callable[[int, str], object]) -> Arrays:
         """(keys [n, 9] uint64, labels [n] float32) of the good lines; calls reject(number, reason) for each of the others."""
         rows = [line.split(b",") for line in lines]
         try:
@@ -102,7 +109,7 @@ class FlightParser:
                     reject(i, str(error))
             return self.columns(good)
 
-    def columns(self, rows):
+    def columns(self, rows: list[list[bytes]]) -> Arrays:
         for row in rows:
             if len(row) != self.width:
                 raise ValueError(f"{len(row)} columns where the header has {self.width}")

@@ -6,28 +6,35 @@ It trains on FOLDER/train.csv and tests on FOLDER/test.csv. Its embeddings have 
 collects before the time begins; then it reads and parses the lines again, minibatch by minibatch, as a worker of Muster does.
 """
 
+from __future__ import annotations
+
 import argparse
 import multiprocessing
 import os
 import time
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from typing import Any
 
 import deepfm
 import numpy as np
+import numpy.typing as npt
 import torch
 from flight_records import FlightParser
 from torch import nn
 from torch.nn import functional
 
 BATCH = 256
+Keys = npt.NDArray[np.uint64]
 
 
-def lines_of(path):
+def lines_of(path: str) -> tuple[bytes, list[bytes]]:
     with open(path, "rb") as file:
         header, *lines = file.read().splitlines()
     return header, lines
 
 
-def keys_of(folder):
+def keys_of(folder: str) -> Keys:
     """All keys of both files, ascending."""
     parts = []
     for name in ("train.csv", "test.csv"):
@@ -37,7 +44,7 @@ def keys_of(folder):
 
 
 class Model(nn.Module):
-    def __init__(self, rows):
+    def __init__(self, rows: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(rows, deepfm.DIM)
         self.first_order = nn.Embedding(rows, 1)  # faster than an EmbeddingBag
@@ -45,14 +52,15 @@ class Model(nn.Module):
         nn.init.normal_(self.embedding.weight, std=deepfm.EMBEDDING_STDDEV)
         nn.init.zeros_(self.first_order.weight)
 
-    def forward(self, positions):
-        return self.network(self.embedding(positions), self.first_order(positions).sum(1))
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.network(self.embedding(positions), self.first_order(positions).sum(1))
+        return logits
 
 
 class Process:
     """What one process trains."""
 
-    def __init__(self, header, keys, seed):
+    def __init__(self, header: bytes, keys: Keys, seed: int) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.keys, self.parser, self.model = keys, FlightParser(header), Model(len(keys))
@@ -61,11 +69,11 @@ class Process:
         )
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: min(1, (step + 1) / deepfm.WARMUP_STEPS))
 
-    def batch(self, lines):
+    def batch(self, lines: list[bytes]) -> tuple[torch.Tensor, torch.Tensor]:
         keys, labels = self.parser.parse(lines, print)
         return torch.from_numpy(np.searchsorted(self.keys, keys)), torch.from_numpy(labels)
 
-    def train(self, lines):
+    def train(self, lines: list[bytes]) -> None:
         for begin in range(0, len(lines), BATCH):
             positions, labels = self.batch(lines[begin : begin + BATCH])
             self.optimizer.zero_grad()
@@ -74,18 +82,18 @@ class Process:
             self.optimizer.step()
             self.schedule.step()
 
-    def auc(self, lines):
+    def auc(self, lines: list[bytes]) -> float:
         with torch.no_grad():
             parts = [self.batch(lines[begin : begin + 4096]) for begin in range(0, len(lines), 4096)]
             logits = torch.cat([self.model(positions) for positions, _ in parts]).numpy()
         labels = torch.cat([labels for _, labels in parts]).numpy() > 0
         ranks = np.empty(len(logits))
         ranks[np.argsort(logits, kind="stable")] = np.arange(1, len(logits) + 1)
-        positives = labels.sum()
-        return (ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives))
+        positives = int(labels.sum())
+        return float(ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives))
 
 
-def work(options, number, keys, ready, results):
+def work(options: argparse.Namespace, number: int, keys: Keys, ready: Barrier, results: Queue[Any]) -> None:
     header, lines = lines_of(os.path.join(options.folder, "train.csv"))
     lines = lines[number :: options.processes]
     process = Process(header, keys, number)
@@ -99,7 +107,7 @@ def work(options, number, keys, ready, results):
     results.put((began, ended, len(lines) * options.passes, process.auc(test)))
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="where examples/flights/prepare_data has written the records")
     parser.add_argument("--processes", type=int, default=2)

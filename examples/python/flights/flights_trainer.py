@@ -13,7 +13,7 @@ import muster.torch
 
 
 class Trainer:
-    def __init__(self, session):
+    def __init__(self, session: muster.Session) -> None:
         adagrad = muster.Adagrad(deepfm.LEARNING_RATE, initial_accumulator=deepfm.INITIAL_ACCUMULATOR)
         schedule = muster.ConstantRate(warmup_steps=deepfm.WARMUP_STEPS)
         normal = muster.Normal(stddev=deepfm.EMBEDDING_STDDEV)
@@ -22,10 +22,10 @@ class Trainer:
         self.first_order = muster.torch.EmbeddingBag(session.table("first_order", dim=1, optimizer=adagrad, schedule=schedule))
         self.network = deepfm.DeepFm()
         self.dense = muster.torch.dense(session, self.network, optimizer=adagrad, schedule=schedule)
-        self.parser = None
-        self.began = self.ended = self.records = 0
+        self.parser: FlightParser | None = None
+        self.began, self.ended, self.records = 0.0, 0.0, 0
 
-    def parse(self, batch):
+    def parse(self, batch: muster.Batch) -> object:
         """Called ahead of the loop: parses the records, and asks for their rows."""
         if self.parser is None:
             self.parser = FlightParser(batch.header)
@@ -35,7 +35,7 @@ class Trainer:
         self.dense.need(batch)
         return vectors, weights, torch.from_numpy(labels)
 
-    def run(self, batch):
+    def run(self, batch: muster.Batch) -> None:
         vectors, weights, labels = batch.data
         if len(labels) == 0:  # every record was rejected
             return
@@ -48,14 +48,14 @@ class Trainer:
             return
         (loss / batch.nominal_size).backward()
 
-    def measure(self, batch):
+    def measure(self, batch: muster.Batch) -> None:
         """When training began and ended: measure.py reads it."""
         if not batch.evaluate:
             self.ended = time.time()
             self.records += len(batch)
 
 
-def main():
+def main() -> None:
     torch.set_num_threads(1)  # a worker each core
     with muster.connect() as session:
         trainer = Trainer(session)

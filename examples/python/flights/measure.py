@@ -6,6 +6,8 @@ FOLDER has train.csv and test.csv (examples/flights/prepare_data writes them). P
 second, from the first minibatch of any worker to the end of the last one; and the ratio to plain PyTorch in the same round.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -22,7 +24,7 @@ MUSTER = os.path.join(sysconfig.get_path("scripts"), "muster")
 SEEDED = re.compile(r"^  seed: \d+$", re.M)
 
 
-def run_job(data, seed, command):
+def run_job(data: str, seed: int, command: list[str]) -> tuple[float, float | None]:
     """(test AUC, records a second or None) of a job in a fresh folder."""
     folder = tempfile.mkdtemp(prefix="muster-flights-")
     try:
@@ -38,13 +40,13 @@ def run_job(data, seed, command):
         if done.returncode != 0:
             sys.exit(f"measure.py: the job has failed:\n{done.stdout[-2000:]}")
         with open(os.path.join(folder, "state", "summary.json"), encoding="utf-8") as file:
-            auc = json.load(file)["metrics"]["test"]["auc"]
+            auc = float(json.load(file)["metrics"]["test"]["auc"])
         return auc, rate_of(folder)
     finally:
         shutil.rmtree(folder)
 
 
-def rate_of(folder):
+def rate_of(folder: str) -> float | None:
     """From what the workers have printed, in their logs."""
     found = []
     for place, _, names in os.walk(os.path.join(folder, "state")):
@@ -58,20 +60,26 @@ def rate_of(folder):
     return sum(int(records) for records, _, _ in found) / (max(float(end) for *_, end in found) - min(float(begin) for _, begin, _ in found))
 
 
-def run_local(data):
+def run_local(data: str) -> tuple[float, float]:
     done = subprocess.run([sys.executable, os.path.join(HERE, "flights_local.py"), data], stdout=subprocess.PIPE, text=True, check=True)
-    return float(re.search(r"AUC of each ([\d.]+)", done.stdout)[1]), float(re.search(r"(\d+) records/s", done.stdout)[1])
+    figures = re.search(r"(\d+) records/s, test AUC of each ([\d.]+)", done.stdout)
+    if figures is None:
+        sys.exit(f"measure.py: flights_local.py has printed no figures:\n{done.stdout}")
+    return float(figures[2]), float(figures[1])
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=os.path.realpath)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cpp", metavar="FLIGHTS_TRAINER", type=os.path.realpath, help="the trainer of examples/flights")
     options = parser.parse_args()
-    aucs, ratios = {"pytorch": [], "c++": [], "local": []}, []
+    aucs: dict[str, list[float]] = {"pytorch": [], "c++": [], "local": []}
+    ratios: list[float] = []
     for seed in range(1, options.rounds + 1):
         auc, rate = run_job(options.folder, seed, [sys.executable, "flights_trainer.py"])
+        if rate is None:
+            sys.exit("measure.py: the workers have not printed what they trained")
         local_auc, local_rate = run_local(options.folder)
         aucs["pytorch"].append(auc)
         aucs["local"].append(local_auc)

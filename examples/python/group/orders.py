@@ -13,19 +13,20 @@ SHOPS, PRODUCTS, EMBEDDING = 20, 500, 4
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.shops, self.products = nn.Embedding(SHOPS, EMBEDDING), nn.Embedding(PRODUCTS, EMBEDDING)
         self.shop_tower = nn.Sequential(nn.Linear(EMBEDDING, 8), nn.ReLU())
         self.order_tower = nn.Sequential(nn.Linear(EMBEDDING + 3, 16), nn.ReLU())
         self.output = nn.Linear(8 + 16, 1)
 
-    def forward(self, numbers, shops, products):
+    def forward(self, numbers: torch.Tensor, shops: torch.Tensor, products: torch.Tensor) -> torch.Tensor:
         order = self.order_tower(torch.cat([numbers, self.products(products)], 1))
-        return self.output(torch.cat([self.shop_tower(self.shops(shops)), order], 1))[:, 0]
+        logits: torch.Tensor = self.output(torch.cat([self.shop_tower(self.shops(shops)), order], 1))
+        return logits[:, 0]
 
 
-def parse(batch):
+def parse(batch: muster.Batch) -> tuple[torch.Tensor, ...]:
     """(numbers, shops, products, labels) of the records that are orders."""
     orders = []
     for i, line in enumerate(batch.records):
@@ -39,7 +40,7 @@ def parse(batch):
     return torch.tensor(numbers), torch.tensor(shops), torch.tensor(products), torch.tensor(labels, dtype=torch.float32)
 
 
-def main():
+def main() -> None:
     torch.manual_seed(1)  # all members begin with the same weights
     torch.set_num_threads(1)  # of one number in all members
     model = Model()

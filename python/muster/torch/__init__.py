@@ -16,9 +16,11 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("muster.torch needs PyTorch, which is not installed: call pip install torch") from error
 
+from ._dataset import ShardDataset
 from ._ddp import ElasticDDP, ElasticStep
 from ._dense import Dense, dense
 from ._local import DiLoCo, LocalSGD
+from ._pushes import PushStep, push_step
 from ._tables import EmbeddingBag, EmbeddingTable, Feature, Lookup
 
 __all__ = [
@@ -31,5 +33,8 @@ __all__ = [
     "Feature",
     "LocalSGD",
     "Lookup",
+    "PushStep",
+    "ShardDataset",
     "dense",
+    "push_step",
 ]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-Keys = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float32]
+from .. import _arrays
+from .._arrays import Floats as Floats
+from .._arrays import Keys as Keys
+from .._arrays import address_of as address_of
+from . import _device
 
 
 def array_of(value: object, name: str, needed: str) -> npt.NDArray[Any]:
@@ -28,44 +32,18 @@ def whole_numbers(value: object, name: str, why: str) -> npt.NDArray[Any]:
     """An array of whole numbers, none below 0. `why` follows the error of a negative one."""
     if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool):
         raise TypeError(f"{name}: a tensor of {value.dtype} came, torch.uint64 or torch.int64 is needed: call {name}.to(torch.int64)")
-    array = array_of(value, name, "uint64 or int64")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name}: an array of {array.dtype} came, uint64 or int64 is needed: call {name}.astype(numpy.uint64)")
-    if array.dtype.kind == "i" and array.size > 0 and array.min() < 0:
-        position = int(np.argmax(array.ravel() < 0))
-        raise ValueError(f"{name}: {array.ravel()[position]} came at position {position}, 0 to {2**64 - 1} is allowed{why}")
-    return array
+    return _arrays.whole_numbers(array_of(value, name, "uint64 or int64"), name, why)
 
 
 def keys_of(value: object, name: str) -> Keys:
     """Keys of any shape, as the library takes them."""
-    array = whole_numbers(value, name, f": if they are hashes, call {name}.view(numpy.uint64), or {name}.view(torch.uint64) for a tensor")
-    if array.dtype == np.uint64:
-        return array
-    return array.view(np.uint64) if array.dtype == np.int64 else array.astype(np.uint64)
+    why = f": if they are hashes, call {name}.view(numpy.uint64), or {name}.view(torch.uint64) for a tensor"
+    return _arrays.as_keys(whole_numbers(value, name, why))
 
 
 def offsets_of(value: object, name: str, count: int, include_last: bool) -> npt.NDArray[np.int64]:
     """Where each bag begins in `count` keys, and besides where the last one ends."""
-    array = whole_numbers(value, name, "")
-    if array.ndim != 1:
-        raise ValueError(f"{name}: shape {array.shape} came, one dimension is needed")
-    offsets = array.astype(np.int64)
-    if not include_last:
-        offsets = np.append(offsets, count)
-    if array.size == 0 and (include_last or count > 0):
-        raise ValueError(f"{name}: none came for {count} keys, at least one is needed")
-    if offsets[0] != 0:
-        raise ValueError(f"{name}: the first one is {offsets[0]}, and must be 0")
-    if offsets[-1] != count:
-        raise ValueError(f"{name}: the last one is {offsets[-1]}, and must be the number of keys, {count}")
-    falls = np.flatnonzero(np.diff(offsets) < 0)
-    if falls.size > 0:
-        at = int(falls[0])
-        if not include_last and at == offsets.size - 2:
-            raise ValueError(f"{name}: {offsets[at]} came at position {at}, at most the number of keys, {count}, is allowed")
-        raise ValueError(f"{name}: {offsets[at]} at position {at} is followed by {offsets[at + 1]}: they must not decrease")
-    return offsets
+    return _arrays.as_offsets(whole_numbers(value, name, ""), name, count, include_last)
 
 
 def weights_of(value: object, name: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -88,12 +66,6 @@ class _Alias:
         self.__array_interface__ = interface
 
 
-def address_of(pulled: Floats) -> int:
-    """Where the values are."""
-    address: int = pulled.__array_interface__["data"][0]
-    return address
-
-
 def tensor_of(pulled: Floats) -> torch.Tensor:
     """A tensor over the library's memory, which it keeps. Nobody may write to it: PyTorch has no tensors that cannot be written."""
     if pulled.size == 0:
@@ -101,7 +73,6 @@ def tensor_of(pulled: Floats) -> torch.Tensor:
     return torch.from_numpy(np.asarray(_Alias(pulled)))
 
 
-def floats_of(gradient: torch.Tensor) -> Floats:
-    """A gradient as the library takes it: in main memory, float32, in C order. Not copied if it is so already."""
-    array: Floats = gradient.detach().to(device="cpu", dtype=torch.float32).contiguous().numpy()
-    return array
+def floats_of(gradients: Sequence[torch.Tensor]) -> list[Floats]:
+    """Gradients as the library takes them: in main memory, float32, in C order. Not copied if they are so already."""
+    return [gradient.numpy() for gradient in _device.download([gradient.detach().to(torch.float32) for gradient in gradients])]

@@ -11,7 +11,9 @@ import torch
 import muster
 from muster._group import Parse, SumKind, by_dataset
 
+from . import _device
 from ._buffers import Buffers
+from ._loss_scale import LossScale, enabled
 from ._modules import check_module, check_optimizer
 from ._optimizer_state import OptimizerState, Rates, parameters_of
 
@@ -100,9 +102,11 @@ class ElasticDDP:
         seed: bool = True,
         sum: SumKind = "fixed_point",
         fraction_bits: int = 30,
+        scaler: torch.amp.GradScaler | None = None,
     ) -> None:
         """Registers the module with the group; it must have the same parameters and the same initial values in every member,
-        for example by `torch.manual_seed`. All tensors are on the CPU, and dense.
+        for example by `torch.manual_seed`. All tensors are dense, and on the CPU or a GPU. Of a GPU, gradients are handed over
+        at the end of the minibatch, and the state is copied to main memory after each step.
 
         optimizer: any of torch.optim that needs no closure, with all parameters of the module that require a gradient.
         schedulers: of learning rates, by step; `commit()` calls their `step()`.
@@ -113,6 +117,9 @@ class ElasticDDP:
         seed: torch.manual_seed is called for each minibatch, with `batch.seed`, so that dropout is the same whoever computes it.
         sum, fraction_bits: how gradients are added; see `muster.Group.add_bucket`. With 30 bits, a gradient summed over a
             minibatch must be below 1e6, and is rounded by 5e-10 at most.
+        scaler: of a loss in float16: call `scaler.scale(loss).backward()`, and neither its step() nor its update(), which
+            `commit()` does. Its scale is the same in all members. If a gradient of any member is infinite or NaN, all of them
+            skip the step: it has happened, and has changed nothing but the scale.
 
         Raises ValueError, TypeError or RuntimeError if something of it cannot be trained, and says what to do.
         """
@@ -124,14 +131,17 @@ class ElasticDDP:
             if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
                 raise TypeError("schedulers: ReduceLROnPlateau needs a metric, which a member that joins does not have: take another one")
         self._mean, self._before_step, self._seed = reduction == "mean", before_step, seed
-        self._names = check_module(module)
+        self._names = check_module(module, ("cpu", "cuda"))
         self._trained = check_optimizer(optimizer, self._names)
         self._optimizer_state = OptimizerState(optimizer, self._names)
-        self._rates = Rates(optimizer, self.schedulers)
+        self._scaler = enabled(scaler)
+        self._loss_scale = None if self._scaler is None else LossScale(self._scaler, group)
+        self._rates = Rates(optimizer, [*self.schedulers, *([self._scaler] if self._scaler is not None else [])])
         self._register(sum, fraction_bits)
         self._current: tuple[muster.GroupStep, muster.Batch] | None = None
         self._given: set[torch.nn.Parameter] = set()
-        self._begun = self._applying = False
+        self._leaving: list[tuple[torch.nn.Parameter, torch.Tensor]] = []  # gradients on a device
+        self._begun = self._applying = self._overflowed = False
         self._accumulates = False
         for parameter in self._trained:
             parameter.register_post_accumulate_grad_hook(self._on_gradient)  # type: ignore[no-untyped-call]
@@ -144,9 +154,8 @@ class ElasticDDP:
             for parameter in reversed(self._trained)
         }
         self._buffers = Buffers(self.module, self.group, sum)
-        for parameter, name in self._names.items():
-            self.group.add_state(name, parameter.detach())  # type: ignore[arg-type]
-        memory = {**self._buffers.memory(), **self._optimizer_state.memory, "rates": self._rates.memory}
+        self._parameters = _device.Mirror({name: parameter for parameter, name in self._names.items()})
+        memory = {**self._parameters.memory, **self._buffers.memory(), **self._optimizer_state.memory, "rates": self._rates.memory}
         for name, tensor in memory.items():
             self.group.add_state(name, tensor)  # type: ignore[arg-type]
         self._places = {parameter: (parameter.shape, parameter.data_ptr()) for parameter in self._names}
@@ -171,8 +180,11 @@ class ElasticDDP:
 
     def _load_state(self) -> None:
         """After the registered memory was written by others."""
+        self._parameters.load()
         self._optimizer_state.load()
         self._rates.load()
+        if self._loss_scale is not None:
+            self._loss_scale.read()
         self._buffers.load()
         self._versions = {parameter: parameter._version for parameter in self._names}
 
@@ -190,14 +202,15 @@ class ElasticDDP:
             self._accumulates = False
 
     def state_dict(self) -> dict[str, Any]:
-        """{"module", "optimizer", "schedulers"}: what plain PyTorch loads. Tensors share the memory: save or copy them.
+        """{"module", "optimizer", "schedulers"}, and "scaler" if there is one: what plain PyTorch loads.
 
-        Take it between two steps, or after the last one.
+        Tensors share the memory: save or copy them. Take it between two steps, or after the last one.
         """
         return {
             "module": self.module.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "schedulers": [scheduler.state_dict() for scheduler in self.schedulers],
+            **({} if self._scaler is None else {"scaler": self._scaler.state_dict()}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -208,11 +221,16 @@ class ElasticDDP:
         self.optimizer.load_state_dict(state["optimizer"])
         for scheduler, own in zip(self.schedulers, state["schedulers"], strict=True):
             scheduler.load_state_dict(own)
+        if self._scaler is not None and "scaler" in state:
+            self._scaler.load_state_dict(state["scaler"])
         self._take_state()
 
     def _take_state(self) -> None:
         """What the user has changed before the first step counts."""
+        if self._loss_scale is not None:
+            self._loss_scale.read()
         self._check()
+        self._parameters.store()
         self._optimizer_state.store()
         self._rates.store()
         self._buffers.store()
@@ -224,18 +242,30 @@ class ElasticDDP:
             torch.manual_seed(batch.seed & _SEED_BITS)
         self._drop_gradients()
         self._given.clear()
+        self._leaving.clear()
+        self._overflowed = False
         self._current = (step, batch)
         try:
             yield
             if not step.evaluate:
-                for parameter in self._trained:
-                    if parameter not in self._given and parameter.grad is not None:
-                        self._give(parameter, step, batch)
-                self._buffers.add_changes(step, len(batch))
+                self._end_minibatch(step, batch)
         finally:
             self._current = None
             self._drop_gradients()
             self._buffers.restore()
+
+    def _end_minibatch(self, step: muster.GroupStep, batch: muster.Batch) -> None:
+        """Hands over what backward() has not."""
+        for parameter in self._trained:
+            if parameter not in self._given and parameter.grad is not None:
+                self._give(parameter, step, batch)
+        for (parameter, _), gradient in zip(self._leaving, _device.download([gradient for _, gradient in self._leaving])):
+            self._hand_over(parameter, gradient, step)
+        self._leaving.clear()
+        if self._overflowed and self._loss_scale is not None:
+            self._loss_scale.add_overflow(step)
+        else:
+            self._buffers.add_changes(step, len(batch))
 
     def _seeded(self, parse: Parse | None) -> Parse | None:
         """`parse`, whose random numbers do not depend on what ran before it."""
@@ -277,12 +307,23 @@ class ElasticDDP:
         if gradient.is_sparse:
             raise TypeError(f"parameter {self._names[parameter]!r} has a sparse gradient: call torch.nn.Embedding with sparse=False")
         gradient = gradient.detach().to(torch.float32).contiguous()
-        if self._mean:
+        factor = (len(batch) if self._mean else 1) / (1 if self._loss_scale is None else self._loss_scale.factor)
+        if factor != 1:
             # Not in place: autograd may have given the same memory to another parameter.
-            gradient = gradient * len(batch)
+            gradient = gradient * factor
         self._given.add(parameter)
-        step.add(self._buckets[parameter], gradient)  # type: ignore[arg-type]
         parameter.grad = None
+        if _device.pins(gradient.device):
+            self._leaving.append((parameter, gradient))
+        else:
+            self._hand_over(parameter, gradient, step)
+
+    def _hand_over(self, parameter: torch.nn.Parameter, gradient: torch.Tensor, step: muster.GroupStep) -> None:
+        """The gradient is in main memory."""
+        if self._loss_scale is not None and not bool(torch.isfinite(gradient).all()):
+            self._overflowed = True
+            return
+        step.add(self._buckets[parameter], gradient)  # type: ignore[arg-type]
 
     def _on_optimizer_step(self, *_: object) -> None:
         if self._begun and not self._applying:
@@ -300,10 +341,15 @@ class ElasticDDP:
     def _apply(self, step: muster.GroupStep) -> None:
         if self._seed:
             torch.manual_seed(step.step)
+        if self._loss_scale is None or self._loss_scale.update(step):
+            self._optimize(step)
+        self._rates.store()
+
+    def _optimize(self, step: muster.GroupStep) -> None:
         for parameter in self._trained:
             mean = self._means[parameter]
             step.sum(self._buckets[parameter], mean)  # type: ignore[arg-type]
-            parameter.grad = mean.div_(step.records).to(parameter.dtype)
+            parameter.grad = _device.upload(mean.div_(step.records).to(parameter.dtype), parameter.device)
         self._applying = True
         try:
             if self._before_step is not None:
@@ -316,7 +362,7 @@ class ElasticDDP:
             self._drop_gradients()
         self._buffers.apply(step)
         self._optimizer_state.store()
-        self._rates.store()
+        self._parameters.store()
         self._versions = {parameter: parameter._version for parameter in self._names}
 
     def _check(self) -> None:
@@ -346,3 +392,5 @@ class ElasticDDP:
                     "first step, or in before_step"
                 )
         self._buffers.check()
+        if self._loss_scale is not None:
+            self._loss_scale.check()

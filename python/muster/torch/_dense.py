@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
-import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +12,13 @@ import torch
 from torch import nn
 
 from .. import _muster
+from .._first_values import Given, constant_of, first_values, uniform
 from .._session import Initializer, Optimizer, Schedule, Session
+from .._tensor_names import TensorNames
 from ..errors import FailedPrecondition
-from . import _arrays
+from . import _arrays, _device
+from ._pushes import Outgoing, Pushes
 
-NAME_MAX = 64  # bytes of a table's name
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 COUNTS = (torch.int64, torch.int32)  # of buffers: exact to 2^24
 
@@ -52,22 +52,27 @@ class _Part:
         if not self.buffer:
             value.grad = None
         if self.buffer or self.pulled is None or value._version != self.version or _arrays.address_of(self.pulled) != _arrays.address_of(pulled):
-            value.copy_(_arrays.tensor_of(pulled) if self.shape else _arrays.tensor_of(pulled)[0])
+            _device.upload_into(value, _arrays.tensor_of(pulled) if self.shape else _arrays.tensor_of(pulled)[0])
         self.pulled, self.version = pulled, value._version
         return value
 
-    def change(self) -> _arrays.Floats | None:
-        """What is pushed: the gradient, which is then None; or of a buffer, which its module changes itself, the change."""
+    def outgoing(self) -> Outgoing | None:
+        """What leaves for the servers: the gradient, which is then None; or a buffer, which its module changes itself."""
         value = self.value()
         if self.buffer:
-            if self.pulled is None:
-                return None
-            change: _arrays.Floats = _arrays.floats_of(value).reshape(self.pulled.shape) - self.pulled
-            return change if change.any() else None
+            return None if self.pulled is None else Outgoing(value, self.push_change, gradient=False)
         gradient, value.grad = value.grad, None
-        if gradient is None:
-            return None
-        return _arrays.floats_of(gradient if self.shape else gradient.reshape(1))
+        return None if gradient is None else Outgoing(gradient, self.push_gradient, gradient=True)
+
+    def push_gradient(self, batch: _muster.Batch, gradient: _arrays.Floats) -> None:
+        batch.push(self.tensor, gradient if self.shape else gradient.reshape(1))
+
+    def push_change(self, batch: _muster.Batch, value: _arrays.Floats) -> None:
+        """Of a buffer, if it has changed."""
+        assert self.pulled is not None
+        change: _arrays.Floats = value.reshape(self.pulled.shape) - self.pulled
+        if change.any():
+            batch.push(self.tensor, change)
 
 
 @dataclass
@@ -127,12 +132,15 @@ class Dense:
                         "changes: give BatchNorm a smaller momentum, such as 0.01"
                     )
         self._batch = batch
-        batch.on_commit(self._push)
+        Pushes.of(batch).add(batch, self)
 
-    def _push(self) -> None:
-        batch, self._batch = self._batch, None
-        if batch is None:
-            return
+    def _leaves(self) -> list[torch.Tensor]:
+        """Tensors whose `grad` is pushed when the minibatch is committed."""
+        return [part.value() for part in self._parts if not part.buffer]
+
+    def _outgoing(self) -> Iterator[Outgoing]:
+        """For the commit of the minibatch, which is then over."""
+        self._batch = None
         for kept in self._kept:
             if kept.changed():
                 name = kept.name
@@ -142,9 +150,9 @@ class Dense:
                     "if each worker may have its own"
                 )
         for part in self._parts:
-            change = part.change()
-            if change is not None and not batch.evaluate:
-                batch.push(part.tensor, change)
+            outgoing = part.outgoing()
+            if outgoing is not None:
+                yield outgoing
 
     def _check_gradient(self, _parameter: torch.Tensor) -> None:
         if self._batch is None:
@@ -187,10 +195,7 @@ def dense(
     trained = {key: value for key, value in module.named_parameters() if value.requires_grad}
     if not trained:
         raise ValueError(f"module: {type(module).__name__} has no parameters to train: use it without dense()")
-    given = dict(initializers or {})
-    for pattern in given:
-        if not any(_matches(pattern, key) for key in module.state_dict(keep_vars=True)):
-            raise ValueError(f"initializers: no parameter or buffer is called {pattern!r}, only {', '.join(sorted(module.state_dict()))}")
+    given = Given(initializers, module.state_dict())
     register = _Register(session, module, name, schedule, warm_start)
     parts = [register(key, value, optimizer, _initializer(module, key, value, given), False) for key, value in trained.items()]
     kept = []
@@ -209,10 +214,8 @@ class _Register:
     """Makes the tensors on the servers."""
 
     def __init__(self, session: Session, module: nn.Module, name: str, schedule: Schedule, warm_start: str) -> None:
-        if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
-            raise ValueError(f"name: {name!r} came, small letters, digits, - and _ are allowed, and the first is a letter")
-        self._session, self._module, self._name, self._schedule, self._warm_start = session, module, name, schedule, warm_start
-        self._used: dict[str, str] = {}
+        self._session, self._module, self._schedule, self._warm_start = session, module, schedule, warm_start
+        self._names = TensorNames(name)
 
     def __call__(self, key: str, value: torch.Tensor, optimizer: Optimizer, initializer: Initializer, buffer: bool) -> _Part:
         allowed = DTYPES + COUNTS if buffer else DTYPES
@@ -222,101 +225,58 @@ class _Register:
             raise TypeError(f"{key}: it is on the device {value.device} with layout {value.layout}: a strided tensor with memory is needed")
         if value.numel() == 0:
             raise ValueError(f"{key}: shape {tuple(value.shape)} came, at least one element is needed")
-        name = f"{self._name}-{re.sub('[^a-z0-9_]', '-', key.lower())}"
-        if len(name) > NAME_MAX:
-            raise ValueError(f"{key}: its tensor would be called {name!r}, and {NAME_MAX} letters are allowed: shorten `name`, or the module's names")
-        if name in self._used:
-            raise ValueError(f"{key}: its tensor would be called {name!r}, and so would that of {self._used[name]}: rename one of the two")
-        self._used[name] = key
         shape = tuple(value.shape)
         tensor = self._session.dense(
-            name, shape or 1, optimizer=optimizer, initializer=initializer, schedule=self._schedule, warm_start=self._warm_start
+            self._names(key), shape or 1, optimizer=optimizer, initializer=initializer, schedule=self._schedule, warm_start=self._warm_start
         )
         path, _, last = key.rpartition(".")
         owner = self._module.get_submodule(path)
         return _Part(key, tensor, shape, buffer, owner._buffers if buffer else owner._parameters, last)
 
 
-def _matches(pattern: str, name: str) -> bool:
-    return pattern == name or fnmatch.fnmatchcase(name, pattern)
-
-
-def _chosen(name: str, given: Mapping[str, Initializer]) -> Initializer | None:
-    """The initializer of the user: the exact name before patterns, and those in their order."""
-    if name in given:
-        return given[name]
-    return next((initializer for pattern, initializer in given.items() if _matches(pattern, name)), None)
-
-
-def _constant(value: torch.Tensor) -> Initializer | None:
-    first = float(value.detach().flatten()[0]) if value.numel() > 0 else 0.0
-    if value.numel() == 0 or not bool((value.detach() == first).all()):
-        return None
-    return _muster.Zero() if first == 0 else _muster.Constant(first)
-
-
-def _first_value(name: str, buffer: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer | None:
+def _first_value(name: str, buffer: torch.Tensor, given: Given) -> Initializer | None:
     """None: each worker keeps its own."""
-    chosen = _chosen(name, given)
+    chosen = given.get(name)
     if chosen is not None or buffer.dtype not in DTYPES + COUNTS:
         return chosen
-    return _constant(buffer)
+    return constant_of(_values(buffer))
 
 
-def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Mapping[str, Initializer]) -> Initializer:
+def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Given) -> Initializer:
     """Where the values of a parameter begin: as the user says, or as the module has them."""
-    chosen = _chosen(name, given)
+    chosen = given.get(name)
     if chosen is not None:
         return chosen
-    constant = _constant(value)
-    # One value is always equal to itself, and yet it may be a random one, such as the bias of a single output.
-    if constant is not None and (value.numel() > 1 or isinstance(constant, _muster.Zero)):
-        return constant
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
-    for kinds, default in _DEFAULTS:
-        if isinstance(owner, kinds):
-            initializer = default(owner, last, value)
-            if initializer is not None and _fits(value, initializer):
-                return initializer
-    if constant is not None:
-        return constant
-    raise ValueError(
-        f"{name}: servers make the first values of a parameter, and do not know how to make those of {type(owner).__name__}.{last} here: "
-        f"give initializers={{{name!r}: muster.Uniform(low=..., high=...)}}, or muster.Normal or muster.Constant"
-    )
+
+    def distributions() -> Iterator[Initializer]:
+        for kinds, default in _DEFAULTS:
+            if isinstance(owner, kinds):
+                initializer = default(owner, last, value)
+                if initializer is not None:
+                    yield initializer
+
+    return first_values(name, _values(value), distributions, f"{type(owner).__name__}.{last}")
 
 
-def _fits(value: torch.Tensor, initializer: Initializer) -> bool:
-    """False: the values were made in another way. A few values may be like any."""
-    values = value.detach().float()
-    if isinstance(initializer, _muster.Uniform):
-        stddev = initializer.high / math.sqrt(3)
-        if float(values.abs().max()) > initializer.high * 1.01:
-            return False
-    else:
-        stddev = initializer.stddev if isinstance(initializer, _muster.Normal) else 0.0
-    # Five standard errors of the variance, for a normal distribution.
-    margin = 5 * math.sqrt(2 / max(1, values.numel()))
-    return bool(abs(float((values**2).mean()) / stddev**2 - 1) <= margin)
-
-
-def _uniform(bound: float) -> Initializer:
-    return _muster.Uniform(low=-bound, high=bound)
+def _values(value: torch.Tensor) -> _arrays.Floats:
+    values: _arrays.Floats = value.detach().to(device="cpu", dtype=torch.float32).numpy()
+    return values
 
 
 def _of_layer(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
     """Weight and bias are uniform in 1 / sqrt(inputs of an output)."""
     fan_in, _ = nn.init._calculate_fan_in_and_fan_out(owner.weight)
-    return _uniform(1 / math.sqrt(fan_in)) if fan_in > 0 else None
+    return uniform(1 / math.sqrt(fan_in)) if fan_in > 0 else None
 
 
 def _of_recurrent(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:
-    return _uniform(1 / math.sqrt(owner.hidden_size))
+    return uniform(1 / math.sqrt(owner.hidden_size))
 
 
 def _of_attention(_owner: Any, last: str, value: torch.Tensor) -> Initializer | None:
-    return _uniform(math.sqrt(6 / sum(value.shape))) if last.endswith("proj_weight") else None
+    return uniform(math.sqrt(6 / sum(value.shape))) if last.endswith("proj_weight") else None
 
 
 def _of_embedding(owner: Any, _last: str, _value: torch.Tensor) -> Initializer | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import _numbers
+from . import _device, _numbers
 
 Values = dict[str, Any]  # the state of one parameter
 
@@ -38,8 +38,8 @@ def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.nn.Paramet
 class OptimizerState:
     """The optimizer makes its state in its first step, as without Muster; but the memory for it is there before.
 
-    `memory` has the tensors to register, by name. Of the state of a parameter, tensors are these themselves; numbers are
-    copied there by `store`, and back by `load`.
+    `memory` has the tensors to register, by name. Of the state of a parameter, tensors are these themselves; numbers, and
+    tensors on a device, are copied there by `store`, and back by `load`.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: dict[torch.nn.Parameter, str]) -> None:
@@ -50,6 +50,7 @@ class OptimizerState:
         layout = _layout_of(optimizer, self._name)
         self._slots = [self._slots_of(values, name) for values, name in zip(layout, self._names)]
         self._kinds = [{key: type(value) for key, value in values.items()} for values in layout]
+        self._devices = [{key: value.device for key, value in values.items() if isinstance(value, torch.Tensor)} for values in layout]
         self._made = torch.zeros(len(self._parameters), dtype=torch.int64)
         self.memory: dict[str, torch.Tensor] = {f"optimizer {self._name} made": self._made}
         for name, slots in zip(self._names, self._slots):
@@ -66,7 +67,7 @@ class OptimizerState:
         slots: Values = {}
         for key, value in values.items():
             if isinstance(value, torch.Tensor):
-                slots[key] = torch.zeros_like(value, memory_format=torch.contiguous_format)
+                slots[key] = _device.host_zeros(value)
             elif isinstance(value, float):
                 slots[key] = torch.zeros(1, dtype=torch.float64)
             elif isinstance(value, int):
@@ -102,7 +103,9 @@ class OptimizerState:
                     f"optimizer: the state {key!r} of the parameter {self._names[index]!r} is {value.dtype} of shape "
                     f"{tuple(value.shape)}, and was registered as {slot.dtype} of shape {tuple(slot.shape)}"
                 )
-            values[key] = slot.copy_(value)
+            slot.copy_(value)
+            if not _device.pins(value.device):
+                values[key] = slot
 
     def load(self) -> None:
         """After the memory was copied from another member: it is the optimizer's state."""
@@ -113,7 +116,7 @@ class OptimizerState:
             values = self._optimizer.state[parameter]
             for key, slot in self._slots[index].items():
                 kind = self._kinds[index][key]
-                values[key] = slot if issubclass(kind, torch.Tensor) else kind(slot.item())
+                values[key] = _device.upload(slot, self._devices[index][key]) if issubclass(kind, torch.Tensor) else kind(slot.item())
 
 
 class Rates:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +15,9 @@ from torch import nn
 from torch.nn import functional
 
 from .. import _muster
-from ..errors import FailedPrecondition
-from . import _arrays
+from .._lookups import PulledRows, check_features, check_lookup, check_table, share_rows
+from . import _arrays, _device
+from ._pushes import Outgoing, Pushes
 
 
 class Feature(NamedTuple):
@@ -28,37 +28,24 @@ class Feature(NamedTuple):
     weights: Any = None
 
 
-class _Pulled:
-    """Rows of one need(): pulled when they are first used, pushed when the minibatch is committed."""
+class _Pulled(PulledRows[torch.Tensor]):
+    """Rows as a tensor with a gradient."""
 
     def __init__(self, batch: _muster.Batch, module: _Module, keys: _arrays.Keys) -> None:
+        super().__init__(batch, module.table, keys)
         self.module = module
-        self.table = module.table
-        self.keys = keys
-        batch.need(self.table, keys)
-        # No cycle: rows should go when the loop leaves the minibatch, and not when the collector comes.
-        self._batch = weakref.ref(batch)
-        self._rows: torch.Tensor | None = None
-        self._over = False
 
-    def rows(self) -> torch.Tensor:
-        if self._rows is None:
-            batch = self._batch()
-            if batch is None or self._over:
-                raise FailedPrecondition(
-                    f'the minibatch of this lookup in table "{self.table.name}" is over: use it before `with batch:` ends, and call need() '
-                    "again for another minibatch"
-                )
-            rows = _arrays.tensor_of(batch.pull(self.table, self.keys)).to(self.module._place.device)
-            self._rows = rows.requires_grad_(not batch.evaluate)
-            batch.on_commit(self._push)
-        return self._rows
+    def make_leaf(self, pulled: _arrays.Floats, batch: _muster.Batch) -> torch.Tensor:
+        Pushes.of(batch).add(batch, self)
+        return _device.upload(_arrays.tensor_of(pulled), self.module._place.device).requires_grad_(not batch.evaluate)
 
-    def _push(self) -> None:
-        batch, rows = self._batch(), self._rows
-        self._rows, self._over = None, True
-        if batch is not None and rows is not None and rows.grad is not None:
-            batch.push(self.table, self.keys, _arrays.floats_of(rows.grad))
+    def _leaves(self) -> list[torch.Tensor]:
+        return [] if self._leaf is None else [self._leaf]
+
+    def _outgoing(self) -> Iterator[Outgoing]:
+        rows = self.take()
+        if rows is not None and rows.grad is not None:
+            yield Outgoing(rows.grad, lambda batch, floats: batch.push(self.table, self.keys, floats), gradient=True)
 
 
 class Lookup:
@@ -124,8 +111,7 @@ class _Module(nn.Module):
 
     def __init__(self, table: _muster.Table) -> None:
         super().__init__()
-        if not isinstance(table, _muster.Table):
-            raise TypeError(f"table: a {type(table).__name__} came, what session.table() returns is needed")
+        check_table(table)
         self.table = table
         # to() of a model that contains this moves it: rows then go there, and results are of its dtype.
         self.register_buffer("_place", torch.empty(0), persistent=False)
@@ -135,31 +121,19 @@ class _Module(nn.Module):
 
     def _lookups(self, batch: _muster.Batch, features: Mapping[str, _Feature]) -> dict[str, Lookup]:
         """Lookups that share their rows."""
-        parts = [feature.keys.ravel() for feature in features.values()]
-        unique, positions = np.unique(np.concatenate(parts) if len(parts) != 1 else parts[0], return_inverse=True)
+        unique, positions = share_rows([feature.keys for feature in features.values()])
         pulled = _Pulled(batch, self, unique)
-        lookups, begin = {}, 0
-        for name, feature in features.items():
-            end = begin + feature.keys.size
-            own = torch.from_numpy(positions[begin:end].reshape(feature.keys.shape))
-            lookups[name] = Lookup(pulled, own, feature.offsets, feature.weights, feature.features)
-            begin = end
-        return lookups
+        return {
+            name: Lookup(pulled, torch.from_numpy(own), feature.offsets, feature.weights, feature.features)
+            for own, (name, feature) in zip(positions, features.items(), strict=True)
+        }
 
     def _again(self, batch: _muster.Batch, other: Lookup) -> Lookup:
         """A lookup of the same keys in this table."""
         return Lookup(_Pulled(batch, self, other.keys), other.positions, other.offsets, other.weights, other.features)
 
     def _rows(self, lookup: Lookup) -> torch.Tensor:
-        if not isinstance(lookup, Lookup):
-            raise TypeError(
-                f'lookup: a {type(lookup).__name__} came, and table "{self.table.name}" takes what need() returned: call need(batch, keys) in '
-                "`parse`, and give its result here"
-            )
-        if lookup._pulled.table is not self.table and lookup.table != self.table.name:
-            raise ValueError(
-                f'lookup: it is of table "{lookup.table}", and this is table "{self.table.name}": call need() of this one in `parse` as well'
-            )
+        check_lookup(lookup, lookup._pulled.table if isinstance(lookup, Lookup) else None, self.table)
         return lookup._pulled.rows()
 
 
@@ -199,7 +173,7 @@ class EmbeddingTable(_Module):
 
     def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
         """The same for several features of one table, by name: all share their rows, so a row has one gradient."""
-        checked = {name: self._feature(keys, f"features[{name!r}]") for name, keys in _mapping(features).items()}
+        checked = {name: self._feature(keys, f"features[{name!r}]") for name, keys in check_features(features).items()}
         return self._lookups(batch, checked)
 
     def forward(self, lookup: Lookup) -> torch.Tensor:
@@ -230,6 +204,7 @@ class EmbeddingBag(_Module):
         self.include_last_offset = include_last_offset
 
     def extra_repr(self) -> str:
+        """What the text of a model shows of it."""
         return f"{super().extra_repr()}, mode={self.mode!r}"
 
     def need(self, batch: _muster.Batch, keys: Any, offsets: Any = None, weights: Any = None) -> Lookup:
@@ -252,7 +227,7 @@ class EmbeddingBag(_Module):
         A value is a `Feature(keys, offsets, weights)`, or keys alone.
         """
         checked = {}
-        for name, value in _mapping(features).items():
+        for name, value in check_features(features).items():
             feature = value if isinstance(value, Feature) else Feature(value)
             checked[name] = self._feature(feature, f"features[{name!r}].")
         return self._lookups(batch, checked)
@@ -290,13 +265,6 @@ class EmbeddingBag(_Module):
         return _arrays.weights_of(weights, name, shape)
 
 
-def _mapping(features: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(features, Mapping) or not features:
-        what = f"a {type(features).__name__}" if features else f"an empty {type(features).__name__}"
-        raise TypeError(f"features: {what} came, a mapping from at least one name to keys is needed")
-    return features
-
-
 def _not_compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The compiler leaves the function to Python: a pull is no graph. It is not imported for this, because that takes 2 s."""
     left: Callable[..., torch.Tensor] | None = None
@@ -316,7 +284,7 @@ def _not_compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.
 @_not_compiled
 def _embed(module: EmbeddingTable, lookup: Lookup) -> torch.Tensor:
     rows = module._rows(lookup)
-    return functional.embedding(lookup.positions.to(rows.device), rows).to(module._place.dtype)
+    return functional.embedding(_device.upload(lookup.positions, rows.device), rows).to(module._place.dtype)
 
 
 @_not_compiled
@@ -338,7 +306,7 @@ def _pool(module: EmbeddingBag, lookup: Lookup, weights: torch.Tensor | None) ->
 
 def _bags(module: EmbeddingBag, rows: torch.Tensor, lookup: Lookup, weights: torch.Tensor | None) -> torch.Tensor:
     """[bags, dim]"""
-    positions, offsets = lookup.positions.to(rows.device), lookup.offsets
+    positions, offsets = _device.upload(lookup.positions, rows.device), lookup.offsets
     if offsets is None:
         positions = positions.reshape(math.prod(positions.shape[:-1]), positions.shape[-1])
     weights = None if weights is None else weights.reshape(positions.shape).to(rows.device)
@@ -350,5 +318,5 @@ def _bags(module: EmbeddingBag, rows: torch.Tensor, lookup: Lookup, weights: tor
             members = members * weights.unsqueeze(-1)
         return members.sum(1) if module.mode == "sum" else members.mean(1)
     return functional.embedding_bag(
-        positions, rows, offsets.to(rows.device), mode=module.mode, per_sample_weights=weights, include_last_offset=True
+        positions, rows, _device.upload(offsets, rows.device), mode=module.mode, per_sample_weights=weights, include_last_offset=True
     )
