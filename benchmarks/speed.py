@@ -10,7 +10,8 @@ and `flights`. torch is measured with 1, 4 and 8 calls in progress, and the best
 `snapshots` has neither peer nor limit: the same jobs with and without take turns, seven times --seconds each. In a job with snapshots, the
 time in which one runs is set against the rest, too. `flights` trains a whole model, each job for four times --seconds; a process without
 Muster trains the same one between the jobs. Workers and servers share the machine's cores, so their number is printed.
-`tls`, `shuffle` and `evaluation` have neither peer nor limit: the same jobs with and without it take turns. `tax` is no job: it is the
+`tls`, `shuffle` and `evaluation` have neither peer nor limit: the same jobs with and without it take turns. `python` sets jobs whose
+worker is Python beside those whose worker is C++, and beside torch RPC; it needs --python. `tax` is no job: it is the
 server's engine alone, on one thread, for four times --seconds.
 
 Progress goes to stderr, figures to stdout. Exit codes: 0 measured, 2 bad arguments, 3 a measurement did not come to its end, 130
@@ -28,13 +29,14 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks"))
 from scaling import figures, job  # noqa: E402
-from speed import command, compare, evaluations, flights, ours, peers, shuffles, snapshots, tax, tls  # noqa: E402
+from speed import command, compare, evaluations, flights, ours, peers, python, shuffles, snapshots, tax, tls  # noqa: E402
 from speed.rows import FIGURES, ROWS  # noqa: E402
 
 LINES = {"read": (2_000_000, 100), "lease": (1_000_000, 8)}  # of the input, and bytes of each; others have little to read
 OTHER_LINES = (1_000_000, 8)
 # Measured each in its own way, without limits and peers.
-APART = {"snapshots": snapshots, "flights": flights, "tax": tax, "tls": tls, "shuffle": shuffles, "evaluation": evaluations}
+APART = {"snapshots": snapshots, "flights": flights, "tax": tax, "tls": tls, "shuffle": shuffles, "evaluation": evaluations,
+         "python": python}
 WHAT = {name: row.what for name, row in ROWS.items()} | {name: module.WHAT for name, module in APART.items()}
 TENSOR_BYTES = 100_000_000
 EXAMPLES = """
@@ -50,7 +52,10 @@ def parse():
     parser = command.parser(__doc__, EXAMPLES, WHAT, "WHAT", rounds=5, smoke="one short round with few rows",
                             seconds=(3, "that each job and each depth of a peer is measured, dense tensors four times as long"))
     parser.add_argument("--peers", default=peers.DEFAULT_FOLDER, help="where benchmarks/peers/install put them (default: %(default)s)")
+    parser.add_argument("--python", help="for `python`: a Python with the wheel installed, for example build/dev/wheel/fresh/bin/python")
     options = command.checked(parser, {name: module.PROGRAMS for name, module in APART.items()})
+    if "python" in options.what and not options.python:
+        parser.error("`python` needs --python, a Python with the wheel installed")
     options.peers = os.path.abspath(os.path.expanduser(options.peers))
     options.tensor_bytes, options.limit_seconds = (4_000_000, 0.02) if options.smoke else (TENSOR_BYTES, 0.5)
     return options
@@ -87,8 +92,8 @@ def measure(options, name, folder):
         if row.peer and peers.python(options, row.peer):
             asked.append(peers.run(options, row, inputs))
         first = row.figures[0]
-        said = [f"{number + 1}/{options.rounds} {name}: ours {shown(first, found['ours'][-1][first])}"]
-        said += [f"{asked[-1]['version']} with {depth} {shown(first, one[first])}" for depth, one in asked[-1]["depths"].items()] if asked else []
+        said = [f"{number + 1}/{options.rounds} {name}: ours {compare.shown(first, found['ours'][-1][first])}"]
+        said += [f"{asked[-1]['version']} with {depth} {compare.shown(first, one[first])}" for depth, one in asked[-1]["depths"].items()] if asked else []
         job.say("; ".join(said))
     if asked:
         depth = compare.best_depth([one["depths"] for one in asked], row.shared[0])
@@ -100,11 +105,6 @@ def measure(options, name, folder):
     limits = [raw | compare.in_rows(raw, 4 * row.dim) for raw in found["limits"]]
     found["shares"] = {words: compare.shares(figure, limit, found["ours"], limits) for figure, limit, words in row.limits}
     return found
-
-
-def shown(name, value):
-    figure = FIGURES[name]
-    return f"{value / figure.scale:,.{figure.digits}f} {figure.unit}"
 
 
 def lines_of(names, rounds):
@@ -149,7 +149,8 @@ def main():
 
     def work(folder):
         results = []
-        for name in WHAT if "all" in options.what else dict.fromkeys(options.what):
+        every = [name for name in WHAT if name != "python" or options.python]
+        for name in every if "all" in options.what else dict.fromkeys(options.what):
             of_name = os.path.join(folder, name)
             results.append(APART[name].measure(options, of_name) if name in APART else measure(options, name, of_name))
             if options.output == "text":

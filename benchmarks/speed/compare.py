@@ -4,6 +4,12 @@ from scaling import figures
 from speed.rows import FIGURES, LESS
 
 
+def shown(name, value):
+    """A figure with its unit."""
+    figure = FIGURES[name]
+    return f"{value / figure.scale:,.{figure.digits}f} {figure.unit}"
+
+
 def ratio(name, ours, theirs):
     """Above 1 where ours is the better one, whatever the figure."""
     if not ours or not theirs:

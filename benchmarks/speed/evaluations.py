@@ -2,10 +2,10 @@
 `training.evaluation: overlap`, in turns. The time is that of the whole run."""
 
 import os
-import shutil
 
 from scaling import figures
 from scaling import job as jobs
+from speed import turns
 
 WHAT = "an evaluation that sees its epoch and no more, in turns with evaluations that overlap with the next epoch: time of whole runs"
 PROGRAMS = (f"examples/flights/{jobs.FLIGHTS_TRAINER}",)
@@ -37,17 +37,9 @@ def measure(options, folder):
     data = jobs.Flights(options, os.path.join(folder, "data"), SMOKE_RECORDS if options.smoke else 0)
     for number in range(max(copies for _, _, copies in KINDS.values())):
         os.link(data.path, os.path.join(os.path.dirname(data.path), f"copy-{number}.csv"))
-    rounds = {kind: [] for kind in KINDS}
-    for kind in KINDS:
-        for number in range(options.rounds):
-            found = {}
-            for turn, how in enumerate((HONEST, OVERLAP) if number % 2 == 0 else (OVERLAP, HONEST)):
-                run_folder = os.path.join(folder, f"{kind}-{number}-{turn}")
-                found[how] = run(options, data, kind, how, run_folder)
-                if not options.keep:
-                    shutil.rmtree(run_folder)
-            rounds[kind].append(found)
-            jobs.say(f"{number + 1}/{options.rounds} evaluation, {kind}: " + ", ".join(f"{how} {found[how]:.2f} s" for how in (HONEST, OVERLAP)))
+    rounds = {kind: turns.rounds(options, os.path.join(folder, kind), f"evaluation, {kind}", (HONEST, OVERLAP),
+                                 lambda how, run_folder, kind=kind: run(options, data, kind, how, run_folder), "{:.2f} s".format)
+              for kind in KINDS}
     return {"row": "evaluation", "what": WHAT, "rounds": rounds,
             "kinds": {kind: {how: figures.summary([one[how] for one in of_kind]) for how in (HONEST, OVERLAP)}
                       | {"ratio": figures.summary([one[HONEST] / one[OVERLAP] for one in of_kind])} for kind, of_kind in rounds.items()}}

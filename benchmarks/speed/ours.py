@@ -13,6 +13,7 @@ from scaling.overhead import cpu_seconds
 from speed import compare
 
 TRAINER = "speed_trainer"
+PYTHON_TRAINER = os.path.join(jobs.ROOT, "benchmarks", "speed_trainer.py")
 EPOCHS = 1_000_000  # no job ends before it is measured
 LEAD_SECONDS = 0.3  # from the announcement of a window to its beginning
 # The path of a UNIX socket has about a hundred bytes: below a longer folder servers listen on TCP alone.
@@ -59,7 +60,7 @@ def write_files(folder, records, files, length):
 
 def spec(options, row, inputs, folder):
     """`inputs`: paths of the "lines", and of the "keys" where the row has some; "dataset" has more of its fields, if any."""
-    command = [program(options, TRAINER), row.mode, folder]
+    command = [*([row.python, PYTHON_TRAINER] if row.python else [program(options, TRAINER)]), row.mode, folder]
     dataset = {"name": "train", "files": [inputs["lines"]], "epochs": EPOCHS} | inputs.get("dataset", {})
     if row.mode == "lease":
         dataset |= {"minibatchSize": 1, "minibatchesPerShard": 1}
@@ -74,9 +75,14 @@ def spec(options, row, inputs, folder):
                         training={"prefetchMinibatches": row.prefetch}, **security)
 
 
-def cpu_of(job):
+def trainer_of(row):
+    """The file name of what its workers run."""
+    return os.path.basename(row.python) if row.python else TRAINER
+
+
+def cpu_of(job, row):
     """{role: CPU seconds so far}."""
-    return {role: sum(map(cpu_seconds, pids)) for role, pids in processes.nodes(job.run.pid, TRAINER).items()}
+    return {role: sum(map(cpu_seconds, pids)) for role, pids in processes.nodes(job.run.pid, trainer_of(row)).items()}
 
 
 def sleep_until(ns):
@@ -103,7 +109,7 @@ def run(options, row, inputs, folder, watch=lambda job, end: sleep_until(end)):
         folder = os.path.join(folder, TCP_ONLY)
     said = said_in(folder)
     os.makedirs(said)
-    with jobs.Job(options, folder, spec(options, row, inputs, said), TRAINER) as job:
+    with jobs.Job(options, folder, spec(options, row, inputs, said), trainer_of(row)) as job:
         def ready(ending):
             return len(glob.glob(os.path.join(said, "*" + ending))) == row.workers
         job.wait("warm workers", lambda: ready(".ready"), 300, 0.05)
@@ -117,9 +123,9 @@ def run(options, row, inputs, folder, watch=lambda job, end: sleep_until(end)):
             file.write(f"{begin} {end}\n")
         os.rename(window + ".new", window)
         sleep_until(begin)
-        before = cpu_of(job)
+        before = cpu_of(job, row)
         watch(job, end)
-        after = cpu_of(job)
+        after = cpu_of(job, row)
         job.wait("figures", lambda: ready(".json"), 60)
         workers = []
         for path in sorted(glob.glob(os.path.join(said, "*.json"))):

@@ -72,6 +72,7 @@ class Row:
     prefetch: int = 4
     longer: float = 1  # than others it is measured: its steps are few
     snapshots: str = NO_SNAPSHOTS  # from one to the next
+    python: str = None  # the interpreter whose trainer is measured, in place of that in C++
 
 
 PULL_FIGURES = ("rows_per_second", "server_cpu_ns", "worker_cpu_ns")

@@ -5,8 +5,7 @@ import os
 import shutil
 
 from scaling import figures
-from scaling import job as jobs
-from speed import compare, ours
+from speed import compare, ours, turns
 from speed.rows import FIGURES, Row
 
 WHAT = "records read with a full shuffle, in turns with the order of the file; cached, from a cold disk, and from 20,000 files"
@@ -60,23 +59,18 @@ def summaries(kind, rounds):
 
 def measure(options, folder):
     os.makedirs(folder)
-    rounds = {kind: [] for kind in KINDS}
+    rounds = {}
     for kind, (_, sides, *_) in KINDS.items():
         lines = {}
         for files in {side[1] for side in sides}:
             lines[files] = os.path.join(folder, f"{kind}-lines-{files}")
             write(options, lines[files], kind, files)
-        for number in range(options.rounds):
-            found = {}
-            # Whoever comes first in one round comes last in the next: what changes with time strikes both.
-            for turn, side in enumerate(sides if number % 2 == 0 else sides[::-1]):
-                run_folder = os.path.join(folder, f"{kind}-{number}-{turn}")
-                found[side[0]] = run(options, kind, side, lines[side[1]], run_folder)
-                if not options.keep:
-                    shutil.rmtree(run_folder)
-            rounds[kind].append(found)
-            jobs.say(f"{number + 1}/{options.rounds} shuffle, {kind}: "
-                     + ", ".join(f"{name} {found[name]['records_per_second'] / 1e6:.2f} M records/s" for name, *_ in sides))
+        by_name = {side[0]: side for side in sides}
+
+        def one(name, run_folder, kind=kind, lines=lines, by_name=by_name):
+            return run(options, kind, by_name[name], lines[by_name[name][1]], run_folder)
+        rounds[kind] = turns.rounds(options, os.path.join(folder, kind), f"shuffle, {kind}", tuple(by_name), one,
+                                    lambda found: compare.shown("records_per_second", found["records_per_second"]))
         for path in lines.values():
             shutil.rmtree(path)
     return {"row": "shuffle", "what": WHAT, "rounds": rounds, "kinds": {kind: summaries(kind, rounds[kind]) for kind in KINDS}}

@@ -2,11 +2,9 @@
 
 import dataclasses
 import os
-import shutil
 
 from scaling import figures
-from scaling import job as jobs
-from speed import command, compare, ours
+from speed import command, compare, ours, turns
 from speed.rows import FIGURES, ROWS
 
 PLAIN, TLS = "plain text", "TLS"
@@ -32,24 +30,17 @@ def measure(options, folder):
     os.makedirs(folder)
     lines = os.path.join(folder, "lines")
     ours.write_lines(lines, 20_000 if options.smoke else 1_000_000, 8)
-    rounds = {kind: [] for kind in JOBS}
+    rounds = {}
     for kind in JOBS:
         of_kind = os.path.join(folder, kind)
         os.makedirs(of_kind)
         inputs = {"lines": lines, "keys": ours.write_keys(options, job_of(options, kind, PLAIN), of_kind)}
-        for number in range(options.rounds):
-            found = {}
-            # Whoever comes first in one round comes last in the next: what changes with time strikes both.
-            for turn, how in enumerate((PLAIN, TLS) if number % 2 == 0 else (TLS, PLAIN)):
-                run_folder = os.path.join(of_kind, f"{number}-{turn}")
-                found[how] = ours.run(options, job_of(options, kind, how), inputs, run_folder)
-                if not options.keep:
-                    shutil.rmtree(run_folder)
-            rounds[kind].append(found)
-            first = JOBS[kind].figures[0]
-            figure = FIGURES[first]
-            jobs.say(f"{number + 1}/{options.rounds} tls, {kind}: "
-                     + ", ".join(f"{how} {found[how][first] / figure.scale:.{figure.digits}f} {figure.unit}" for how in (PLAIN, TLS)))
+        first = JOBS[kind].figures[0]
+
+        def run(how, run_folder, kind=kind, inputs=inputs):
+            return ours.run(options, job_of(options, kind, how), inputs, run_folder)
+        rounds[kind] = turns.rounds(options, of_kind, f"tls, {kind}", (PLAIN, TLS), run,
+                                    lambda found, first=first: compare.shown(first, found[first]))
     return {"row": "tls", "what": WHAT, "keys": {kind: job_of(options, kind, PLAIN).keys.text() for kind in JOBS}, "rounds": rounds,
             "kinds": {kind: summaries(kind, rounds[kind]) for kind in JOBS}}
 
