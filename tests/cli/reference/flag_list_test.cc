@@ -52,7 +52,7 @@ const std::map<std::string, size_t> kSeveralMeanings = {
     {"--node", 2},       // in `logs` there may be several
     {"--output", 2},     // of `manifests`, and of every other verb
     {"--servers", 2},    // of the job of `train`, and of `verify`
-    {"--state-dir", 3},  // of the job, of that of `train`, and of `join`
+    {"--state-dir", 4},  // of the job, of those of `train` and `predict`, and of `join`
     {"--timeout", 5},    // how long the verb waits; what happens then depends on the verb
     {"--wait", 2},       // for a drain, or for an outcome
     {"--workers", 3},    // of a running job, and of the jobs of `train` and `verify`
