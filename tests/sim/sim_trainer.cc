@@ -57,7 +57,7 @@ bool SimWorker::Advance(Loop* loop) {
 
 void SimWorker::Publish(Loop* loop) {
   const sdk::ShardRun& run = *loop->run;
-  if (!failed_ && core_->Holds(run.grant.token, run.run)) {
+  if (!failed_ && core_->SawAllPushes(run.grant.token, run.run)) {
     env_->oracle.OnPredicted(ShardOf(*loop), loop->seen);
     core_->CompleteShard(run.grant.token, run.run, Workload::MetricsOf(ShardOf(*loop)));
   } else {

@@ -107,6 +107,13 @@ std::vector<ShardWork> WorkerCore::TakeSoon(size_t most) {
   return soon;
 }
 
+bool WorkerCore::SawAllPushes(LeaseToken token, RunNumber run) const {
+  const auto held = held_.find(token);
+  if (held == held_.end() || !Holds(token, run)) return false;
+  // Rule 13.2. An owner that came back from an older state is known from a map with a larger R.
+  return map_ == nullptr || map_->restore_epoch <= held->second.grant.restore_epoch;
+}
+
 bool WorkerCore::StartMinibatch(LeaseToken token, RunNumber run) {
   Held* held = Find(token, run);
   if (held == nullptr) return false;
@@ -427,7 +434,7 @@ void WorkerCore::OnExchangeReply(const WorkerExchangeReply& reply, TimePoint now
   if (reply.heartbeat_interval.count() > 0) options_.heartbeat_interval = reply.heartbeat_interval;
   std::erase_if(returned_, [](const Returned& returned) { return returned.told; });
   sender_.MapAnswered();
-  for (LeaseToken token : reply.lost) Drop(token);  // Rule 13.2: before the map
+  for (LeaseToken token : reply.lost) Drop(token);
   for (const DoneVerdict& verdict : reply.verdicts) OnVerdict(verdict);
   if (reply.map) TakeMap(*reply.map, now);
   if (reply.map_changes) TakeChanges(*reply.map_changes, now);

@@ -76,6 +76,8 @@ class WorkerCore {
   void SetWaiting(uint32_t loops) { waiting_loops_ = loops; }
   /// The lease is held and in this run.
   bool Holds(LeaseToken token, RunNumber run) const;
+  /// The lease is held, and what the run has pulled has every push that was DONE at its grant.
+  bool SawAllPushes(LeaseToken token, RunNumber run) const;
   /// The loop gets its next minibatch. False: the lease is lost.
   bool StartMinibatch(LeaseToken token, RunNumber run);
   /// The loop commits a minibatch; a batch without parts counts as acknowledged. Returns false, and

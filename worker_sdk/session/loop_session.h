@@ -51,8 +51,8 @@ class LoopSession {
   /// Blocks until a minibatch may begin to gather about so many floats of gradients.
   virtual void AwaitRoomForGradients(const RunRef& run, uint64_t floats) = 0;
 
-  /// Publishes the outputs of a run of a predict shard (OutputWriter), if its lease is held.
-  /// Blocks. kAborted: the lease is lost, or the session failed.
+  /// Publishes the outputs of a run of a predict shard (OutputWriter), if its lease is held and its
+  /// pulls saw all pushes. Blocks. kAborted: they did not, or the session failed.
   virtual absl::Status WriteOutput(const RunRef& run, const std::string& place,
                                    const std::string& name, std::string_view bytes) = 0;
 

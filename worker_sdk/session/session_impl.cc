@@ -360,7 +360,12 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
 
 absl::Status SessionImpl::WriteOutput(const RunRef& run, const std::string& place,
                                       const std::string& name, std::string_view bytes) {
-  if (!Holds(run)) return absl::AbortedError("the lease is lost");  // Rule 13.2.
+  {
+    MutexLock lock(&mutex_);
+    if (!failure_.ok() || !core_.SawAllPushes(run.token, run.run)) {
+      return absl::AbortedError("the lease is lost, or a server came back with older weights");
+    }
+  }
   return outputs_.Write(sdk::PathHere(options_.data_root, place), name, bytes);
 }
 

@@ -131,8 +131,8 @@
   X(kEvaluateEarly, "evaluate-early", "code", kNone, 20, "evaluation does not wait for its epoch") \
   X(kPredictEarly, "predict-early", "section 13", kNone, 20,                                       \
     "predictions do not wait for all training")                                                    \
-  X(kPredictOutdated, "predict-outdated", "section 13", kNone, 2000,                               \
-    "predictions go on although training of the last epoch is replayed")                           \
+  X(kPredictAnyMap, "predict-any-map", "13.2", kLateNews, 2000,                                    \
+    "outputs are published although a map has named a restored owner")                             \
   X(kEvaluationOvertaken, "evaluation-overtaken", "section 10", kNone, 50,                         \
     "an epoch does not wait for the evaluation of the one before")                                 \
   X(kAucReplaced, "auc-replaced", "section 7", kNone, 20,                                          \
