@@ -64,12 +64,6 @@ WorkerCore::Held* WorkerCore::Find(LeaseToken token, RunNumber run) {
   return it == held_.end() || it->second.run != run ? nullptr : &it->second;
 }
 
-bool WorkerCore::Holds(LeaseToken token, RunNumber run) const {
-  if (step_pushes_.Is(run)) return true;
-  auto it = held_.find(token);
-  return it != held_.end() && it->second.run == run;
-}
-
 void WorkerCore::Drop(LeaseToken token) {
   auto it = held_.find(token);
   if (it == held_.end()) return;

@@ -75,7 +75,10 @@ class WorkerCore {
   /// How many loops wait for a shard.
   void SetWaiting(uint32_t loops) { waiting_loops_ = loops; }
   /// The lease is held and in this run.
-  bool Holds(LeaseToken token, RunNumber run) const;
+  bool Holds(LeaseToken token, RunNumber run) const {
+    const auto held = held_.find(token);
+    return step_pushes_.Is(run) || (held != held_.end() && held->second.run == run);
+  }
   /// The lease is held, and what the run has pulled has every push that was DONE at its grant.
   bool SawAllPushes(LeaseToken token, RunNumber run) const;
   /// The loop gets its next minibatch. False: the lease is lost.
