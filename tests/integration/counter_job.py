@@ -21,6 +21,9 @@ import closed_form  # noqa: E402
 import processes  # noqa: E402
 
 LEASE_SECONDS = 1.5
+MINIBATCH = 32
+# What is left of a job shall last so long, however slow the machine makes the test, and a minibatch at most so long.
+REST_SECONDS, PACE_MAX_SECONDS = 60, 1
 # While this file is in the job's folder its minibatches take longer.
 SLOW = "slow"
 # Numbers of records to evaluate begin here: no record to train has one of them, and none of their rows may come to exist.
@@ -35,7 +38,7 @@ spec:
   stateDirectory: {state}
   snapshots: {snapshots}
   datasets:
-    - {{name: numbers, {source}, epochs: {epochs}, minibatchSize: 32, minibatchesPerShard: 4, shuffle: true}}
+    - {{name: numbers, {source}, epochs: {epochs}, minibatchSize: {minibatch}, minibatchesPerShard: 4, shuffle: true}}
 {evaluate}
   training: {training}
   leases: {{duration: {silence}, gracePeriod: 1s, heartbeatInterval: 100ms, failuresMax: {failures_max}}}
@@ -76,6 +79,7 @@ class CounterJob:
         self.encoding, self.partitions = encoding, partitions
         # The records are numbers, and not lines of files.
         self.numbered = numbered
+        self.slow_us = slow_us
         self.command = [self.trainer, "--slow-us", str(slow_us), "--slow-while", SLOW, "--threads", str(threads)]
         self.state, self.start_export, self.paths = "state", None, []
         # Of `muster run` and what it starts, and of trainers, on top of this process's own.
@@ -129,7 +133,7 @@ class CounterJob:
     def write_job(self):
         worker = {"replicas": 2, "command": self.command, "env": self.worker_environment} | self.worker
         with open(self.path("job.yaml"), "w", encoding="utf-8") as file:
-            file.write(JOB.format(seed=self.seed, partitions=self.partitions, state=self.state, epochs=self.epochs,
+            file.write(JOB.format(seed=self.seed, partitions=self.partitions, minibatch=MINIBATCH, state=self.state, epochs=self.epochs,
                                   source=f"records: {self.records}" if self.numbered else 'files: ["numbers-*.txt"]',
                                   evaluate=EVALUATE if self.evaluate_records else "",
                                   training=json.dumps({"wireEncoding": self.encoding} | self.training),
@@ -156,6 +160,17 @@ class CounterJob:
     def hurry(self):
         """From now on the job runs at full speed: a test ends it when it has seen enough, not when the machine is done."""
         os.remove(self.path(SLOW))
+
+    def linger(self, done):
+        """The job becomes so slow that it does not end while the test still acts; `done` records are done. A job that is
+        not slow at all stays so."""
+        left = max(1, self.records * self.epochs - done) / MINIBATCH
+        seconds = min(PACE_MAX_SECONDS, REST_SECONDS * self.worker.get("replicas", 2) / left)
+        self._set_pace(max(self.slow_us, int(seconds * 1e6)))
+
+    def _set_pace(self, microseconds):
+        if self.slow_us > 0 and os.path.exists(self.path(SLOW)):
+            self._write(SLOW, [microseconds])
 
     def start(self, *arguments):
         """`muster run` in the background; what all runs say is in run.log."""
@@ -214,7 +229,8 @@ class CounterJob:
 
     def wait_progress(self, run, share, committed=0):
         """Waits until that share of all training records is done; the records committed then, never less than `committed`:
-        what is final stays so, whatever dies."""
+        what is final stays so, whatever dies. The job goes slowly on (`linger`) until it is waited for again."""
+        self._set_pace(self.slow_us)
         end = time.monotonic() + 60
         while True:
             if run.poll() is not None:
@@ -223,6 +239,7 @@ class CounterJob:
                 if seen[1] < committed:
                     raise AssertionError(f"{seen[1]} records are committed, {committed} were before")
                 if seen[0] >= share * self.records * self.epochs:
+                    self.linger(seen[0])
                     return seen[1]
             if time.monotonic() > end:
                 raise AssertionError(f"progress is {seen}, {share:.0%} was not done within 60 s\n{self.last_words()}")

@@ -37,6 +37,7 @@ class SignalsTest(unittest.TestCase):
         """Records are done by a job in which every node runs."""
         job.wait_for(run, f"every node after {what}", lambda: self.all_run(job, run))
         before = job.wait_for(run, "progress", job.progress)[0]
+        job.linger(before)
         job.wait_for(run, f"records after {what}", lambda: (seen := job.progress()) is not None and seen[0] > before)
 
     def send(self, job, run, number, above):
