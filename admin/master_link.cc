@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kAnswersMax = 64;
 constexpr uint32_t kEventsPerPoll = 200;
 constexpr uint32_t kPartitionsPerPage = 10'000;
+/// Between questions that follow reports: many nodes may start or end at once.
+constexpr std::chrono::milliseconds kPollPause{20};
 /// The longest v1::ReportNodeRequest.text.
 constexpr size_t kReportTextMax = 4'096;
 
@@ -89,6 +91,11 @@ MasterLink::MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
       thread_([this] { Loop(); }) {}
 
 MasterLink::~MasterLink() {
+  HangUp();
+}
+
+void MasterLink::HangUp() {
+  if (client_ == nullptr) return;
   {
     MutexLock lock(&mutex_);
     stop_ = true;
@@ -97,6 +104,7 @@ MasterLink::~MasterLink() {
   }
   client_->End();
   thread_.join();
+  client_.reset();
 }
 
 uint64_t MasterLink::Tell(const TellMaster& report) {
@@ -173,10 +181,15 @@ void MasterLink::WaitForEnd(std::chrono::milliseconds at_most) {
 
 void MasterLink::Loop() {
   TimePoint next_poll = clock_->Now();
+  TimePoint polled_at;
   while (!stopping()) {
+    const uint64_t before = reports_over();
     const bool delivered = Deliver();
     const TimePoint now = clock_->Now();
+    // Who has reported something waits for what the master makes of it.
+    if (reports_over() > before) next_poll = std::min(next_poll, polled_at + kPollPause);
     if (now >= next_poll) {
+      polled_at = now;
       Poll();
       // The interval runs from question to question, however long the answer took.
       next_poll = now + interval_;

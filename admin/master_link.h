@@ -41,8 +41,10 @@ class MasterLink {
   MasterLink(std::unique_ptr<AdminClient> client, std::string run_id,
              std::chrono::milliseconds interval, const Clock* clock,
              std::chrono::milliseconds partitions_interval = std::chrono::milliseconds(0));
-  /// Cancels the call in flight.
   ~MasterLink();
+  /// Cancels the call in flight and closes the connection; what is queued is not delivered. A
+  /// master that ends waits a while for connections that are open.
+  void HangUp();
 
   /// Queues a report and returns its number, from 1. At most kReportsMax reports wait. If there are
   /// more, the oldest is dropped; the master has then been away for thousands of exits.
@@ -89,7 +91,7 @@ class MasterLink {
   void WaitForWork(std::chrono::milliseconds at_most);
   void WaitForEnd(std::chrono::milliseconds at_most);
 
-  const std::unique_ptr<AdminClient> client_;
+  std::unique_ptr<AdminClient> client_;  // null after HangUp
   const std::string run_id_;
   const std::chrono::milliseconds interval_;
   const std::chrono::milliseconds partitions_interval_;

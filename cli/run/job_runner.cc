@@ -221,6 +221,8 @@ void JobRunner::Do(TellMaster effect) {
 
 void JobRunner::Do(const StopNode& effect) {
   launcher_.Stop(effect.node, effect.timeout);
+  // The supervisor stops the master last, so nothing is left to ask.
+  if (effect.node == ToString(NodeRole::kMaster)) link_->HangUp();
 }
 
 void JobRunner::Do(const KillNode& effect) {

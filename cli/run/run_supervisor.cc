@@ -189,6 +189,7 @@ void RunSupervisor::On(const MasterRefused& event) {
 void RunSupervisor::On(const MasterAnswered& event) {
   if (!HearMaster(event.asked_at)) return;
   TakeView(event.view);
+  view_asked_at_ = event.asked_at;
   if (!answered_) {
     answered_ = true;
     Emit(Note{"the master answers"});
@@ -207,15 +208,17 @@ void RunSupervisor::On(const MasterAnswered& event) {
     scaler_.state = Child::State::kWaiting;
     scaler_.start_at = now_;
   }
-  if (stage_ == Stage::kCollecting && event.asked_at >= collecting_since_) Collect(event.view);
+  if (stage_ == Stage::kCollecting) Collect();
 }
 
-void RunSupervisor::Collect(const MasterView& view) {
-  if (view.end_unheard_by.empty()) return EnterStopping(*pending_);
+void RunSupervisor::Collect() {
+  // An answer to a question before the scaler's end cannot know who heard of the end since then.
+  if (view_asked_at_ < scaler_.exited_at) return;
+  if (view_->end_unheard_by.empty()) return EnterStopping(*pending_);
   deadline_ = collecting_since_ + options_.joined_wait;
   if (now_ - collecting_since_ < kCollectWait || std::exchange(told_of_unheard_, true)) return;
   Emit(Note{fmt::format("the job is over; the master stays up to {} until it is known to {}",
-                        InSeconds(options_.joined_wait), fmt::join(view.end_unheard_by, ", ")),
+                        InSeconds(options_.joined_wait), fmt::join(view_->end_unheard_by, ", ")),
             /*answer=*/true});
 }
 
@@ -395,6 +398,7 @@ void RunSupervisor::AdvanceFinishing(bool late) {
     stage_ = Stage::kCollecting;
     collecting_since_ = now_;
     deadline_ = now_ + kCollectWait;
+    Collect();
   }
 }
 

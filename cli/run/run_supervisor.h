@@ -162,7 +162,7 @@ class RunSupervisor {
   void TakeView(const MasterView& view);
   void EnterDraining();
   void EnterFinishing(const MasterView& view);
-  void Collect(const MasterView& view);
+  void Collect();
   /// If this process stood still (a stopped terminal, a laptop that slept), the silence of the
   /// others is not their fault.
   void ForgiveOwnPause(TimePoint now);
@@ -195,6 +195,7 @@ class RunSupervisor {
   bool nodes_ended_ = false;
   uint64_t progress_ = 0;  // grows with every step that the job is seen to make
   std::optional<MasterView> view_;
+  TimePoint view_asked_at_;
   TimePoint asked_last_;  // when the master was last asked to drain or cancel
   std::optional<TimePoint> deadline_;
   TimePoint collecting_since_;

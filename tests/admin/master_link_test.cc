@@ -23,6 +23,7 @@ class FakeAdminClient final : public AdminClient {
     bool wants_token MUSTER_GUARDED_BY(mutex) = false;
     bool silent MUSTER_GUARDED_BY(mutex) = false;  // calls wait for End
     bool ended MUSTER_GUARDED_BY(mutex) = false;
+    bool gone MUSTER_GUARDED_BY(mutex) = false;  // the client, and so its connection
     uint64_t refused MUSTER_GUARDED_BY(mutex) = 0;
     std::vector<std::string> heard MUSTER_GUARDED_BY(mutex);
     v1::ReportNodeRequest last_report MUSTER_GUARDED_BY(mutex);
@@ -31,6 +32,12 @@ class FakeAdminClient final : public AdminClient {
     uint64_t events_newest MUSTER_GUARDED_BY(mutex) = 2;
   };
   explicit FakeAdminClient(State* state) : state_(state) {}
+  FakeAdminClient(const FakeAdminClient&) = delete;
+  FakeAdminClient& operator=(const FakeAdminClient&) = delete;
+  ~FakeAdminClient() override {
+    MutexLock lock(&state_->mutex);
+    state_->gone = true;
+  }
 
   void End() override {
     MutexLock lock(&state_->mutex);
@@ -116,9 +123,9 @@ class FakeAdminClient final : public AdminClient {
 
 class MasterLinkTest : public ::testing::Test {
  protected:
-  void Connect() {
+  void Connect(milliseconds interval = milliseconds(5)) {
     link_ = std::make_unique<MasterLink>(std::make_unique<FakeAdminClient>(&state_), "run-1",
-                                         milliseconds(5), &clock_);
+                                         interval, &clock_);
   }
   std::vector<std::string> Heard(size_t count) {
     MutexLock lock(&state_.mutex);
@@ -257,6 +264,29 @@ TEST_F(MasterLinkTest, TheEndWaitsForNoAnswer) {
   link_ = nullptr;
   MutexLock lock(&state_.mutex);
   EXPECT_TRUE(state_.ended);
+}
+
+TEST_F(MasterLinkTest, AReportIsFollowedByAQuestion) {
+  Connect(std::chrono::hours(1));
+  pollfd ready = {link_->wake_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
+  ASSERT_THAT(link_->TakeAnswers(), SizeIs(1));
+  const uint64_t number = link_->Tell(Report("scaler", true));
+  std::vector<MasterLink::Answer> answers;
+  while (answers.empty() && ::poll(&ready, 1, 20'000) == 1) answers = link_->TakeAnswers();
+  EXPECT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(link_->reports_over(), number);
+}
+
+TEST_F(MasterLinkTest, NothingIsOpenAfterItHasHungUp) {
+  Connect();
+  link_->HangUp();
+  {
+    MutexLock lock(&state_.mutex);
+    EXPECT_TRUE(state_.gone);
+  }
+  link_->Tell(Report("master", true));
+  link_->HangUp();
 }
 
 TEST(ToViewTest, WhatIsDecidedByIsTaken) {
