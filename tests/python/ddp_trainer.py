@@ -1,13 +1,13 @@
 """The member of ddp_test.py: a small network in ElasticDDP, and what a test asks of it besides. ddp_trainer.py MODE FOLDER"""
 
 import copy
-import hashlib
 import os
 import signal
 import sys
 
 import numpy as np
 import torch
+from bits import digest
 from torch import nn
 
 import muster
@@ -42,23 +42,6 @@ def with_error(call, kind):
 def parse(batch):
     values = torch.from_numpy(np.array([line.split(b",") for line in batch.records]).astype(np.float32))
     return values[:, :2], values[:, 3] - values[:, 2]
-
-
-def digest(value, into=None):
-    """Of all bits of a state_dict."""
-    into = into or hashlib.sha256()
-    if isinstance(value, torch.Tensor):
-        into.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
-    elif isinstance(value, dict):
-        for key in value:
-            into.update(str(key).encode())
-            digest(value[key], into)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            digest(one, into)
-    else:
-        into.update(repr(value).encode())
-    return into.hexdigest()
 
 
 def loss_of(module, data):
