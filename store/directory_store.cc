@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -30,6 +31,29 @@ void AddFiles(const fs::path& folder, const std::string& prefix, std::vector<std
     std::error_code ignored;
     if (!file->is_directory(ignored)) names->push_back(prefix + file->path().filename().string());
   }
+}
+
+constexpr size_t kHashDigits = 16;
+
+/// The file that PutNew writes on the way to an object. Two writers of the same bytes share it.
+std::string OnTheWayTo(const std::string& object, std::string_view bytes) {
+  return fmt::format("{}.{:0{}x}", object, std::hash<std::string_view>()(bytes), kHashDigits);
+}
+
+/// The object on the way to which a file is: its own name, or what WriteFileAtomically makes of it
+/// (".tmp.77"). None: it is not of PutNew.
+std::optional<std::string> ObjectOfUnfinished(std::string_view name) {
+  const size_t temporary = name.rfind(".tmp.");
+  if (temporary != std::string_view::npos &&
+      name.find_first_not_of("0123456789", temporary + 5) == std::string_view::npos) {
+    name = name.substr(0, temporary);
+  }
+  if (name.size() <= kHashDigits + 1) return std::nullopt;
+  const std::string_view object = name.substr(0, name.size() - kHashDigits - 1);
+  const std::string_view hash = name.substr(object.size() + 1);
+  const bool has_hash = hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (name[object.size()] != '.' || !has_hash) return std::nullopt;
+  return std::string(object);
 }
 
 class DirectoryStore final : public ObjectStore {
@@ -63,15 +87,17 @@ class DirectoryStore final : public ObjectStore {
     const std::string path = Shown(name);
     // The bytes are written to another file, which is then linked. Unlike a rename, a link never
     // replaces an object of another writer.
-    const std::string written =
-        fmt::format("{}.{:016x}", path, std::hash<std::string_view>()(bytes));
+    const std::string written = OnTheWayTo(path, bytes);
     MUSTER_FAILPOINT_OR_RETURN("owner.before-write");
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(written, bytes));
     absl::Cleanup remove = [&written] { RemoveFile(written); };
     MUSTER_FAILPOINT_OR_RETURN("owner.before-link");
-    MUSTER_RETURN_IF_ERROR(LinkPath(written, path));
+    const absl::Status linked = LinkPath(written, path);
+    if (!linked.ok() && !absl::IsAlreadyExists(linked)) return linked;
     MUSTER_FAILPOINT_OR_RETURN("owner.after-link");
-    return SyncPath(FolderOf(path));
+    // Whoever has made the object may have died before this.
+    MUSTER_RETURN_IF_ERROR(SyncPath(FolderOf(path)));
+    return linked;
   }
 
   absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) override {
@@ -105,8 +131,17 @@ class DirectoryStore final : public ObjectStore {
     return names;
   }
 
-  /// There is nothing to do, because everything that a crash leaves has a name, so List shows it.
-  absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter&) override { return 0; }
+  absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter& may_end) override {
+    MUSTER_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(""));
+    uint64_t deleted = 0;
+    for (const std::string& name : names) {
+      const std::optional<std::string> object = ObjectOfUnfinished(name);
+      if (!object.has_value() || !may_end(*object)) continue;
+      MUSTER_RETURN_IF_ERROR(Delete(name));
+      ++deleted;
+    }
+    return deleted;
+  }
 
   absl::Status CheckWritable() override {
     const std::string probe = fmt::format("{}/.probe.{}", place(), ::getpid());

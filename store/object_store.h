@@ -44,7 +44,7 @@ class ObjectStore {
     return Publish(std::move(staged), name);
   }
   /// Makes an object of these bytes. kAlreadyExists if another writer was faster; the other object
-  /// stays.
+  /// stays, and is durable.
   virtual absl::Status PutNew(const std::string& name, std::string_view bytes) = 0;
   /// Returns the bytes of an object. kResourceExhausted if it has more than `bytes_max`.
   virtual absl::StatusOr<std::string> Get(const std::string& name, uint64_t bytes_max) = 0;
@@ -67,8 +67,9 @@ class ObjectStore {
   /// The names that begin with `prefix`, sorted. Visible leftovers of crashed writers are among
   /// them. Empty if the place does not exist.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& prefix) = 0;
-  /// Removes invisible leftovers of crashed writers, but only those of objects for which `may_end`
-  /// is true, because no process writes them. Returns how many there were.
+  /// Removes what crashed writers have left on the way to objects: unfinished uploads, files of
+  /// PutNew. But only those of objects for which `may_end` is true, because no process writes them.
+  /// Staged files keep the label of their writer: they are listed. Returns how many there were.
   virtual absl::StatusOr<uint64_t> DeleteUnfinished(const NameFilter& may_end) = 0;
   /// OK if objects can be listed and written now. It leaves no object behind, but may make a
   /// folder.

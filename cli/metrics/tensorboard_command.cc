@@ -99,7 +99,8 @@ class Exporter {
     }
     MUSTER_ASSIGN_OR_RETURN(const std::vector<MasterEvent> events, AllEvents(client));
     PointsOfDatasets points = EpochPoints(status, events, clock_.Wall());
-    const auto train = std::ranges::find(status.datasets, "train", &DatasetStatus::mode);
+    const auto train =
+        std::ranges::find(status.datasets, ToString(DatasetMode::kTrain), &DatasetStatus::mode);
     std::vector<Point> rates = RatesOf(state_);
     if (train != status.datasets.end() && !rates.empty()) {
       std::ranges::move(rates, std::back_inserter(points[train->name]));

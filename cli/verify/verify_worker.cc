@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/verify/slowness.h"
 #include "verify/workload/contributions.h"
 #include "verify/workload/group_state.h"
 #include "verify/workload/history.h"
@@ -52,11 +53,8 @@ constexpr char kHelp[] =
     "  --leave-out NUMBER      of a member: that record adds nothing, to see that it is missed\n\n"
     "Example, in a job file: command: [./verify_worker, --slow-us, \"20000\"]\n";
 
-constexpr int64_t kSlowMaxUs = 1'000'000'000;
-
 struct Options {
-  std::chrono::microseconds slow{0};
-  std::string slow_while;
+  Slowness slowness;
   int64_t threads = 1;
   std::string warm_start;
   std::string history;
@@ -85,13 +83,13 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
     if (name == "--warm-start") {
       options.warm_start = value;
     } else if (name == "--slow-while") {
-      options.slow_while = value;
+      options.slowness.while_file = value;
     } else if (name == "--history") {
       options.history = value;
     } else if (name == "--at-sigterm" && (value == "leave" || value == "die")) {
       options.leave_at_sigterm = value == "leave";
     } else if (name == "--best-after") {
-      options.best_after = ParseNumber(value, 0, kSlowMaxUs);
+      options.best_after = ParseNumber(value, 0, kIdMax);
       if (!options.best_after.has_value()) return std::nullopt;
     } else if (name == "--results") {
       options.results = value;
@@ -107,9 +105,9 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
       if (!number.has_value()) return std::nullopt;
       options.threads = *number;
     } else if (name == "--slow-us") {
-      const auto number = ParseNumber(value, 0, kSlowMaxUs);
+      const auto number = ParseNumber(value, 0, Slowness::kMaxUs);
       if (!number.has_value()) return std::nullopt;
-      options.slow = std::chrono::microseconds(*number);
+      options.slowness.each = std::chrono::microseconds(*number);
     } else {
       return std::nullopt;
     }
@@ -119,17 +117,7 @@ std::optional<Options> ParseOptions(std::span<char*> arguments) {
 
 /// Waits in a minibatch, so that there is time for kills.
 void BeSlow(const Options& options) {
-  std::chrono::microseconds slow = options.slow;
-  if (!options.slow_while.empty()) {
-    std::ifstream file(options.slow_while);
-    if (!file.is_open()) return;
-    std::string text;
-    file >> text;
-    if (const auto number = ParseNumber(text, 0, kSlowMaxUs)) {
-      slow = std::chrono::microseconds(*number);
-    }
-  }
-  std::this_thread::sleep_for(slow);
+  std::this_thread::sleep_for(WaitOf(options.slowness));
 }
 
 /// A file that is named after this process: FOLDER/worker-0-2.ENDING belongs to the second start of

@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/words/dataset_modes.h"
 #include "job/file/name_rules.h"
 #include "job/file/pod_fragment.h"
 #include "job/file/scalars.h"
@@ -78,9 +79,7 @@ absl::Status StoreText(const Field& field, const YamlNode& node, const FieldScop
     return absl::OkStatus();
   }
   if (auto* const* mode = std::get_if<DatasetMode*>(&target)) {
-    **mode = text == "evaluate"  ? DatasetMode::kEvaluate
-             : text == "predict" ? DatasetMode::kPredict
-                                 : DatasetMode::kTrain;
+    **mode = DatasetModeOf(text).value_or(DatasetMode::kTrain);
   } else if (auto* const* tls = std::get_if<TlsUse*>(&target)) {
     **tls = text == "always" ? TlsUse::kAlways : TlsUse::kAuto;
   } else {

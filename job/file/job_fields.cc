@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/words/dataset_modes.h"
 #include "base/words/limits.h"
 #include "job/file/field_builder.h"
 #include "job/file/scalars.h"
@@ -66,7 +67,7 @@ void AddDatasets(std::vector<Field>* fields) {
                   "`evaluate`: it is read after every training epoch and changes no weights. "
                   "`predict`: it is read once, after all training, and the trainer's outputs go "
                   "to `output`."),
-             {"train", "evaluate", "predict"}));
+             {kDatasetModes.begin(), kDatasetModes.end()}));
   fields->push_back(Default(
       Make(in + "output", Form::kPath, {}, OnResume::kMayChange, Dataset(&DatasetSpec::output),
            "For mode `predict`: the directory, or `s3://bucket/prefix`, where each shard's "

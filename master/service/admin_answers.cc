@@ -86,7 +86,7 @@ std::vector<StatusFacts::OfEpoch> MetricsOf(const Ledger& ledger,
 Progress ProgressOf(const std::vector<DatasetStatus>& datasets) {
   Progress progress;
   for (const DatasetStatus& dataset : datasets) {
-    if (dataset.mode == "evaluate") continue;
+    if (dataset.mode == ToString(DatasetMode::kEvaluate)) continue;
     progress.records_expected += dataset.omitted_records_expected;
     progress.records_done += dataset.omitted_records_done;
     progress.records_committed += dataset.omitted_records_committed;
@@ -291,18 +291,27 @@ void AddRestoreTrouble(const MasterCore& core, JobStatus* to) {
   to->unrestorable = core.state() == JobState::kFailed && group.unrestorable();
 }
 
-/// Work that is not committed is lost with the next failure of a server, so it is told like a wait.
-void AddSnapshotTrouble(const MasterCore& core, TimePoint now, JobStatus* to) {
+/// Text of the node that has failed to write for the longest time; empty: none has.
+std::string WriteTextOf(const MasterCore& core, WriteTrouble Node::* trouble,
+                        const WriteTrouble::Words& words, TimePoint now) {
   const Node* longest = nullptr;
   for (const auto& [name, node] : core.nodes().nodes()) {
-    if (!node.snapshots.active()) continue;
-    if (longest == nullptr || node.snapshots.since() < longest->snapshots.since()) longest = &node;
+    if (!(node.*trouble).active()) continue;
+    if (longest == nullptr || (node.*trouble).since() < (longest->*trouble).since()) {
+      longest = &node;
+    }
   }
+  return longest == nullptr ? "" : (longest->*trouble).Text(longest->record.name, words, now);
+}
+
+/// Work that is not committed is lost with the next failure of a server, so it is told like a wait.
+void AddWriteTrouble(const MasterCore& core, TimePoint now, JobStatus* to) {
   if (!to->reason.empty() || IsTerminal(core.state())) return;
-  if (longest != nullptr) {
-    to->reason = ValidUtf8(longest->snapshots.Text(longest->record.name, now));
-  }
+  to->reason = ValidUtf8(WriteTextOf(core, &Node::snapshots, WriteTrouble::kSnapshots, now));
   if (to->reason.empty()) to->reason = ValidUtf8(core.group_stores().WriteText(now));
+  if (to->reason.empty()) {
+    to->reason = ValidUtf8(WriteTextOf(core, &Node::outputs, WriteTrouble::kOutputs, now));
+  }
 }
 
 }  // namespace
@@ -314,7 +323,7 @@ StatusFacts StatusFactsOf(const MasterCore& core, const std::string& job, StepTi
   status.state = core.state();
   status.reason = core.reason();
   AddRestoreTrouble(core, &status);
-  AddSnapshotTrouble(core, at.now, &status);
+  AddWriteTrouble(core, at.now, &status);
   if (status.reason.empty()) status.reason = ValidUtf8(core.StandstillText(at.now));
   for (uint32_t i = 0; i < core.ledger().plan().size(); ++i) {
     status.datasets.push_back(DatasetOf(core, DatasetId(i), at));

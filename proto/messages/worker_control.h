@@ -146,6 +146,8 @@ struct WorkerExchangeRequest {
   std::vector<UnreachableServer> unreachable;
   /// Of this process, or its container; 0 bytes of memory: not known.
   ProcessUsage usage;
+  /// Why outputs of predictions cannot be written now; empty: they can, or there are none.
+  std::string unwritten;
   static void Fields(auto& f, auto& s) {
     f(1, "worker", s.worker, {.most = most::kNameBytes});
     f(2, "incarnation", s.incarnation);
@@ -162,6 +164,7 @@ struct WorkerExchangeRequest {
     f(13, "map_base", s.map_base);
     f(14, "unreachable", s.unreachable, {.most = kUnreachablePerCallMax});
     f(15, "usage", s.usage);
+    f(16, "unwritten", s.unwritten);
   }
 };
 

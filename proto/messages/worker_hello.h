@@ -50,6 +50,16 @@ struct TopicSource {
 };
 
 /// What the master tells a new session.
+/// A dataset whose records are numbers, from 0 on.
+struct NumberedDataset {
+  std::string dataset;
+  uint64_t records = 0;
+  static void Fields(auto& f, auto& s) {
+    f(1, "dataset", s.dataset, {.most = most::kNameBytes});
+    f(2, "records", s.records);
+  }
+};
+
 struct HelloResponse {
   std::string job;  // its name
   uint64_t seed = 0;
@@ -70,6 +80,8 @@ struct HelloResponse {
   bool group_has_servers = false;
   /// The export from which tables start whose trainer names none; empty: no export.
   std::string warm_start;
+  /// One for each dataset whose records are numbers.
+  std::vector<NumberedDataset> numbered;
   static void Fields(auto& f, auto& s) {
     f(1, "job", s.job);
     f(2, "seed", s.seed);
@@ -86,6 +98,7 @@ struct HelloResponse {
     f(13, "group_directory", s.group_directory, {.raw = true});
     f(14, "group_has_servers", s.group_has_servers);
     f(15, "warm_start", s.warm_start, {.raw = true});
+    f(16, "numbered", s.numbered);
   }
 };
 inline JobIdentity JobOf(const HelloResponse& hello) {

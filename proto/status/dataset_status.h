@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/words/dataset_modes.h"
+
 /// Datasets as all readers see them: their epochs, and the progress of topics. Part of the model of
 /// a job (job_status.h).
 namespace muster {
@@ -152,7 +154,7 @@ struct DatasetStatus {
   static constexpr const char* kName = "Dataset";
   uint32_t index = 0;
   std::string name;
-  std::string mode = "train";
+  std::string mode = ToString(DatasetMode::kTrain);
   uint32_t epochs_total = 0;
   std::vector<EpochStatus> epochs;
   uint64_t omitted_records_expected = 0;
@@ -163,7 +165,7 @@ struct DatasetStatus {
   static void Fields(auto& f, auto& d) {
     f(1, "index", d.index, {"Position in the job file, from 0"});
     f(2, "name", d.name);
-    f.Choice(3, "mode", d.mode, {"train", "evaluate", "predict"});
+    f.Choice(3, "mode", d.mode, kDatasetModes);
     f(4, "epochs_total", d.epochs_total);
     f(5, "epochs", d.epochs,
       {"All, or 1,000 up to the epoch after the newest that has begun: the newest 500 at least, "

@@ -52,6 +52,8 @@ inline constexpr auto kMasterEventKinds = std::to_array<std::string_view>({
     "node-resumed",
     "node-started",
     "node-unschedulable",
+    "outputs-error",
+    "outputs-work-again",
     "partitions-restored",
     "record-rejected",
     "restore-error",

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words/dataset_modes.h"
 #include "proto/status/dataset_status.h"
 
 /// How the metrics of a job change from epoch to epoch: the newest, the previous and the best
@@ -18,7 +19,7 @@ namespace muster {
 struct MetricTrend {
   static constexpr const char* kName = "MetricTrend";
   std::string dataset;
-  std::string mode = "train";
+  std::string mode = ToString(DatasetMode::kTrain);
   std::string metric;
   uint32_t epoch = 0;
   double latest = 0;
@@ -31,7 +32,7 @@ struct MetricTrend {
   std::string remark;
   static void Fields(auto& f, auto& t) {
     f(1, "dataset", t.dataset, {"Its name"});
-    f.Choice(2, "mode", t.mode, {"train", "evaluate", "predict"});
+    f.Choice(2, "mode", t.mode, kDatasetModes);
     f(3, "metric", t.metric, {"Its name"});
     f(4, "epoch", t.epoch, {"The last one of which something is committed, from 0"});
     f(5, "latest", t.latest, {"In that epoch; null: not defined"});

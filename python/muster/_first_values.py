@@ -44,12 +44,18 @@ def constant_of(values: Floats) -> Initializer | None:
     return _muster.Zero() if first == 0 else _muster.Constant(first)
 
 
-def first_values(name: str, values: Floats, distributions: Callable[[], Iterable[Initializer]], owner: str) -> Initializer:
-    """How servers make the first values of a parameter like `values`.
+def first_values(
+    name: str, given: Given, values_of: Callable[[], Floats], distributions: Callable[[], Iterable[Initializer]], owner: str
+) -> Initializer:
+    """How servers make the first values of a parameter: as the user says, or like the values that the model has.
 
     `distributions` may have made them; the first that fits is taken. `owner` is what has the parameter, for the error: ValueError
     if it is not known how the values were made.
     """
+    chosen = given.get(name)
+    if chosen is not None:
+        return chosen
+    values = values_of()
     constant = constant_of(values)
     # One value is always equal to itself, and yet it may be a random one, such as the bias of a single output.
     if constant is not None and (values.size > 1 or isinstance(constant, _muster.Zero)):

@@ -142,9 +142,14 @@ class Group:
     use the group. A process has one at a time: `close()` leaves it, as the end of a `with` block does.
     """
 
-    def __init__(self, group: _muster.Group) -> None:
+    def __init__(self, group: _muster.Group, numbered: Mapping[str, int]) -> None:
         """Use `Session.group()`."""
         self._group = group
+        self._numbered = dict(numbered)
+
+    def numbered_datasets(self) -> dict[str, int]:
+        """How many records each dataset with `records: N` in the job file has, by its name."""
+        return dict(self._numbered)
 
     def add_bucket(
         self, name: str, elements: int, *, type: SumKind = "fixed_point", fraction_bits: int = 24, after_loop: bool = False

@@ -130,7 +130,11 @@ class Session:
         GPU each, of the number `device`; or a "plugin", the file `library`. `library` and `driver` of NCCL are found by the
         dynamic linker if empty. Raises `FailedPrecondition` if the job has no group, or if this process has one already.
         """
-        return Group(self._session.group(backend, device, library, driver))
+        return Group(self._session.group(backend, device, library, driver), self.numbered_datasets())
+
+    def numbered_datasets(self) -> dict[str, int]:
+        """How many records each dataset with `records: N` in the job file has, by its name."""
+        return self._session.numbered_datasets()
 
     def leave(self) -> None:
         """Ends this worker's part in the job, for example after SIGTERM: loops end after their shard, finish() returns 0.

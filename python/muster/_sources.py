@@ -103,13 +103,24 @@ class Source:
         return self._reads
 
     def check(self, job: Session | Group, name: str = "source") -> None:
-        """Makes sure that all workers of the job have opened the same files, in the same order. Call it before the loop.
+        """Makes sure that all workers of the job have opened the same files, in the same order, and that the job reads all records
+        of them. Call it before the loop.
+
+        Raises `FailedPrecondition` if no dataset of the job has `records: N` with N = `len(source)`: with a smaller N, some records
+        would never be read.
 
         With a session, it registers a tensor of one number that is called `name`, whose definition has the digest; it raises
         `AlreadyExists` if another worker came first with other files, or if they have changed since the job began. The worker
         must then end. The tensor is among those that `muster export` writes. With a group, it registers one more piece of state,
         and a worker with other files is refused when its steps begin. Two sources need two names.
         """
+        numbered = job.numbered_datasets()
+        if len(self) not in numbered.values():
+            has = ", ".join(f'"{dataset}" has {records}' for dataset, records in numbered.items())
+            raise FailedPrecondition(
+                f"{name}: the source has {len(self)} records, and no dataset of the job has as many ({has or 'none has numbers as records'}): "
+                f"give `records: {len(self)}` in the job file, or data_records={len(self)} in muster.launch"
+            )
         if isinstance(job, Group):
             import numpy as np
 

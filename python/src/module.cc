@@ -1,5 +1,6 @@
 // muster._muster: what the package `muster` is made of. Thin: every decision is the library's.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -116,6 +117,7 @@ void BindSession(nb::module_& module) {
           nb::arg("parse").none(),
           nb::sig("def next_loop(self, parse: collections.abc.Callable[[Batch], object] | None) "
                   "-> Loop | None"))
+      .def("numbered_datasets", [](PySession& self) { return self.session().numbered_datasets(); })
       .def("check", &PySession::Check)
       .def("leave", &PySession::Leave)
       .def("finish", &PySession::Finish)

@@ -97,7 +97,7 @@ void AddDataset(const DatasetStatus& dataset, MasterDigest* digest, Backlog* bac
     done += epoch.records_done;
     leased |= epoch.shards.leased > 0;
   }
-  const bool evaluation = dataset.mode == "evaluate";
+  const bool evaluation = dataset.mode == ToString(DatasetMode::kEvaluate);
   const bool open = dataset.stream.has_value() && dataset.stream->open;
   digest->records_expected += expected;
   digest->records_done += done;

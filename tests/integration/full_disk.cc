@@ -1,8 +1,10 @@
-// Preloaded into Muster's processes by bad_input_test.py: while the file $FULL_DISK_FLAG exists,
-// writes to files below $FULL_DISK_FOLDER fail as on a full disk. Works where nothing can be
-// mounted.
+// Preloaded into processes by tests: while the file $FULL_DISK_FLAG exists, writes to files below
+// $FULL_DISK_FOLDER fail as on a full disk. If it begins with "h", they wait until it is gone, as
+// on a disk behind a network that is away. Works where nothing can be mounted.
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +14,16 @@
 
 namespace {
 
+bool Hangs(const char* flag) {
+  char first = 0;
+  const int fd = ::open(flag, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool hangs = ::read(fd, &first, 1) == 1 && first == 'h';
+  ::close(fd);
+  return hangs;
+}
+
+/// Waits while the disk of the file hangs. True if it is full.
 bool Full(int fd) {
   const char* flag = std::getenv("FULL_DISK_FLAG");
   const char* folder = std::getenv("FULL_DISK_FOLDER");
@@ -21,7 +33,9 @@ bool Full(int fd) {
   std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
   const ssize_t size = ::readlink(link, path, sizeof(path));
   const size_t length = std::strlen(folder);
-  return size > static_cast<ssize_t>(length) && std::strncmp(path, folder, length) == 0;
+  if (size <= static_cast<ssize_t>(length) || std::strncmp(path, folder, length) != 0) return false;
+  while (Hangs(flag)) ::poll(nullptr, 0, /*timeout ms*/ 10);
+  return ::access(flag, F_OK) == 0;
 }
 
 template <typename Function>

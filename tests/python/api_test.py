@@ -19,7 +19,21 @@ from typing import Union
 Number = Union[int, float]
 
 
-class Kind:
+class Base(Generic[Any]):
+    """Not public."""
+
+    @property
+    def colour(self) -> str:
+        """Which colour."""
+
+    def grow(self, by: int) -> None:
+        """Grows."""
+
+    def shrink(self, by: int) -> None:
+        """Not shown: a kind has its own."""
+
+
+class Kind(Base[int], dict):
     """A kind, of 2**3.
 
         one = Kind()
@@ -31,6 +45,9 @@ class Kind:
     @property
     def size(self) -> int:
         """How large."""
+
+    def shrink(self) -> None:
+        """Shrinks."""
 
     def _hidden(self, what): ...
 
@@ -78,7 +95,7 @@ Calls.
 ### `muster.Kind`
 
 ```py
-class Kind
+class Kind(dict)
 ```
 
 A kind, of 2\\*\\*3.
@@ -88,6 +105,23 @@ one = Kind()
 ```
 
 * `size: int`. How large.
+* `colour: str`. Which colour.
+
+#### `Kind.shrink`
+
+```py
+shrink() -> None
+```
+
+Shrinks.
+
+#### `Kind.grow`
+
+```py
+grow(by: int) -> None
+```
+
+Grows.
 
 ### `muster.made`
 
@@ -142,6 +176,7 @@ class ApiTest(unittest.TestCase):
             ('    """A kind, of 2**3.\n\n        one = Kind()\n    """\n', "", "muster.Kind: it has no docstring"),
             ('        """How large."""\n', "        ...\n", "muster.Kind.size: it has no docstring"),
             ("def size(self) -> int:", "def size(self):", "muster.Kind.size: its result has no type"),
+            ('        """Grows."""\n', "        ...\n", "muster.Kind.grow: it has no docstring"),
             ("size: Number = 1", "size=1", "muster.Kind.__init__: its argument size has no type"),
             ("name: str = 'x'", "name='x'", "muster.made: its argument name has no type"),
             ('        """Calls."""\n', "        ...\n", "muster.Both.call: it has no docstring"),

@@ -206,7 +206,8 @@ class DenseTest(unittest.TestCase):
 
     def test_statistics_that_are_written_without_a_version_are_pushed(self):
         buffer, pushed = torch.zeros(2), []
-        part = _dense._Part("mean", None, (2,), True, {"mean": buffer}, "mean", numpy.zeros(2, numpy.float32), buffer._version)
+        part = _dense._Part("mean", None, (2,), False, {"mean": buffer}, "mean", buffer._version)
+        part.keep(numpy.zeros(2, numpy.float32))
         batch = types.SimpleNamespace(push=lambda _, change: pushed.append(change.tolist()))
         part.push_change(batch, part.outgoing().values.numpy())
         self.assertEqual(pushed, [])

@@ -25,10 +25,11 @@ def path(name):
 
 
 def write(name, text):
-    """Others see all of the text or nothing."""
-    with open(path(name) + ".part", "w", encoding="utf-8") as file:
+    """Others see all of the text or nothing, and several members may write it."""
+    unfinished = path(f"{name}.{os.getpid()}.part")
+    with open(unfinished, "w", encoding="utf-8") as file:
         file.write(text)
-    os.rename(path(name) + ".part", path(name))
+    os.rename(unfinished, path(name))
 
 
 def with_error(call, kind):

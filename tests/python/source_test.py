@@ -280,12 +280,27 @@ class CsvTest(Files):
         self.assertRegex(self.said(ValueError, lambda: muster.csv(path, {"none": "string"})), r"^bad\.csv: .*none")
 
 
+def group_of(registered, numbered):
+    """A group that notes down what is registered, of a job with these datasets."""
+    return muster.Group(mock.Mock(add_state=lambda name, values: registered.append((name, values.tolist()))), numbered)
+
+
 class CheckTest(Files):
     def test_a_group_registers_the_digest(self):
         source = muster.parquet(self.three_files())
         registered = []
-        source.check(muster.Group(mock.Mock(add_state=lambda name, values: registered.append((name, values.tolist())))))
+        source.check(group_of(registered, {"train": len(source), "test": 3}))
         self.assertEqual(registered, [(f"source {source.digest}", [0])])
+
+    def test_a_job_that_does_not_read_all_records_is_an_error(self):
+        source, registered = muster.parquet(self.three_files()), []
+        for numbered, has in (({"train": 59, "test": 61}, '"train" has 59, "test" has 61'), ({}, "none has numbers as records")):
+            self.assertEqual(
+                self.said(muster.FailedPrecondition, lambda: source.check(group_of(registered, numbered))),
+                f"source: the source has 60 records, and no dataset of the job has as many ({has}): give `records: 60` in the job file, or "
+                "data_records=60 in muster.launch",
+            )
+        self.assertEqual(registered, [])
 
     def test_a_job_reads_each_record_once_and_refuses_a_worker_with_other_files(self):
         self.write("train-0.parquet", 0, 300, group=100)
@@ -298,6 +313,7 @@ class CheckTest(Files):
         keys, values = (np.load(run.path(f"out/rows.{part}.npy")) for part in ("keys", "values"))
         np.testing.assert_array_equal(np.sort(keys), np.arange(640))
         np.testing.assert_array_equal(values, 2)
+        self.assertIn('some: the source has 300 records, and no dataset of the job has as many ("test" has 64, "train" has 640): ', run.read("other-count"))
         self.assertRegex(
             run.read("refused"),
             r"^source: this worker has opened other files than the worker that came first, or in another order, or they have changed since the job "

@@ -43,6 +43,12 @@ def main():
         train, test = muster.parquet(paths, columns=["number"]), muster.parquet(os.path.join(DATA, "test.parquet"), columns=["number"])
         train.check(session)
         test.check(session, name="source-of-test")
+        assert session.numbered_datasets() == {"train": len(train), "test": len(test)}
+        some = muster.parquet(paths[0], columns=["number"])
+        try:
+            some.check(session, name="some")
+        except muster.FailedPrecondition as error:
+            write("other-count", str(error))
         write("registered", "")
         await_file("refused")
         rows = session.table("rows", dim=1, optimizer=muster.Sum())

@@ -144,6 +144,8 @@ class Checker:
         keys = random.integers(0, KEYS, 24)
         starts = np.array([0, 4, 4, 20])  # bags of 4, 0, 16 and 4
         fixed, ragged = keys.reshape(2, 3, 4), tf.RaggedTensor.from_row_starts(keys, starts)
+        # Powers of 4, so that sums and roots are exact in every bag: all of a bag are the same.
+        weights = np.repeat(np.array([1, 4, 16], np.float32), [4, 16, 4])
         bag, mean, root = self.bags["sum"], self.bags["mean"], self.bags["sqrtn"]
         needed = {
             "table": (self.rows, self.rows.need(batch, tf.constant(keys.reshape(4, 6)))),
@@ -154,6 +156,12 @@ class Checker:
             "none": (mean, mean.need(batch, keys[:0].reshape(5, 0))),
         }
         needed |= {name: (bag, lookup) for name, lookup in bag.need_features(batch, {"x": fixed, "y": muster.tensorflow.Bags(keys, starts)}).items()}
+        needed |= {
+            "weighted sum": (bag, bag.need(batch, keys, starts, weights)),
+            "weighted mean": (mean, mean.need(batch, ragged, weights=tf.RaggedTensor.from_row_starts(weights, starts))),
+            "weighted root": (root, root.need(batch, sparse_of(keys, starts), weights=tf.constant(weights))),
+            "weighted rows": (mean, mean.need(batch, fixed, weights=weights.reshape(2, 3, 4))),
+        }
         needed["again"] = (self.rows, self.rows.need(batch, needed["table"][1]))
         pooled = tf.nn.embedding_lookup_sparse
         wanted = {
@@ -165,6 +173,10 @@ class Checker:
             "none": lambda w: tf.zeros((5, DIM)),
             "x": lambda w: tf.reduce_sum(tf.nn.embedding_lookup(w, fixed), axis=2),
             "y": lambda w: pooled(w, sparse_of(keys, starts), None, combiner="sum"),
+            "weighted sum": lambda w: pooled(w, sparse_of(keys, starts), sparse_of(weights, starts), combiner="sum"),
+            "weighted mean": lambda w: pooled(w, sparse_of(keys, starts), sparse_of(weights, starts), combiner="mean"),
+            "weighted root": lambda w: pooled(w, sparse_of(keys, starts), sparse_of(weights, starts), combiner="sqrtn"),
+            "weighted rows": lambda w: tf.reduce_mean(tf.nn.embedding_lookup(w, fixed), axis=2),
             "again": lambda w: tf.nn.embedding_lookup(w, keys.reshape(4, 6)),
         }
         return needed, wanted
@@ -194,9 +206,26 @@ class Checker:
             self.sum += np.asarray(tf.convert_to_tensor(tape.gradient(theirs, self.weight)))
         for _ in range(2):  # they are added up
             muster.tensorflow.apply_gradients(batch, [(np.array([1, 2, 3], np.float32), self.counter.weight)])
+        self.check_weights(needed)
         assert needed["x"][1].rows is needed["y"][1].rows, "they share their rows"
         self.minibatches += 1
         self.first = needed["table"][1], batch
+
+    def check_weights(self, needed):
+        """Weights in the loop count in place of those of need(), and have a gradient, as those of TensorFlow."""
+        for mode in ("sum", "mean", "sqrtn"):
+            module, lookup = self.bags[mode], needed["weighted sum"][1]
+            sizes = np.diff(np.append(np.array([0, 4, 4, 20]), 24))
+            weights = tf.Variable(np.arange(1, 25, dtype=np.float32))
+            with tf.GradientTape(persistent=True) as tape:
+                ours = module(lookup, weights)
+                rows = tf.stop_gradient(tf.gather(lookup.rows, lookup.positions))
+                parts, own = tf.split(rows * weights[:, tf.newaxis], sizes), tf.split(weights, sizes)
+                divisor = {"sum": lambda w: 1.0, "mean": tf.reduce_sum, "sqrtn": lambda w: tf.norm(w)}[mode]
+                theirs = tf.stack([tf.reduce_sum(part, 0) / divisor(w) if len(w) else tf.zeros(DIM) for part, w in zip(parts, own)])
+            assert np.allclose(ours, theirs, rtol=1e-6), mode
+            mine, wanted = tape.gradient(ours, weights), tape.gradient(theirs, weights)
+            assert np.allclose(mine, wanted, rtol=1e-4, atol=1e-6), mode
 
     def check(self, batch, needed, wanted):
         rows = batch.pull(self.table, np.arange(KEYS, dtype=np.uint64))
@@ -233,6 +262,9 @@ class Checker:
                 lambda: bags(batch, ragged, np.array([0, 4])),
                 lambda: bags(batch, self.rows.need(batch, keys), np.array([0, 4])),
                 lambda: bags(batch, tf.RaggedTensor.from_row_lengths(ragged, [1, 1])),
+                lambda: bags(batch, keys.reshape(2, 3), weights=[1.0]),
+                lambda: bags(batch, keys.reshape(2, 3), weights=np.ones((2, 3))),
+                lambda: bags(batch, ragged, weights=tf.ones(5)),
                 lambda: bags(batch, tf.SparseTensor([[1, 0], [0, 0]], tf.constant([1, 2], tf.int64), [2, 1])),
                 lambda: bags(batch, tf.SparseTensor([[0]], tf.constant([1], tf.int64), [2])),
                 lambda: muster.tensorflow.EmbeddingBag(self.table, mode="max"),
@@ -274,7 +306,7 @@ class Checker:
         thread = threading.Thread(target=lambda: texts.append(said_by(lambda: self.dense._begin(batch))))
         thread.start()
         thread.join()
-        norm = _dense.Dense(None, "norm", [_dense._Part("a/moving_variance", None, tf.Variable([1.0]), (1,), False)], [])
+        norm = _dense.Dense(None, "norm", [_dense._Part("a/moving_variance", None, (1,), False, tf.Variable([1.0]))], [])
         return [*texts, said_by(lambda: norm._begin(NegativeBatch()))]
 
     def later(self):
@@ -301,12 +333,12 @@ def other_backend(session, model):
         keras.backend.backend = backend
 
 
-def sparse_of(keys, starts):
-    """A tf.SparseTensor with a row for each bag."""
-    sizes = np.diff(np.append(starts, len(keys)))
+def sparse_of(values, starts):
+    """A tf.SparseTensor of keys or weights, with a row for each bag."""
+    sizes = np.diff(np.append(starts, len(values)))
     rows = np.repeat(np.arange(len(starts)), sizes)
     columns = np.concatenate([np.arange(size) for size in sizes])
-    return tf.SparseTensor(np.stack([rows, columns], 1), tf.constant(keys, tf.int64), [len(starts), max(sizes)])
+    return tf.SparseTensor(np.stack([rows, columns], 1), tf.constant(values), [len(starts), max(sizes)])
 
 
 def main():

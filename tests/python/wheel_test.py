@@ -29,7 +29,7 @@ def skip(why):
 PEERS = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster-peers")
 # What an environment tests; with None, the wheel and NumPy alone.
 TESTS = {
-    None: ("job_test.py", "group_test.py", "run_test.py", "readme_test.py", "tutorial_test.py", "image_test.py"),
+    None: ("job_test.py", "group_test.py", "run_test.py", "readme_test.py", "tutorial_test.py", "image_test.py", "abuse_test.py"),
     "torch": ("torch_parts_test.py", "torch_test.py", "ddp_test.py", "torch_examples_test.py"),
     "tensorflow": ("tensorflow_test.py",),
 }

@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "base/failpoint.h"
 #include "base/file.h"
+#include "base/file_observer.h"
 #include "store/local_file.h"
 #include "store/object_store.h"
 #include "tests/support/status_matchers.h"
@@ -67,6 +71,79 @@ TEST_F(DirectoryStoreTest, TheFirstOfTwoNewObjectsStays) {
   EXPECT_EQ(*store_->Get("OWNER", 10), "one");
   EXPECT_THAT(List(), ElementsAre("OWNER"));
 }
+
+TEST_F(DirectoryStoreTest, WhatIsOnTheWayToANewObjectIsNamedByItAndDeleted) {
+  ASSERT_THAT(store_->PutNew("OWNER", "one"), IsOk());
+  std::vector<std::string> kept = {"OWNER",
+                                   "a.tmp",
+                                   "a.tmp.7",
+                                   "a.0123",
+                                   "a.0123456789abcdeg",
+                                   "a.0123456789abcdef0",
+                                   ".0123456789abcdef"};
+  for (const std::string& name : kept) {
+    ASSERT_THAT(WriteFileAtomically(store_->Shown(name), "x"), IsOk());
+  }
+  for (const char* name :
+       {"a.0123456789abcdef", "b.0123456789abcdef.tmp.77", "busy.0000000000000001"}) {
+    ASSERT_THAT(WriteFileAtomically(store_->Shown(name), "x"), IsOk());
+  }
+  std::vector<std::string> asked;
+  EXPECT_EQ(*store_->DeleteUnfinished([&](const std::string& object) {
+    asked.push_back(object);
+    return object != "busy";
+  }),
+            2u);
+  EXPECT_THAT(asked, ElementsAre("a", "b", "busy"));
+  kept.push_back("busy.0000000000000001");
+  EXPECT_THAT(List(), ::testing::UnorderedElementsAreArray(kept));
+}
+
+#if MUSTER_WITH_FAILPOINTS
+/// Another writer makes the object at the last moment, and dies before it syncs the folder.
+class FasterWriter final : public FileObserver {
+ public:
+  FasterWriter() { ObserveFiles(this); }
+  ~FasterWriter() override { ObserveFiles(nullptr); }
+  void Create(const std::string&) override {}
+  void Write(const std::string&, uint64_t, std::string_view) override {}
+  void Rename(const std::string&, const std::string&) override {}
+  void Remove(const std::string&) override {}
+  void MakeFolder(const std::string&) override {}
+  void Link(const std::string& from, const std::string& to) override {
+    made = ::link(from.c_str(), to.c_str()) == 0;
+  }
+  void Sync(const std::string& path) override { durable |= made && fs::is_directory(path); }
+
+  bool made = false, durable = false;
+};
+
+TEST_F(DirectoryStoreTest, AnObjectOfAFasterWriterIsDurableToo) {
+  FasterWriter other;
+  EXPECT_THAT(store_->PutNew("new", "bytes"),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("new")));
+  EXPECT_TRUE(other.made);
+  EXPECT_TRUE(other.durable);
+}
+
+TEST_F(DirectoryStoreTest, WhatAKilledPutNewLeavesIsFound) {
+  // The name that it really has, before and after the bytes are complete.
+  for (const char* step : {"file.before-write", "owner.before-link"}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      (void)ArmFailpoints({.actions = std::string(step) + "=crash"});
+      (void)store_->PutNew("new", "bytes");
+      ::_exit(0);
+    }
+    int state = 0;
+    ASSERT_EQ(::waitpid(child, &state, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(state));
+    ASSERT_EQ(List().size(), 1u);
+    EXPECT_EQ(*store_->DeleteUnfinished([](const std::string& name) { return name == "new"; }), 1u);
+    EXPECT_THAT(List(), IsEmpty());
+  }
+}
+#endif
 
 TEST_F(DirectoryStoreTest, ACheckLeavesNoObject) {
   EXPECT_THAT(store_->CheckWritable(), IsOk());

@@ -116,6 +116,7 @@ void MinibatchLoop::FailWriting(const absl::Status& status, std::string_view wha
   const std::string why = fmt::format("{}: {}", what, Message(status));
   if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return Fail(why);
   left_ = true;
+  EndLoop();  // the owner may pause
   owner_->HandBack(fmt::format("shard {}: {}", id(), why));
 }
 

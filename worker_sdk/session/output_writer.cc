@@ -17,12 +17,9 @@ absl::Status BusyIfNotFound(absl::Status status) {
   return absl::IsNotFound(status) ? absl::UnavailableError(std::string(Message(status))) : status;
 }
 
-/// A file that a store writes on the way to an object has the object's name and more.
-bool IsUnfinished(std::string_view name) {
-  for (const std::string_view whole : {".npy.", ".out.", "muster-job."}) {
-    if (name.find(whole) != std::string_view::npos) return true;
-  }
-  return false;
+/// An object that this class makes, in a folder that may have others.
+bool IsOurs(std::string_view name) {
+  return name == OutputWriter::kOwner || name.ends_with(".npy") || name.ends_with(".out");
 }
 
 }  // namespace
@@ -64,12 +61,7 @@ void OutputWriter::RemoveUnfinished() {
     MutexLock lock(&mutex_);
     for (const auto& [place, store] : stores_) stores.push_back(store.get());
   }
-  for (ObjectStore* const store : stores) {
-    absl::StatusOr<std::vector<std::string>> names = store->List("");
-    if (!names.ok()) continue;
-    std::erase_if(*names, [](const std::string& name) { return !IsUnfinished(name); });
-    store->DeleteAll(*names);
-  }
+  for (ObjectStore* const store : stores) (void)store->DeleteUnfinished(IsOurs);
 }
 
 }  // namespace muster::internal

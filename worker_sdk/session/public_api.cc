@@ -252,6 +252,14 @@ DenseTensor Session::DenseTable(DenseTableOptions options) {
   for (uint64_t extent : options.shape) size *= extent;
   return DenseTensor(0, size);
 }
+std::map<std::string, uint64_t> Session::numbered_datasets() const {
+  std::map<std::string, uint64_t> numbered;
+  if (internal::InForkedChild()) return numbered;
+  for (const NumberedDataset& dataset : impl_->job().numbered) {
+    numbered[dataset.dataset] = dataset.records;
+  }
+  return numbered;
+}
 std::optional<Shard> Session::NextShard() {
   if (internal::InForkedChild()) return std::nullopt;
   std::optional<internal::SessionImpl::NextResult> next = impl_->NextShard();

@@ -244,7 +244,8 @@ std::optional<SessionImpl::NextResult> SessionImpl::NextShard() {
       continue;
     }
     if (absl::IsResourceExhausted(next.status())) {
-      RestFromReading(*shard, next.status());
+      HandBackAndRest({shard->grant.token, shard->run}, std::string(Message(next.status())),
+                      &read_backoff_);
       continue;
     }
     // Every other worker would find the same wrong file, so no retry helps.
@@ -262,36 +263,6 @@ absl::StatusOr<SessionImpl::NextResult> SessionImpl::ReadShard(const sdk::ShardR
                           reader->Read(work, WaitingFor({shard.grant.token, shard.run},
                                                         reader->NameOf(work), /*leaving=*/false)));
   return NextResult{shard, reader, std::move(records)};
-}
-
-void SessionImpl::RestFromReading(const sdk::ShardRun& shard, const absl::Status& why) {
-  sdk::ReadBackoff::Step step;
-  TimePoint until;
-  {
-    MutexLock lock(&mutex_);
-    const TimePoint now = clock_.Now();
-    step = read_backoff_.Failed(now);
-    until = now + step.pause;
-    core_.RestUntil(until);
-  }
-  if (step.say) {
-    std::fprintf(
-        stderr,
-        "muster: a shard goes back, which is not counted as its failure: %s; trying again "
-        "in %.1f s%s\n",
-        std::string(Message(why)).c_str(), std::chrono::duration<double>(step.pause).count(),
-        step.unsaid == 0 ? ""
-                         : fmt::format(" ({} more since the last such line)", step.unsaid).c_str());
-  }
-  GiveUp({shard.grant.token, shard.run},
-         sdk::ShardFailure{std::string(Message(why)), /*fatal=*/false, /*shortage=*/true});
-  MutexLock lock(&mutex_);
-  times_.wait_shard.Enter(clock_.Now());
-  sdk::WaitingAsks asks(clock_.Now());
-  while (failure_.ok() && !core_.draining() && clock_.Now() < until) {
-    AwaitChange(until - clock_.Now(), &asks);
-  }
-  times_.wait_shard.Leave(clock_.Now());
 }
 
 void SessionImpl::EnterLoop() {
@@ -360,13 +331,22 @@ void SessionImpl::CommitMinibatch(const RunRef& run, MinibatchIndex minibatch, s
 
 absl::Status SessionImpl::WriteOutput(const RunRef& run, const std::string& place,
                                       const std::string& name, std::string_view bytes) {
+  const std::string here = sdk::PathHere(options_.data_root, place);
+  uint64_t write = 0;
   {
     MutexLock lock(&mutex_);
     if (!failure_.ok() || !core_.SawAllPushes(run.token, run.run)) {
       return absl::AbortedError("the lease is lost, or a server came back with older weights");
     }
+    write = unwritten_.Begin(here + "/" + name, bytes.size(), clock_.Now());
   }
-  return outputs_.Write(sdk::PathHere(options_.data_root, place), name, bytes);
+  absl::Status written = outputs_.Write(here, name, bytes);
+  // A disk that is full or away may be back for the next try.
+  if (Transient(written)) written = absl::UnavailableError(std::string(Message(written)));
+  MutexLock lock(&mutex_);
+  unwritten_.End(write, written);
+  if (written.ok()) write_backoff_.Succeeded();
+  return written;
 }
 
 void SessionImpl::AwaitRoomForGradients(const RunRef& run, uint64_t floats) {

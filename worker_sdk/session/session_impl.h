@@ -22,8 +22,9 @@
 #include "worker_sdk/control/control_client.h"
 #include "worker_sdk/core/first_alone.h"
 #include "worker_sdk/core/loop_times.h"
-#include "worker_sdk/core/read_backoff.h"
+#include "worker_sdk/core/shortage_backoff.h"
 #include "worker_sdk/core/unreachable_servers.h"
+#include "worker_sdk/core/unwritten_outputs.h"
 #include "worker_sdk/core/worker_core.h"
 #include "worker_sdk/net/data_client.h"
 #include "worker_sdk/readers/readers.h"
@@ -78,6 +79,9 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   void FinishEvaluated(size_t records);
   void CompleteShard(const RunRef& run, ShardMetrics metrics);
   void GiveUp(const RunRef& run, std::optional<sdk::ShardFailure> failure = {});
+  /// Hands a shard back whose results could not be written, which is not its fault. If the place of
+  /// outputs is away, pauses.
+  void HandBack(const RunRef& run, std::string why);
 
   // LoopSession.
   const HelloResponse& job() const override { return hello_; }
@@ -139,9 +143,8 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   /// Reads a shard for a loop, as long as its lease is held.
   absl::StatusOr<NextResult> ReadShard(const sdk::ShardRun& shard);
   void LeftLoop(LeaseToken token, sdk::FirstAlone::How how) MUSTER_REQUIRES(mutex_);
-  /// Hands a shard back that cannot be read because this process is out of descriptors, memory or
-  /// disk, and pauses.
-  void RestFromReading(const sdk::ShardRun& shard, const absl::Status& why);
+  /// Hands a shard back because something is short that comes back, and pauses.
+  void HandBackAndRest(const RunRef& run, std::string why, sdk::ShortageBackoff* backoff);
 
   // DataClient::Listener, on the I/O thread or on one that calls the client.
   bool OnReply(const sdk::SendRequest& request, std::span<const wire::PartReply> parts,
@@ -205,7 +208,9 @@ class SessionImpl final : public MemberSession, private sdk::DataClient::Listene
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   net::SpinBudget spin_budget_ MUSTER_GUARDED_BY(mutex_){kSpinMax};
   sdk::FirstAlone first_alone_ MUSTER_GUARDED_BY(mutex_);
-  sdk::ReadBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
+  sdk::ShortageBackoff read_backoff_ MUSTER_GUARDED_BY(mutex_);
+  sdk::ShortageBackoff write_backoff_ MUSTER_GUARDED_BY(mutex_);
+  sdk::UnwrittenOutputs unwritten_ MUSTER_GUARDED_BY(mutex_);
   sdk::UnreachableServers unreachable_ MUSTER_GUARDED_BY(mutex_);
   bool has_group_ MUSTER_GUARDED_BY(mutex_) = false;
   uint64_t group_calls_ MUSTER_GUARDED_BY(mutex_) = 0;

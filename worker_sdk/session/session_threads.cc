@@ -187,6 +187,7 @@ void SessionImpl::RunControl() {
       }
       request = core_.BeginExchange(times_.At(now, started_), now);
       request.unreachable = unreachable_.Report(now);
+      request.unwritten = unwritten_.Text(now);
     }
     request.usage = usage_meter_.Read(clock_.Now());
     OnExchanged(client.Exchange(request, timeout));

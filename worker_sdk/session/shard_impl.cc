@@ -1,6 +1,5 @@
 #include "worker_sdk/session/shard_impl.h"
 
-#include <cstdio>
 #include <utility>
 
 namespace muster::internal {
@@ -45,9 +44,7 @@ void ShardImpl::FailRun(std::string reason) {
 }
 
 void ShardImpl::HandBack(std::string reason) {
-  std::fprintf(stderr, "muster: handed back: %s\n", reason.c_str());
-  session_->GiveUp(loop_.run(),
-                   sdk::ShardFailure{std::move(reason), /*fatal=*/false, /*shortage=*/true});
+  session_->HandBack(loop_.run(), std::move(reason));
 }
 
 }  // namespace muster::internal

@@ -40,9 +40,9 @@ void GroupStores::TakeWrites(const StoredStates& said, StepTime at) {
   // What was stored since shows that it works, and nothing else does.
   const auto turn =
       said.checkpoint > checkpoint_ ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds::max();
-  const SnapshotTrouble::Change change =
+  const WriteTrouble::Change change =
       write_.Take({said.unwritten, books_->ledger.commit_seq()}, at.now, turn);
-  if (change == SnapshotTrouble::Change::kOver) {
+  if (change == WriteTrouble::Change::kOver) {
     unwritten_.clear();
     books_->Say(at, "snapshots-work-again", "", "");
   }

@@ -4,8 +4,8 @@
 
 #include "master/core/books.h"
 #include "master/core/job_life.h"
+#include "master/core/nodes/write_trouble.h"
 #include "master/core/servers/restore_trouble.h"
-#include "master/core/servers/snapshot_trouble.h"
 #include "master/group_core/stored_states.h"
 
 namespace muster {
@@ -28,7 +28,9 @@ class GroupStores {
   /// The job has failed for this.
   bool unrestorable() const;
   /// Why nothing is committed; empty: it is, or that is too short to tell.
-  std::string WriteText(TimePoint now) const { return write_.Text(written_by_, now); }
+  std::string WriteText(TimePoint now) const {
+    return write_.Text(written_by_, WriteTrouble::kSnapshots, now);
+  }
 
  private:
   void TakeReads(const StoredStates& said, StepTime at);
@@ -39,7 +41,7 @@ class GroupStores {
   RestoreTrouble read_;
   UnreadableState unreadable_;
   std::string unreadable_by_;
-  SnapshotTrouble write_;
+  WriteTrouble write_;
   std::string unwritten_, written_by_;
   StepNumber checkpoint_;  // when a piece could not be stored last
 };

@@ -110,6 +110,7 @@ NodeState NodeTable::Learn(Node* node, NodeNews news) {
   const NodeState after =
       StateAfter(record.state, news, speaks ? NodeSpeaks::kYes : NodeSpeaks::kNo);
   if (after != record.state) Touch(*node);
+  if (after == NodeState::kExited) node->outputs = {};
   return std::exchange(record.state, after);
 }
 

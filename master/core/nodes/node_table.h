@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "master/core/durable_state.h"
+#include "master/core/nodes/write_trouble.h"
 #include "master/core/servers/restore_trouble.h"
-#include "master/core/servers/snapshot_trouble.h"
 #include "master/core/workers/lease_table.h"
 #include "proto/messages/control.h"
 #include "proto/messages/node_place.h"
@@ -60,7 +60,8 @@ struct Node {
   RestoreTrouble restore;  // servers
   /// Servers: workers that cannot connect to this incarnation, and why.
   std::map<std::string, std::string> unreachable_from;
-  SnapshotTrouble snapshots;  // servers
+  WriteTrouble snapshots;  // servers
+  WriteTrouble outputs;    // workers: of predictions
 };
 
 /// True if a process of the node is known that was started after `start`.

@@ -174,14 +174,14 @@ void Servers::TakeErrors(const ServerExchangeRequest& request, Node* node, StepT
 
 void Servers::TakeSnapshotError(const ServerExchangeRequest& request, Node* node, StepTime at) {
   const CoreOptions& options = books_->options;
-  const SnapshotTrouble::Change change =
+  const WriteTrouble::Change change =
       node->snapshots.Take({request.snapshot_error, books_->ledger.commit_seq()}, at.now,
                            options.snapshot_interval + options.snapshot_timeout);
-  if (change == SnapshotTrouble::Change::kBegan) {
+  if (change == WriteTrouble::Change::kBegan) {
     books_->Say(
         at, "snapshot-error", node->record.name,
         fmt::format("{}; no shard is COMMITTED until this is fixed", request.snapshot_error));
-  } else if (change == SnapshotTrouble::Change::kOver) {
+  } else if (change == WriteTrouble::Change::kOver) {
     books_->Say(at, "snapshots-work-again", node->record.name, "");
   }
 }

@@ -38,6 +38,7 @@ absl::Status WorkerSessions::Begin(const WorkerKey& worker, StartNumber start, S
     }
     books_->Say(at, "worker-joined", worker.name, "");
     node->times = {};
+    node->outputs = {};
     node->drain = {};
   }
   node->record.incarnation = worker.incarnation;
@@ -62,6 +63,7 @@ absl::StatusOr<WorkerSessions::Call> WorkerSessions::Hear(const WorkerExchangeRe
   session.sequence = request.sequence;
   TakePeers(request, &session);
   TakeUnreachable(request, at);
+  TakeUnwritten(request, at);
   TakeDelays(request, at.now, &session);
   return Call::kNewest;
 }
@@ -169,6 +171,20 @@ void WorkerSessions::TakeUnreachable(const WorkerExchangeRequest& request, StepT
     }
     return node->unreachable_from.empty();
   });
+}
+
+void WorkerSessions::TakeUnwritten(const WorkerExchangeRequest& request, StepTime at) {
+  Node* const node = nodes_->Find(request.worker);
+  if (node == nullptr || !node->record.Is(NodeRole::kWorker)) return;
+  const WriteTrouble::Change change =
+      node->outputs.Take({request.unwritten, books_->ledger.done_seq()}, at.now, /*turn=*/{});
+  if (change == WriteTrouble::Change::kBegan) {
+    books_->Say(
+        at, "outputs-error", request.worker,
+        fmt::format("{}; its shards of predictions run again until that works", request.unwritten));
+  } else if (change == WriteTrouble::Change::kOver) {
+    books_->Say(at, "outputs-work-again", request.worker, "");
+  }
 }
 
 void WorkerSessions::TakeDelays(const WorkerExchangeRequest& request, TimePoint now,

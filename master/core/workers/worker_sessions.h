@@ -70,6 +70,8 @@ class WorkerSessions {
   void TakePeers(const WorkerExchangeRequest& request, Session* session);
   /// Keeps which servers the worker cannot reach now.
   void TakeUnreachable(const WorkerExchangeRequest& request, StepTime at);
+  /// Keeps since when the worker cannot write outputs.
+  void TakeUnwritten(const WorkerExchangeRequest& request, StepTime at);
   void TakeDelays(const WorkerExchangeRequest& request, TimePoint now, Session* session);
   /// True if the report of an exit is about this session's process. Requires that the process is of
   /// the report's node.

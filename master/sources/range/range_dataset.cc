@@ -35,4 +35,8 @@ void RangeDataset::Locate(std::span<const RecordRun> runs, ShardWork* work) cons
   }
 }
 
+void RangeDataset::Introduce(HelloResponse* hello) const {
+  hello->numbered.push_back({dataset_.name, layout_->record_count()});
+}
+
 }  // namespace muster

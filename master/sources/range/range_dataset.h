@@ -28,6 +28,7 @@ class RangeDataset final : public DatasetSource {
   /// The number of records is among the fixed fields.
   std::string Fingerprint() const override { return "range"; }
   void Locate(std::span<const RecordRun> runs, ShardWork* work) const override;
+  void Introduce(HelloResponse* hello) const override;
 
  private:
   const DatasetSpec dataset_;

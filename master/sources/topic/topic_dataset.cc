@@ -33,11 +33,11 @@ absl::Status TopicDataset::CheckSettings() const {
 }
 
 absl::StatusOr<SourcePreview> TopicDataset::Preview() const {
-  SourcePreview preview{.name = dataset_.name, .how = "train"};
+  SourcePreview preview{.name = dataset_.name, .how = ToString(dataset_.mode)};
   const std::string start = ToString(topic_.start), end = ToString(topic_.end);
   preview.what = fmt::format("topic {} on {}, from {} to {}", topic_.topic,
                              fmt::join(topic_.brokers, ","), start, end);
-  preview.facts = {{"mode", "train"},
+  preview.facts = {{"mode", preview.how},
                    {"topic", topic_.topic},
                    {"brokers", topic_.brokers},
                    {"start", start},

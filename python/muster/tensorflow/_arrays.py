@@ -34,6 +34,20 @@ def offsets_of(value: object, name: str, count: int) -> npt.NDArray[np.int64]:
     return _arrays.as_offsets(whole_numbers(value, name, ""), name, count, False)
 
 
+def weights_of(value: Any, name: str, shape: tuple[int, ...]) -> tf.Tensor:
+    """float32, one for each key, of this shape; of a ragged or a sparse tensor, its values. A tensor keeps its gradient."""
+    if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
+        value = value.values
+    if not isinstance(value, np.ndarray) and not tf.is_tensor(value) and not isinstance(value, tf.Variable):
+        raise TypeError(f"{name}: a {type(value).__name__} came, an array or a tensor of float32 is needed: call numpy.asarray({name})")
+    tensor = tf.convert_to_tensor(value)
+    if tensor.dtype != tf.float32:
+        raise TypeError(f"{name}: {tensor.dtype.name} came, float32 is needed: call {name}.astype(numpy.float32), or tf.cast for a tensor")
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"{name}: shape {tuple(tensor.shape)} came, {shape} is needed, the shape of the keys")
+    return tensor
+
+
 def floats_of(value: Any) -> Floats:
     """What a tensor, a variable or the slices of a gradient hold: float32, in C order, in the same shape."""
     if isinstance(value, tf.IndexedSlices):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _muster
-from .._arrays import Floats, address_of
+from .._arrays import Floats
+from .._dense_models import DenseModel, Part, Tensors
 from .._first_values import Given, constant_of, first_values, uniform
 from .._session import Initializer, Optimizer, Schedule, Session
-from .._tensor_names import TensorNames
-from ..errors import FailedPrecondition
 from . import _arrays
 from ._leaves import Gradient, register
 
@@ -25,51 +23,40 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 
 @dataclass
-class _Part:
-    """A variable, and its tensor on the servers."""
-
-    name: str  # of the model
-    tensor: _muster.DenseTensor
+class _Part(Part):
     variable: Any
-    shape: tuple[int, ...]
-    trained: bool  # False: the model writes it itself, as a batch normalisation does, and the change is pushed
-    # What was pulled last: while it is the same memory, there is nothing to copy.
-    pulled: Floats | None = None
     gradient: Gradient | None = None
 
     def pull(self, batch: _muster.Batch) -> None:
-        """Copies what the servers have into the variable, if that is something else."""
         pulled = batch.pull(self.tensor)
-        if not self.trained or self.pulled is None or address_of(self.pulled) != address_of(pulled):
+        if self.keep(pulled) or not self.trained:
             self.variable.assign(self.wanted(pulled))
-        self.pulled = pulled
         self.gradient = register(batch, self.name, self.variable, self.shape) if self.trained and not batch.evaluate else None
 
     def wanted(self, pulled: Floats) -> tf.Tensor:
         """The value that the variable should have."""
         return tf.cast(pulled.reshape(self.shape), self.variable.dtype)
 
-    def change(self) -> Floats | None:
-        """What is pushed."""
-        if self.pulled is None:
-            return None
-        if self.trained:
-            gradient = self.gradient.take() if self.gradient is not None else None
-            return None if gradient is None else gradient.reshape(self.pulled.shape)
-        change: Floats = _arrays.floats_of(self.variable).reshape(self.pulled.shape) - self.pulled
-        return change if change.any() else None
+    def push(self, batch: _muster.Batch) -> None:
+        """Pushes its gradient, or what the model has changed itself."""
+        if not self.trained:
+            return self.push_change(batch, _arrays.floats_of(self.variable))
+        gradient = self.gradient.take() if self.gradient is not None else None
+        if gradient is not None:
+            self.push_gradient(batch, gradient)
 
 
 @dataclass
 class _Kept:
-    """A variable that is not on the servers, and must not change."""
-
     name: str
     variable: Any
     first: Floats
 
+    def changed(self) -> bool:
+        return not _equal(self.variable, self.first)
 
-class Dense:
+
+class Dense(DenseModel[_Part]):
     """A model whose variables are dense tensors on the servers; `dense()` makes it.
 
     In `parse`, need() asks for them. When the loop comes to the minibatch, what has changed is copied into the model. What
@@ -78,38 +65,17 @@ class Dense:
     The model belongs to the thread that runs the loop. Call it with `training=not batch.evaluate`.
     """
 
+    _VARIANCE = "moving_variance"
+    _STEADY = "give BatchNormalization a larger momentum, such as 0.99"
+    _KEPT = "it was frozen, or because its first values differ: give initializers={{{name!r}: muster.Zero()}}, or keep it constant"
+
     def __init__(self, model: Any, name: str, parts: list[_Part], kept: list[_Kept]) -> None:
         """Use `dense()`."""
+        super().__init__(name, parts, kept)
         self.model = model
-        self.name = name
-        self._parts = parts
-        self._kept = kept
-        self._thread: int | None = None
-        self._batch: _muster.Batch | None = None
         self._checked = False
 
-    def need(self, batch: _muster.Batch) -> None:
-        """Asks for the tensors ahead of time; call it in `parse`. Without a `parse`, call it at the beginning of the minibatch."""
-        for part in self._parts:
-            batch.need(part.tensor)
-        batch.on_begin(lambda: self._begin(batch))
-
-    def tensors(self) -> dict[str, _muster.DenseTensor]:
-        """The tensor on the servers of each variable, by its name in the model."""
-        return {part.name: part.tensor for part in self._parts}
-
-    def _begin(self, batch: _muster.Batch) -> None:
-        if self._thread not in (None, threading.get_ident()):
-            raise FailedPrecondition(f'dense part "{self.name}": another thread trains this model: make a model, and a dense part, for each thread')
-        self._thread = threading.get_ident()
-        for part in self._parts:
-            part.pull(batch)
-            if batch.evaluate and part.name.endswith("moving_variance") and part.pulled is not None and bool((part.pulled < 0).any()):
-                raise FailedPrecondition(
-                    f'dense part "{self.name}": {part.name} has fallen below 0, because minibatches change it that do not see each other\'s '
-                    "changes: give BatchNormalization a larger momentum, such as 0.99"
-                )
-        self._batch = batch
+    def _join(self, batch: _muster.Batch) -> None:
         batch.on_commit(self._push)
 
     def _push(self) -> None:
@@ -120,23 +86,17 @@ class Dense:
             self._check()
             self._checked = True
         for part in self._parts:
-            change = part.change()
-            if change is not None:
-                batch.push(part.tensor, change)
+            if part.pulled is not None:
+                part.push(batch)
 
     def _check(self) -> None:
         for part in self._parts:
             if part.trained and part.pulled is not None and not _equal(part.variable, part.wanted(part.pulled)):
-                raise FailedPrecondition(
-                    f'dense part "{self.name}": {part.name} was changed in the minibatch, and the servers change it: leave the optimizer of '
-                    "Keras out, and give the gradients to apply_gradients()"
+                raise self._error(
+                    f"{part.name} was changed in the minibatch, and the servers change it: leave the optimizer of Keras out, and give the "
+                    "gradients to apply_gradients()"
                 )
-        for kept in self._kept:
-            if not _equal(kept.variable, kept.first):
-                raise FailedPrecondition(
-                    f'dense part "{self.name}": {kept.name} has changed, but it is not on the servers, because it was frozen, or because its '
-                    f"first values differ: give initializers={{{kept.name!r}: muster.Zero()}}, or keep it constant"
-                )
+        self._check_kept()
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -183,14 +143,11 @@ def dense(
         raise ValueError(f"model: {type(model).__name__} has no variables to train: build it, for example by calling it once, or use it without dense()")
     paths = {id(variable): _path(model, variable) for variable in (*trained, *others)}
     given = Given(initializers, paths.values())
-    names = TensorNames(name)
+    tensors = Tensors(session, name, schedule, warm_start)
 
     def register_part(variable: Any, optimizer: Optimizer, initializer: Initializer, is_trained: bool) -> _Part:
         path, shape = paths[id(variable)], _shape(paths[id(variable)], variable)
-        tensor = session.dense(
-            names(path), shape or 1, optimizer=optimizer, initializer=initializer, schedule=schedule, warm_start=warm_start
-        )
-        return _Part(path, tensor, variable, shape, is_trained)
+        return _Part(path, tensors(path, shape, optimizer, initializer), shape, is_trained, variable)
 
     parts = [register_part(one, optimizer, _initializer(keras, model, paths[id(one)], one, given), True) for one in trained]
     kept = []
@@ -239,9 +196,6 @@ def _shape(path: str, variable: Any) -> tuple[int, ...]:
 
 def _initializer(keras: Any, model: Any, path: str, variable: Any, given: Given) -> Initializer:
     """Where the values of a variable begin: as the user says, or as the model has them."""
-    chosen = given.get(path)
-    if chosen is not None:
-        return chosen
     layer = _layer_of(model, variable) if keras is not None else model
 
     def distributions() -> Iterator[Initializer]:
@@ -250,7 +204,7 @@ def _initializer(keras: Any, model: Any, path: str, variable: Any, given: Given)
             if like is not None:
                 yield like
 
-    return first_values(path, _arrays.floats_of(variable), distributions, f"{type(layer).__name__}.{variable.name}")
+    return first_values(path, given, lambda: _arrays.floats_of(variable), distributions, f"{type(layer).__name__}.{variable.name}")
 
 
 def _layer_of(model: Any, variable: Any) -> Any:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from .. import _muster
 from .._arrays import Floats, Keys
-from .._lookups import PulledRows, check_features, check_lookup, check_table, share_rows
+from .._lookups import BaseEmbedding, BaseLookup, CheckedFeature, PulledRows, check_bags, check_table, prefix_of
 from . import _arrays
 from ._leaves import Gradient, register
 
@@ -21,6 +21,7 @@ class Bags(NamedTuple):
 
     keys: Any
     offsets: Any = None
+    weights: Any = None
 
 
 class _Pulled(PulledRows[Any]):
@@ -42,27 +43,11 @@ class _Pulled(PulledRows[Any]):
             batch.push(self.table, self.keys, gradient)
 
 
-class Lookup:
+class Lookup(BaseLookup[tf.Variable]):
     """Which rows of a table a minibatch needs, and where. need() makes it in `parse`; in the loop, it goes into its table.
 
     Equal keys share a row: `rows` has each key once. It can be used until its minibatch is committed, on the loop's thread.
     """
-
-    def __init__(self, pulled: _Pulled, positions: npt.NDArray[np.intp], offsets: npt.NDArray[np.int64] | None = None) -> None:
-        """Use need()."""
-        self._pulled = pulled
-        self._positions = positions
-        self._offsets = offsets
-
-    @property
-    def table(self) -> str:
-        """The name of the table."""
-        return self._pulled.table.name
-
-    @property
-    def keys(self) -> npt.NDArray[np.uint64]:
-        """Each key once, uint64, ascending: `keys[positions]` are those that need() got."""
-        return self._pulled.keys
 
     @property
     def positions(self) -> tf.Tensor:
@@ -78,26 +63,23 @@ class Lookup:
         return self._pulled.rows()
 
 
-class _Embedding:
+class _Embedding(BaseEmbedding[Lookup]):
     """What both have."""
 
     def __init__(self, table: _muster.Table) -> None:
+        """`table` is what `session.table()` returns; TypeError if it is something else."""
         check_table(table)
         self.table = table
 
-    def _lookups(self, batch: _muster.Batch, features: Mapping[str, tuple[Keys, npt.NDArray[np.int64] | None]]) -> dict[str, Lookup]:
-        """Lookups that share their rows."""
-        unique, positions = share_rows([keys for keys, _ in features.values()])
-        pulled = _Pulled(batch, self.table, unique)
-        return {name: Lookup(pulled, own, offsets) for own, (name, (_, offsets)) in zip(positions, features.items(), strict=True)}
+    def _pull(self, batch: _muster.Batch, keys: Keys) -> _Pulled:
+        return _Pulled(batch, self.table, keys)
 
-    def _again(self, batch: _muster.Batch, other: Lookup) -> Lookup:
-        """A lookup of the same keys in this table."""
-        return Lookup(_Pulled(batch, self.table, other.keys), other._positions, other._offsets)
+    def _lookup(self, pulled: PulledRows[Any], positions: npt.NDArray[np.intp], feature: CheckedFeature) -> Lookup:
+        return Lookup(pulled, positions, feature)
 
     def _members(self, lookup: Lookup) -> tf.Tensor:
         """The row of each key: [*the shape of the keys, dim]."""
-        check_lookup(lookup, lookup._pulled.table if isinstance(lookup, Lookup) else None, self.table)
+        self._check_lookup(lookup)
         return tf.gather(lookup.rows, lookup.positions)
 
 
@@ -112,10 +94,6 @@ class EmbeddingTable(_Embedding):
     asked for take a step, also with a gradient of 0. The result is float32; the policy of a layer that takes it may cast it.
     """
 
-    def __init__(self, table: _muster.Table) -> None:
-        """`table` is what `session.table()` returns; TypeError if it is something else."""
-        super().__init__(table)
-
     def need(self, batch: _muster.Batch, keys: Any) -> Lookup:
         """Asks for rows ahead of time; call it in `parse`.
 
@@ -123,24 +101,26 @@ class EmbeddingTable(_Embedding):
         table, whose keys are used again. Each call has rows of its own; see need_features(). Raises TypeError or ValueError if
         keys are wrong.
         """
-        if isinstance(keys, Lookup):
-            return self._again(batch, keys)
-        return self._lookups(batch, {"": (_arrays.keys_of(keys, "keys"), None)})[""]
+        return self._again(batch, keys) if isinstance(keys, Lookup) else self._need(batch, keys)
 
     def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
         """The same for several features of one table, by name: all share their rows, so a row has one gradient."""
-        checked = {name: (_arrays.keys_of(keys, f"features[{name!r}]"), None) for name, keys in check_features(features).items()}
-        return self._lookups(batch, checked)
+        return self._need_features(batch, features)
 
     def __call__(self, lookup: Lookup) -> tf.Tensor:
         """The rows: [*the shape of the keys, dim], float32. Waits until they have arrived."""
         return self._members(lookup)
 
+    def _check(self, value: Any, name: str) -> CheckedFeature:
+        return CheckedFeature(_arrays.keys_of(value, name or "keys"))
+
 
 class EmbeddingBag(_Embedding):
     """The sum or the mean of rows for each bag of keys, like `tf.nn.embedding_lookup_sparse`. What EmbeddingTable says holds here too.
 
-    `mode` is "sum", "mean", or "sqrtn": the sum, divided by the square root of the bag's size. An empty bag gives 0.
+    `mode` is "sum", "mean", or "sqrtn": the sum, divided by the square root of the bag's size. With weights, each row is multiplied
+    by its own; "mean" divides by the sum of the weights, and "sqrtn" by the square root of the sum of their squares. A bag that is
+    empty, or whose divisor is 0, gives 0.
     """
 
     def __init__(self, table: _muster.Table, *, mode: Literal["sum", "mean", "sqrtn"] = "sum") -> None:
@@ -150,74 +130,77 @@ class EmbeddingBag(_Embedding):
             raise ValueError(f'mode: {mode!r} came, "sum", "mean" or "sqrtn" is allowed')
         self.mode = mode
 
-    def need(self, batch: _muster.Batch, keys: Any, offsets: Any = None) -> Lookup:
+    def need(self, batch: _muster.Batch, keys: Any, offsets: Any = None, weights: Any = None) -> Lookup:
         """Asks for rows ahead of time; call it in `parse`.
 
         `keys` of shape [..., n] are bags of n, and give [..., dim]. With `offsets`, `keys` have one dimension, and bag i begins at
         offsets[i]: whole numbers that begin with 0 and do not decrease. A `tf.RaggedTensor` with one ragged dimension and a
-        `tf.SparseTensor` of two dimensions have a bag in each row, and give [rows, dim]. A Lookup of another table has its bags.
-        Raises TypeError or ValueError if something is wrong.
+        `tf.SparseTensor` of two dimensions have a bag in each row, and give [rows, dim]. `weights` are float32, one for each key, in
+        the shape of the keys; of a ragged or a sparse tensor, in that of its values, or such a tensor itself. A Lookup of another
+        table has its bags and weights. Raises TypeError or ValueError if something is wrong.
         """
         if isinstance(keys, Lookup):
-            if offsets is not None:
-                raise ValueError("keys: a Lookup has its own offsets: leave them out")
+            if offsets is not None or weights is not None:
+                raise ValueError("keys: a Lookup has its own offsets and weights: leave them out")
             return self._again(batch, keys)
-        return self._lookups(batch, {"": _bags(Bags(keys, offsets), "")})[""]
+        return self._need(batch, Bags(keys, offsets, weights))
 
     def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
         """The same for several features of one table, by name: all share their rows, so a row has one gradient.
 
-        A value is `Bags(keys, offsets)`, or keys alone.
+        A value is `Bags(keys, offsets, weights)`, or keys alone.
         """
-        checked = {}
-        for name, value in check_features(features).items():
-            checked[name] = _bags(value if isinstance(value, Bags) else Bags(value), f"features[{name!r}].")
-        return self._lookups(batch, checked)
+        return self._need_features(batch, features)
 
-    def __call__(self, lookup: Lookup) -> tf.Tensor:
-        """The bags: [..., dim], float32. Waits until the rows have arrived."""
-        members, offsets = self._members(lookup), lookup._offsets
-        if offsets is None:
-            size = lookup._positions.shape[-1]
-            return self._scaled(tf.reduce_sum(members, axis=-2), np.array([size]))
-        sizes = np.diff(offsets)
-        sums = tf.math.unsorted_segment_sum(members, np.repeat(np.arange(sizes.size), sizes), sizes.size)
-        return self._scaled(sums, sizes[:, np.newaxis])
+    def __call__(self, lookup: Lookup, weights: Any = None) -> tf.Tensor:
+        """The bags: [..., dim], float32. Waits until the rows have arrived.
 
-    def _scaled(self, sums: tf.Tensor, sizes: npt.NDArray[Any]) -> tf.Tensor:
-        """What the mode makes of sums over bags of these sizes."""
+        `weights` are used in place of those of need(); they may have a gradient of their own.
+        """
+        members = self._members(lookup)
+        shape = lookup._positions.shape
+        weights = lookup._feature.weights if weights is None else _arrays.weights_of(weights, "weights", shape)
+        sums = _sums(lookup, members if weights is None else members * weights[..., tf.newaxis])
         if self.mode == "sum":
             return sums
-        members = np.maximum(sizes, 1).astype(np.float32)  # the sum of an empty bag is 0 already
-        return sums / (members if self.mode == "mean" else np.sqrt(members))
+        if weights is None:
+            weights = tf.ones(shape)
+        divisors = _sums(lookup, weights if self.mode == "mean" else weights * weights)[..., tf.newaxis]
+        return tf.math.divide_no_nan(sums, divisors if self.mode == "mean" else tf.sqrt(divisors))
+
+    def _check(self, value: Any, name: str) -> CheckedFeature:
+        return _bags(value if isinstance(value, Bags) else Bags(value), prefix_of(name))
 
 
-def _bags(bags: Bags, name: str) -> tuple[Keys, npt.NDArray[np.int64] | None]:
-    """Keys and offsets, checked; the offsets have one element more than there are bags."""
-    keys, offsets = bags
+def _sums(lookup: Lookup, values: tf.Tensor) -> tf.Tensor:
+    """Of the values of each bag: [*the shape of the keys, ...] gives [..., ...]."""
+    offsets = lookup._feature.offsets
+    if offsets is None:
+        return tf.reduce_sum(values, axis=lookup._positions.ndim - 1)
+    sizes = np.diff(offsets)
+    return tf.math.unsorted_segment_sum(values, np.repeat(np.arange(sizes.size), sizes), sizes.size)
+
+
+def _bags(bags: Bags, prefix: str) -> CheckedFeature:
+    keys, offsets, weights = bags
     if isinstance(keys, (tf.RaggedTensor, tf.SparseTensor)):
         if offsets is not None:
-            raise ValueError(f"{name}keys: a {type(keys).__name__} has its own bags: leave the offsets out")
-        return _ragged(keys, name) if isinstance(keys, tf.RaggedTensor) else _sparse(keys, name)
-    array = _arrays.keys_of(keys, f"{name}keys")
-    if array.ndim == 0:
-        raise ValueError(f"{name}keys: shape () came, at least one dimension is needed")
-    if offsets is None:
-        if array.ndim == 1:
-            raise ValueError(f"{name}offsets: keys of one dimension need them: give offsets, or keys of shape [bags, n]")
-        return array, None
-    if array.ndim != 1:
-        raise ValueError(f"{name}keys: shape {array.shape} came, with offsets one dimension is needed")
-    return array, _arrays.offsets_of(offsets, f"{name}offsets", array.size)
+            raise ValueError(f"{prefix}keys: a {type(keys).__name__} has its own bags: leave the offsets out")
+        array, begins = _ragged(keys, prefix) if isinstance(keys, tf.RaggedTensor) else _sparse(keys, prefix)
+    else:
+        array = _arrays.keys_of(keys, f"{prefix}keys")
+        check_bags(array, offsets is not None, prefix)
+        begins = None if offsets is None else _arrays.offsets_of(offsets, f"{prefix}offsets", array.size)
+    return CheckedFeature(array, begins, None if weights is None else _arrays.weights_of(weights, f"{prefix}weights", array.shape))
 
 
-def _ragged(keys: tf.RaggedTensor, name: str) -> tuple[Keys, npt.NDArray[np.int64]]:
+def _ragged(keys: tf.RaggedTensor, name: str) -> tuple[Keys, npt.NDArray[np.int64] | None]:
     if keys.shape.rank != 2:
         raise ValueError(f"{name}keys: a RaggedTensor of shape {keys.shape} came, two dimensions are needed, of which the second is ragged")
     return _arrays.keys_of(keys.values, f"{name}keys.values"), np.asarray(keys.row_splits).astype(np.int64)
 
 
-def _sparse(keys: tf.SparseTensor, name: str) -> tuple[Keys, npt.NDArray[np.int64]]:
+def _sparse(keys: tf.SparseTensor, name: str) -> tuple[Keys, npt.NDArray[np.int64] | None]:
     if keys.shape.rank != 2:
         raise ValueError(f"{name}keys: a SparseTensor of shape {keys.shape} came, two dimensions are needed, with a bag in each row")
     rows = np.asarray(keys.indices)[:, 0]

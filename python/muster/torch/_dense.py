@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,9 @@ import torch
 from torch import nn
 
 from .. import _muster
+from .._dense_models import DenseModel, Part, Tensors
 from .._first_values import Given, constant_of, first_values, uniform
 from .._session import Initializer, Optimizer, Schedule, Session
-from .._tensor_names import TensorNames
-from ..errors import FailedPrecondition
 from . import _arrays, _device
 from ._pushes import Outgoing, Pushes
 
@@ -24,18 +22,13 @@ COUNTS = (torch.int64, torch.int32)  # of buffers: exact to 2^24
 
 
 @dataclass
-class _Part:
-    """A parameter or a buffer, and its tensor on the servers."""
+class _Part(Part):
+    """A parameter, or a buffer, which is not trained."""
 
-    name: str  # of the module
-    tensor: _muster.DenseTensor
-    shape: tuple[int, ...]
-    buffer: bool
     place: dict[str, Any]  # where its module has it
     key: str
-    # What was pulled last: while it is the same memory and nobody wrote to the module's, there is nothing to copy. For buffers
-    # the tensor's version does not tell: a batch normalisation writes its statistics without counting it.
-    pulled: _arrays.Floats | None = None
+    # If nobody wrote to the module's since pull(), there is nothing to copy. For buffers the tensor's version does not tell: a batch
+    # normalisation writes its statistics without counting it.
     version: int = -1
 
     def value(self) -> torch.Tensor:
@@ -46,39 +39,25 @@ class _Part:
             )
         return value
 
-    def pull(self, batch: _muster.Batch) -> torch.Tensor:
-        """Copies what the servers have into the module, if that is something else."""
+    def pull(self, batch: _muster.Batch) -> None:
         value, pulled = self.value(), batch.pull(self.tensor)
-        if not self.buffer:
+        if self.trained:
             value.grad = None
-        if self.buffer or self.pulled is None or value._version != self.version or _arrays.address_of(self.pulled) != _arrays.address_of(pulled):
+        if self.keep(pulled) or not self.trained or value._version != self.version:
             _device.upload_into(value, _arrays.tensor_of(pulled) if self.shape else _arrays.tensor_of(pulled)[0])
-        self.pulled, self.version = pulled, value._version
-        return value
+        self.version = value._version
 
     def outgoing(self) -> Outgoing | None:
         """What leaves for the servers: the gradient, which is then None; or a buffer, which its module changes itself."""
         value = self.value()
-        if self.buffer:
+        if not self.trained:
             return None if self.pulled is None else Outgoing(value, self.push_change, gradient=False)
         gradient, value.grad = value.grad, None
         return None if gradient is None else Outgoing(gradient, self.push_gradient, gradient=True)
 
-    def push_gradient(self, batch: _muster.Batch, gradient: _arrays.Floats) -> None:
-        batch.push(self.tensor, gradient if self.shape else gradient.reshape(1))
-
-    def push_change(self, batch: _muster.Batch, value: _arrays.Floats) -> None:
-        """Of a buffer, if it has changed."""
-        assert self.pulled is not None
-        change: _arrays.Floats = value.reshape(self.pulled.shape) - self.pulled
-        if change.any():
-            batch.push(self.tensor, change)
-
 
 @dataclass
 class _Kept:
-    """What is not on the servers, and must not change."""
-
     name: str
     value: torch.Tensor
     version: int
@@ -88,7 +67,7 @@ class _Kept:
         return self.value._version != self.version if self.first is None else not torch.equal(self.value, self.first)
 
 
-class Dense:
+class Dense(DenseModel[_Part]):
     """A module whose parameters and buffers are dense tensors on the servers; `dense()` makes it.
 
     In `parse`, need() asks for them. When the loop comes to the minibatch, what has changed is copied into the module. When the
@@ -97,58 +76,36 @@ class Dense:
     The module belongs to the thread that runs the loop. For evaluation, call `module.eval()` yourself.
     """
 
+    _MODEL = "module"
+    _VARIANCE = "running_var"
+    _STEADY = "give BatchNorm a smaller momentum, such as 0.01"
+    _KEPT = (
+        "it was frozen, or because the first values of the buffer differ: give initializers={{{name!r}: muster.Zero()}} for a buffer, or "
+        "register it with persistent=False if each worker may have its own"
+    )
+
     def __init__(self, module: nn.Module, name: str, parts: list[_Part], kept: list[_Kept]) -> None:
         """Use `dense()`."""
+        super().__init__(name, parts, kept)
         self.module = module
-        self.name = name
-        self._parts = parts
-        self._kept = kept
-        self._thread: int | None = None
-        self._batch: _muster.Batch | None = None
-        for part in parts:
-            if not part.buffer:
-                part.value().register_post_accumulate_grad_hook(self._check_gradient)  # type: ignore[no-untyped-call]
-
-    def need(self, batch: _muster.Batch) -> None:
-        """Asks for the tensors ahead of time; call it in `parse`. Without a `parse`, call it at the beginning of the minibatch."""
-        for part in self._parts:
-            batch.need(part.tensor)
-        batch.on_begin(lambda: self._begin(batch))
-
-    def tensors(self) -> dict[str, _muster.DenseTensor]:
-        """The tensor on the servers of each parameter and buffer, by its name in the module."""
-        return {part.name: part.tensor for part in self._parts}
+        for value in self._leaves():
+            value.register_post_accumulate_grad_hook(self._check_gradient)  # type: ignore[no-untyped-call]
 
     def _begin(self, batch: _muster.Batch) -> None:
-        if self._thread not in (None, threading.get_ident()):
-            raise FailedPrecondition(f'dense part "{self.name}": another thread trains this module: make a module, and a dense part, for each thread')
-        self._thread = threading.get_ident()
         with torch.no_grad():
-            for part in self._parts:
-                value = part.pull(batch)
-                if batch.evaluate and part.name.endswith("running_var") and bool((value < 0).any()):
-                    raise FailedPrecondition(
-                        f'dense part "{self.name}": {part.name} has fallen below 0, because minibatches change it that do not see each other\'s '
-                        "changes: give BatchNorm a smaller momentum, such as 0.01"
-                    )
-        self._batch = batch
+            super()._begin(batch)
+
+    def _join(self, batch: _muster.Batch) -> None:
         Pushes.of(batch).add(batch, self)
 
     def _leaves(self) -> list[torch.Tensor]:
         """Tensors whose `grad` is pushed when the minibatch is committed."""
-        return [part.value() for part in self._parts if not part.buffer]
+        return [part.value() for part in self._parts if part.trained]
 
     def _outgoing(self) -> Iterator[Outgoing]:
         """For the commit of the minibatch, which is then over."""
         self._batch = None
-        for kept in self._kept:
-            if kept.changed():
-                name = kept.name
-                raise FailedPrecondition(
-                    f'dense part "{self.name}": {name} has changed, but it is not on the servers, because it was frozen, or because the first '
-                    f"values of the buffer differ: give initializers={{{name!r}: muster.Zero()}} for a buffer, or register it with persistent=False "
-                    "if each worker may have its own"
-                )
+        self._check_kept()
         for part in self._parts:
             outgoing = part.outgoing()
             if outgoing is not None:
@@ -156,9 +113,8 @@ class Dense:
 
     def _check_gradient(self, _parameter: torch.Tensor) -> None:
         if self._batch is None:
-            raise FailedPrecondition(
-                f'dense part "{self.name}": a gradient came outside of a minibatch that has asked for it: call need(batch) in `parse`, and '
-                "backward() before the minibatch ends"
+            raise self._error(
+                "a gradient came outside of a minibatch that has asked for it: call need(batch) in `parse`, and backward() before the minibatch ends"
             )
 
 
@@ -196,8 +152,8 @@ def dense(
     if not trained:
         raise ValueError(f"module: {type(module).__name__} has no parameters to train: use it without dense()")
     given = Given(initializers, module.state_dict())
-    register = _Register(session, module, name, schedule, warm_start)
-    parts = [register(key, value, optimizer, _initializer(module, key, value, given), False) for key, value in trained.items()]
+    register = _Register(module, Tensors(session, name, schedule, warm_start))
+    parts = [register(key, value, optimizer, _initializer(module, key, value, given), True) for key, value in trained.items()]
     kept = []
     for key, value in module.state_dict(keep_vars=True).items():
         if key in trained or any(value is one for one in trained.values()):
@@ -206,19 +162,19 @@ def dense(
         if first is None:
             kept.append(_Kept(key, value, value._version, None if isinstance(value, nn.Parameter) else value.clone()))
         else:
-            parts.append(register(key, value, _muster.Sum(), first, True))
+            parts.append(register(key, value, _muster.Sum(), first, False))
     return Dense(module, name, parts, kept)
 
 
+@dataclass
 class _Register:
-    """Makes the tensors on the servers."""
+    """Makes the parts."""
 
-    def __init__(self, session: Session, module: nn.Module, name: str, schedule: Schedule, warm_start: str) -> None:
-        self._session, self._module, self._schedule, self._warm_start = session, module, schedule, warm_start
-        self._names = TensorNames(name)
+    module: nn.Module
+    tensors: Tensors
 
-    def __call__(self, key: str, value: torch.Tensor, optimizer: Optimizer, initializer: Initializer, buffer: bool) -> _Part:
-        allowed = DTYPES + COUNTS if buffer else DTYPES
+    def __call__(self, key: str, value: torch.Tensor, optimizer: Optimizer, initializer: Initializer, trained: bool) -> _Part:
+        allowed = DTYPES if trained else DTYPES + COUNTS
         if value.dtype not in allowed:
             raise TypeError(f"{key}: {value.dtype} came, {', '.join(map(str, allowed))} is allowed: call module.float()")
         if value.is_meta or value.layout != torch.strided:
@@ -226,12 +182,10 @@ class _Register:
         if value.numel() == 0:
             raise ValueError(f"{key}: shape {tuple(value.shape)} came, at least one element is needed")
         shape = tuple(value.shape)
-        tensor = self._session.dense(
-            self._names(key), shape or 1, optimizer=optimizer, initializer=initializer, schedule=self._schedule, warm_start=self._warm_start
-        )
         path, _, last = key.rpartition(".")
-        owner = self._module.get_submodule(path)
-        return _Part(key, tensor, shape, buffer, owner._buffers if buffer else owner._parameters, last)
+        owner = self.module.get_submodule(path)
+        tensor = self.tensors(key, shape, optimizer, initializer)
+        return _Part(key, tensor, shape, trained, owner._parameters if trained else owner._buffers, last)
 
 
 def _first_value(name: str, buffer: torch.Tensor, given: Given) -> Initializer | None:
@@ -244,9 +198,6 @@ def _first_value(name: str, buffer: torch.Tensor, given: Given) -> Initializer |
 
 def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Given) -> Initializer:
     """Where the values of a parameter begin: as the user says, or as the module has them."""
-    chosen = given.get(name)
-    if chosen is not None:
-        return chosen
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
 
@@ -257,7 +208,7 @@ def _initializer(module: nn.Module, name: str, value: torch.Tensor, given: Given
                 if initializer is not None:
                     yield initializer
 
-    return first_values(name, _values(value), distributions, f"{type(owner).__name__}.{last}")
+    return first_values(name, given, lambda: _values(value), distributions, f"{type(owner).__name__}.{last}")
 
 
 def _values(value: torch.Tensor) -> _arrays.Floats:

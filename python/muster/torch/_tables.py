@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from .. import _muster
-from .._lookups import PulledRows, check_features, check_lookup, check_table, share_rows
+from .._lookups import BaseEmbedding, BaseLookup, CheckedFeature, PulledRows, check_bags, check_table, prefix_of
 from . import _arrays, _device
 from ._pushes import Outgoing, Pushes
 
@@ -48,36 +48,19 @@ class _Pulled(PulledRows[torch.Tensor]):
             yield Outgoing(rows.grad, lambda batch, floats: batch.push(self.table, self.keys, floats), gradient=True)
 
 
-class Lookup:
+class Lookup(BaseLookup[torch.Tensor]):
     """Which rows of a table a minibatch needs, and where. need() makes it in `parse`; in the loop, it goes into its module.
 
     Equal keys share a row: `rows` has each key once. It can be used until its minibatch is committed, on the loop's thread.
     """
 
-    def __init__(
-        self,
-        pulled: _Pulled,
-        positions: torch.Tensor,
-        offsets: torch.Tensor | None = None,
-        weights: torch.Tensor | None = None,
-        features: int | None = None,
-    ) -> None:
+    def __init__(self, pulled: PulledRows[torch.Tensor], positions: npt.NDArray[np.intp], feature: CheckedFeature) -> None:
         """Use need()."""
-        self._pulled = pulled
-        self.positions = positions
-        self.offsets = offsets
-        self.weights = weights
-        self.features = features
-
-    @property
-    def table(self) -> str:
-        """The name of the table."""
-        return self._pulled.table.name
-
-    @property
-    def keys(self) -> npt.NDArray[np.uint64]:
-        """Each key once, uint64, ascending: `keys[positions]` are those that need() got."""
-        return self._pulled.keys
+        super().__init__(pulled, positions, feature)
+        self.positions = torch.from_numpy(positions)
+        self.offsets = None if feature.offsets is None else torch.from_numpy(feature.offsets)
+        self.weights: torch.Tensor | None = feature.weights
+        self.features = feature.features
 
     @property
     def rows(self) -> torch.Tensor:
@@ -104,7 +87,7 @@ class _Jagged:
         return not isinstance(value, (Mapping, np.ndarray)) and callable(getattr(value, "offsets", None)) and callable(getattr(value, "values", None))
 
 
-class _Module(nn.Module):
+class _Module(nn.Module, BaseEmbedding[Lookup]):
     """What both modules have. It has no parameters, so an optimizer of PyTorch has nothing to do with it."""
 
     _place: torch.Tensor
@@ -117,33 +100,18 @@ class _Module(nn.Module):
         self.register_buffer("_place", torch.empty(0), persistent=False)
 
     def extra_repr(self) -> str:
+        """What the text of a model shows of it."""
         return f'"{self.table.name}", dim={self.table.dim}'
 
-    def _lookups(self, batch: _muster.Batch, features: Mapping[str, _Feature]) -> dict[str, Lookup]:
-        """Lookups that share their rows."""
-        unique, positions = share_rows([feature.keys for feature in features.values()])
-        pulled = _Pulled(batch, self, unique)
-        return {
-            name: Lookup(pulled, torch.from_numpy(own), feature.offsets, feature.weights, feature.features)
-            for own, (name, feature) in zip(positions, features.items(), strict=True)
-        }
+    def _pull(self, batch: _muster.Batch, keys: _arrays.Keys) -> _Pulled:
+        return _Pulled(batch, self, keys)
 
-    def _again(self, batch: _muster.Batch, other: Lookup) -> Lookup:
-        """A lookup of the same keys in this table."""
-        return Lookup(_Pulled(batch, self, other.keys), other.positions, other.offsets, other.weights, other.features)
+    def _lookup(self, pulled: PulledRows[torch.Tensor], positions: npt.NDArray[np.intp], feature: CheckedFeature) -> Lookup:
+        return Lookup(pulled, positions, feature)
 
     def _rows(self, lookup: Lookup) -> torch.Tensor:
-        check_lookup(lookup, lookup._pulled.table if isinstance(lookup, Lookup) else None, self.table)
-        return lookup._pulled.rows()
-
-
-class _Feature(NamedTuple):
-    """A feature that has been checked."""
-
-    keys: _arrays.Keys
-    offsets: torch.Tensor | None = None
-    weights: torch.Tensor | None = None
-    features: int | None = None
+        self._check_lookup(lookup)
+        return lookup.rows
 
 
 class EmbeddingTable(_Module):
@@ -167,26 +135,24 @@ class EmbeddingTable(_Module):
         KeyedJaggedTensor or a nested tensor, which gives a row for each of its values, or a Lookup of another table, whose keys
         are used again. Each call has rows of its own; see need_features(). Raises TypeError or ValueError if keys are wrong.
         """
-        if isinstance(keys, Lookup):
-            return self._again(batch, keys)
-        return self._lookups(batch, {"": self._feature(keys, "keys")})[""]
+        return self._again(batch, keys) if isinstance(keys, Lookup) else self._need(batch, keys)
 
     def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
         """The same for several features of one table, by name: all share their rows, so a row has one gradient."""
-        checked = {name: self._feature(keys, f"features[{name!r}]") for name, keys in check_features(features).items()}
-        return self._lookups(batch, checked)
+        return self._need_features(batch, features)
 
     def forward(self, lookup: Lookup) -> torch.Tensor:
         """The rows: [*the shape of the keys, dim]. Waits until they have arrived."""
         return _embed(self, lookup)
 
-    def _feature(self, keys: Any, name: str) -> _Feature:
-        if _Jagged.is_one(keys):
-            jagged = _Jagged(keys)
+    def _check(self, value: Any, name: str) -> CheckedFeature:
+        name = name or "keys"
+        if _Jagged.is_one(value):
+            jagged = _Jagged(value)
             if jagged.weights is not None:
                 raise ValueError(f"{name}: it has weights, which only an EmbeddingBag can use")
-            return _Feature(_arrays.keys_of(jagged.keys, f"{name}.values()"))
-        return _Feature(_arrays.keys_of(keys, name))
+            return CheckedFeature(_arrays.keys_of(jagged.keys, f"{name}.values()"))
+        return CheckedFeature(_arrays.keys_of(value, name))
 
 
 class EmbeddingBag(_Module):
@@ -219,18 +185,14 @@ class EmbeddingBag(_Module):
             if offsets is not None or weights is not None:
                 raise ValueError("keys: a Lookup has its own offsets and weights: leave them out")
             return self._again(batch, keys)
-        return self._lookups(batch, {"": self._feature(Feature(keys, offsets, weights), "")})[""]
+        return self._need(batch, Feature(keys, offsets, weights))
 
     def need_features(self, batch: _muster.Batch, features: Mapping[str, Any]) -> dict[str, Lookup]:
         """The same for several features of one table, by name: all share their rows, so a row has one gradient.
 
         A value is a `Feature(keys, offsets, weights)`, or keys alone.
         """
-        checked = {}
-        for name, value in check_features(features).items():
-            feature = value if isinstance(value, Feature) else Feature(value)
-            checked[name] = self._feature(feature, f"features[{name!r}].")
-        return self._lookups(batch, checked)
+        return self._need_features(batch, features)
 
     def forward(self, lookup: Lookup, weights: torch.Tensor | None = None) -> torch.Tensor:
         """The bags: [..., dim]. Waits until the rows have arrived.
@@ -239,23 +201,18 @@ class EmbeddingBag(_Module):
         """
         return _pool(self, lookup, weights)
 
-    def _feature(self, feature: Feature, name: str) -> _Feature:
-        keys, offsets, weights, count = feature.keys, feature.offsets, feature.weights, None
-        include_last = self.include_last_offset
+    def _check(self, value: Any, name: str) -> CheckedFeature:
+        keys, offsets, weights = value if isinstance(value, Feature) else Feature(value)
+        count, include_last, prefix = None, self.include_last_offset, prefix_of(name)
         if _Jagged.is_one(keys):
             if offsets is not None or weights is not None:
-                raise ValueError(f"{name}keys: a jagged tensor has its own offsets and weights: leave them out")
+                raise ValueError(f"{prefix}keys: a jagged tensor has its own offsets and weights: leave them out")
             jagged = _Jagged(keys)
             keys, offsets, weights, count, include_last = jagged.keys, jagged.offsets, jagged.weights, jagged.features, True
-        array = _arrays.keys_of(keys, f"{name}keys")
-        if array.ndim == 0:
-            raise ValueError(f"{name}keys: shape () came, at least one dimension is needed")
-        if offsets is None and array.ndim == 1:
-            raise ValueError(f"{name}offsets: keys of one dimension need them: give offsets, or keys of shape [bags, n]")
-        if offsets is not None and array.ndim != 1:
-            raise ValueError(f"{name}keys: shape {array.shape} came, with offsets one dimension is needed")
-        begins = None if offsets is None else torch.from_numpy(_arrays.offsets_of(offsets, f"{name}offsets", array.size, include_last))
-        return _Feature(array, begins, self._weights(weights, f"{name}weights", array.shape), count)
+        array = _arrays.keys_of(keys, f"{prefix}keys")
+        check_bags(array, offsets is not None, prefix)
+        begins = None if offsets is None else _arrays.offsets_of(offsets, f"{prefix}offsets", array.size, include_last)
+        return CheckedFeature(array, begins, self._weights(weights, f"{prefix}weights", array.shape), count)
 
     def _weights(self, weights: Any, name: str, shape: tuple[int, ...]) -> torch.Tensor | None:
         if weights is None:

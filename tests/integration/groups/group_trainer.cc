@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/verify/slowness.h"
 #include "muster/muster.h"
 #include "tests/integration/groups/group_tables.h"
 #include "tests/integration/groups/trainer_gpu.h"
@@ -30,8 +31,7 @@ constexpr size_t kWeights = 257;
 constexpr int64_t kOddUpdate = 10;
 
 struct Options {
-  uint64_t slow_us = 0;  // per minibatch, while `slow_while` exists
-  std::string slow_while;
+  muster::verify::Slowness slowness;
   std::string hang_while;       // a minibatch that begins while this file exists does not end
   std::string stay_away_while;  // a process that begins while this file exists calls no NextStep
   std::string output;           // the weights are written to OUTPUT-WORKER.bin
@@ -98,8 +98,8 @@ Options Parse(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::string value = argv[i + 1];
-    if (name == "--slow-us") options.slow_us = std::stoull(value);
-    if (name == "--slow-while") options.slow_while = value;
+    if (name == "--slow-us") options.slowness.each = std::chrono::microseconds(std::stoull(value));
+    if (name == "--slow-while") options.slowness.while_file = value;
     if (name == "--hang-while") options.hang_while = value;
     if (name == "--stay-away-while") options.stay_away_while = value;
     if (name == "--output") options.output = value;
@@ -254,9 +254,7 @@ int Train(const Options& options) {
     for (muster::Minibatch& minibatch :
          outer ? outer->Minibatches(*step) : step->Minibatches(Preparing(tables))) {
       const double loss = Gradient(trainee.trained(), minibatch.records(), gradient);
-      if (options.slow_us > 0 && std::filesystem::exists(options.slow_while)) {
-        muster::SleepFor(std::chrono::microseconds(options.slow_us));
-      }
+      muster::SleepFor(WaitOf(options.slowness));
       HangWhile(options.hang_while);
       if (tables && !tables->Push(minibatch)) step->Fail("a pulled row is not a whole number");
       minibatch.Metric("loss", loss, static_cast<double>(minibatch.records().size()));

@@ -337,6 +337,36 @@ TEST_F(AdminAnswersTest, AServerThatNeverCallsIsTheReason) {
               HasSubstr("ps-0 runs, but has not called for 14 s: "));
 }
 
+TEST_F(AdminAnswersTest, OutputsThatCannotBeWrittenAreTheReasonWhileNothingElseIsDone) {
+  StepTime at = at_;
+  WorkerExchangeRequest request;
+  request.worker = "worker-0";
+  request.incarnation = 1;
+  request.sequence = 2;
+  for (const ShardGrant& grant : {grants_[2], grants_[3]}) {
+    request.held.push_back({grant.shard, grant.token, grant.restore_epoch, {}, {}, 1});
+  }
+  const auto reason_after = [&](int seconds) {
+    at.now += std::chrono::seconds(seconds);
+    ++request.sequence;
+    EXPECT_THAT(core_->ExchangeWorker(request, at).status(), IsOk());
+    return StatusOf(*core_, "flights", at).reason;
+  };
+  request.unwritten = "no answer from s3://b";
+  EXPECT_EQ(reason_after(0), "");
+  EXPECT_EQ(reason_after(4), "") << "it may pass";
+  EXPECT_EQ(reason_after(1),
+            "no outputs were written for 0:05, because worker-0 cannot write its outputs: no "
+            "answer from s3://b");
+  const ShardGrant& done = grants_[2];
+  request.done = {{done.shard, done.token, done.restore_epoch, {}, {}}};
+  reason_after(0);
+  EXPECT_EQ(reason_after(1), "") << "the job gets on";
+  EXPECT_THAT(reason_after(6), HasSubstr("for 0:06, because worker-0"));
+  request.unwritten.clear();
+  EXPECT_EQ(reason_after(1), "");
+}
+
 TEST_F(AdminAnswersTest, ShardMapHasEveryShardOfAnEpoch) {
   MUSTER_ASSERT_OK_AND_ASSIGN(const ShardMap map, ShardMapOf(*core_, {}));
   std::vector<std::string> runs;

@@ -253,6 +253,7 @@ TEST(ControlValuesTest, LimitsOfWhatWorkersSay) {
       Bytes<Asks>("worker", 256, [](Asks* m, std::string s) { m->worker = s; }),
       Bytes<Asks>("returned.reason", 4'096,
                   [](Asks* m, std::string s) { m->returned.emplace_back().reason = s; }),
+      Bytes<Asks>("unwritten", 4'096, [](Asks* m, std::string s) { m->unwritten = s; }),
       Entries<ShardMetrics>("means", 256,
                             [](ShardMetrics* m) { m->means[std::to_string(m->means.size())]; }),
       Bytes<ShardMetrics>("means.name", 256, [](ShardMetrics* m, std::string s) { m->means[s]; }),

@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "tests/worker_sdk/core/worker_core_fixture.h"
 
 namespace muster::sdk {
@@ -336,6 +338,44 @@ TEST_F(WorkerCoreTest, AVerdictSaysHowNewTheMapMustBe) {
   const std::vector<DoneReport> done = Exchange(Reply()).done;
   ASSERT_THAT(done, SizeIs(1));
   EXPECT_EQ(done[0].restore_epoch, RestoreEpoch(4));
+}
+
+/// Rule 13.2: what may be published was computed from weights that have every push.
+TEST_F(WorkerCoreTest, ARunHasSeenAllPushesUntilAMapNamesALaterRestoreThanItsLease) {
+  WorkerExchangeReply reply = Reply();
+  reply.grants = {Grant(7, Token(1), /*restore=*/2), Grant(8, Token(2), /*restore=*/3)};
+  Exchange(reply);
+  const ShardRun early = *core_.TakeShard();
+  const ShardRun late = *core_.TakeShard();
+  const auto saw = [this](const ShardRun& shard) {
+    return core_.SawAllPushes(shard.grant.token, shard.run);
+  };
+  EXPECT_TRUE(saw(early)) << "it has pulled nothing: no map names an owner";
+  // The newest restore of which this worker knows, and whether the runs may be published.
+  const std::tuple<uint64_t, bool, bool> maps[] = {
+      {1, true, true}, {2, true, true}, {3, false, true}, {4, false, false}};
+  for (const auto& [restore, early_may, late_may] : maps) {
+    SCOPED_TRACE(restore);
+    reply = Reply();
+    reply.map = RestoredMap(restore, {0});
+    Exchange(reply);
+    EXPECT_EQ(saw(early), early_may);
+    EXPECT_EQ(saw(late), late_may);
+    EXPECT_TRUE(core_.Holds(early.grant.token, early.run)) << "a lease alone is not enough";
+  }
+}
+
+TEST_F(WorkerCoreTest, ARunHasNotSeenAllPushesWithoutItsLease) {
+  const ShardRun shard = GrantAndTake(7, Token(1));
+  EXPECT_TRUE(core_.SawAllPushes(Token(1), shard.run));
+  EXPECT_FALSE(core_.SawAllPushes(Token(1), shard.run.Next()));
+  EXPECT_FALSE(core_.SawAllPushes(Token(2), shard.run));
+  core_.BeginStepRun(RunNumber(9));  // Holds is true of a step, which has no lease
+  EXPECT_FALSE(core_.SawAllPushes(Token(2), RunNumber(9)));
+  WorkerExchangeReply reply = Reply();
+  reply.lost = {Token(1)};
+  Exchange(reply);
+  EXPECT_FALSE(core_.SawAllPushes(Token(1), shard.run));
 }
 
 TEST_F(WorkerCoreTest, AShardThatTrainsNothingIsDoneWithoutAMap) {

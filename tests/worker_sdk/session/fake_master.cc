@@ -224,6 +224,9 @@ WorkerExchangeReply FakeMaster::Serve(const WorkerExchangeRequest& request) {
   wanted = request.want;
   if (!request.peers.empty()) peers = request.peers;
   delays = request.delays;
+  if (request.unwritten != (unwritten.empty() ? "" : unwritten.back())) {
+    unwritten.push_back(request.unwritten);
+  }
   for (const HeldLease& held : request.held) {
     uint64_t s = held.shard.index.value();
     if (leases.contains(s) && leases[s].token == held.token) continue;

@@ -79,6 +79,7 @@ class FakeMaster final : public v1::WorkerService::Service {
   WorkerTimes times;
   std::vector<PeerTimes> peers;  // as last told
   std::vector<DatasetDelays> delays;
+  std::vector<std::string> unwritten;  // each that differs from the one before, "" at first
   std::string refuse_hello;
   std::string job_id = "id-1";
   uint64_t restore_epoch() const { return map_.restore_epoch.value(); }

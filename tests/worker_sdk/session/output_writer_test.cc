@@ -56,11 +56,13 @@ TEST_F(OutputWriterTest, APlaceBelongsToOneJob) {
 TEST_F(OutputWriterTest, WhatKilledWritersLeaveIsRemovedAndNothingElse) {
   OutputWriter writer("job");
   EXPECT_THAT(writer.Write(place_, "a-0.npy", "x"), IsOk());
-  for (const char* left : {"a-1.npy.0123.tmp.7", "a-2.out.0123", "muster-job.0123.tmp.7", "mine"}) {
+  const std::string on_the_way = ".0123456789abcdef";
+  for (const std::string& left : {"a-1.npy" + on_the_way + ".tmp.7", "a-2.out" + on_the_way,
+                                  "muster-job" + on_the_way, "mine" + on_the_way}) {
     ASSERT_THAT(WriteFileAtomically(place_ + "/" + left, "x"), IsOk());
   }
   writer.RemoveUnfinished();
-  EXPECT_THAT(Names(), ElementsAre("a-0.npy", "mine", "muster-job"));
+  EXPECT_THAT(Names(), ElementsAre("a-0.npy", "mine" + on_the_way, "muster-job"));
 }
 
 TEST_F(OutputWriterTest, APlaceThatCannotBeWrittenIsAnErrorAndMayComeBack) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -157,6 +158,9 @@ class MUSTER_EXPORT Session {
   /// nullopt, and Finish() returns 1. You may still use the handle; its calls do nothing.
   Table SparseTable(SparseTableOptions options);
   DenseTensor DenseTable(DenseTableOptions options);
+
+  /// How many records each dataset with `records: N` in the job file has, by its name.
+  std::map<std::string, uint64_t> numbered_datasets() const;
 
   /// The next shard. Blocks while there is none, because a replay may bring more. Returns nullopt
   /// if the job is over or drains, if this worker leaves, or if the session failed.

@@ -79,6 +79,35 @@ TEST_F(WorkerSessionsTest, AServerThatWorkersCannotReachIsToldOnceAndUntilTheyCa
   EXPECT_EQ(Events("server-reachable").size(), 1u);
 }
 
+TEST_F(WorkerSessionsTest, OutputsThatCannotBeWrittenAreToldOnceAndUntilTheyCan) {
+  Start();
+  Hello(kFirst);
+  Node* const worker = books().nodes.Find(kFirst.name);
+  uint64_t sequence = 0;
+  const auto hear = [&](const std::string& why) {
+    WorkerExchangeRequest request;
+    request.worker = kFirst.name;
+    request.incarnation = kFirst.incarnation;
+    request.sequence = ++sequence;
+    request.unwritten = why;
+    EXPECT_THAT(sessions().Hear(request, At()), testing::IsOk());
+    return worker->outputs.active();
+  };
+  EXPECT_FALSE(hear(""));
+  EXPECT_TRUE(hear("disk full"));
+  EXPECT_TRUE(hear("still full"));
+  ASSERT_EQ(Events("outputs-error").size(), 1u);
+  EXPECT_THAT(Events("outputs-error")[0], ::testing::HasSubstr("disk full; its shards"));
+  EXPECT_FALSE(hear(""));
+  EXPECT_EQ(Events("outputs-work-again").size(), 1u);
+  EXPECT_TRUE(hear("disk full"));
+  books().nodes.Learn(worker, NodeNews::kToldExited);
+  EXPECT_FALSE(worker->outputs.active()) << "the process has ended";
+  EXPECT_TRUE(hear("disk full"));
+  Hello(kSecond);
+  EXPECT_FALSE(worker->outputs.active()) << "it is another process";
+}
+
 TEST_F(WorkerSessionsTest, WhatAFormerProcessOfAServerAdvertisedIsNoTrouble) {
   Start();
   Hello(kFirst);

@@ -44,6 +44,14 @@ std::vector<uint64_t> NumbersOf(const RangeDataset& dataset, uint32_t epoch, uin
   return numbers;
 }
 
+TEST(RangeDatasetTest, WorkersAreToldHowManyNumbersThereAre) {
+  HelloResponse hello;
+  RangeDataset(JobOf(13, Shuffle::kNone), kFirst).Introduce(&hello);
+  ASSERT_EQ(hello.numbered.size(), 1u);
+  EXPECT_EQ(hello.numbered[0].dataset, "train");
+  EXPECT_EQ(hello.numbered[0].records, 13u);
+}
+
 TEST(RangeDatasetTest, EveryNumberIsInOneShardOfEachEpochWhateverTheOrder) {
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kShards, Shuffle::kAll}) {
     for (const uint64_t records : {1, 4, 12, 13, 1'000}) {

@@ -8,10 +8,11 @@
 
 namespace muster::sdk {
 
-/// What a worker does if it cannot read a shard because the process or its machine is out of
-/// descriptors, memory or disk: how long it pauses, and which failures it prints on stderr. No
-/// server waits for the end of a pause, so it is not spread. Pure. Not thread-safe.
-class ReadBackoff {
+/// What a worker does if it hands shards back because something is short that comes back (the
+/// process or its machine is out of descriptors, memory or disk; the place of outputs is away): how
+/// long it pauses, and which failures it prints on stderr. No server waits for the end of a pause,
+/// so it is not spread. Pure. Not thread-safe.
+class ShortageBackoff {
  public:
   static constexpr std::chrono::milliseconds kPauseMin{100};
   static constexpr std::chrono::milliseconds kPauseMax{5'000};
@@ -43,7 +44,7 @@ class ReadBackoff {
     unsaid_ = 0;
     return step;
   }
-  /// A shard was read. The next failure pauses like the first one.
+  /// It worked. The next failure pauses like the first one.
   void Succeeded() { failures_ = 0; }
 
  private:

@@ -1,4 +1,4 @@
-#include "worker_sdk/core/read_backoff.h"
+#include "worker_sdk/core/shortage_backoff.h"
 
 #include <gtest/gtest.h>
 
@@ -11,29 +11,29 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(ReadBackoffTest, PausesGrowToTheirBoundAndBeginAnewAfterASuccess) {
-  ReadBackoff backoff;
+TEST(ShortageBackoffTest, PausesGrowToTheirBoundAndBeginAnewAfterASuccess) {
+  ShortageBackoff backoff;
   TimePoint now{seconds(100)};
-  milliseconds expected = ReadBackoff::kPauseMin;
+  milliseconds expected = ShortageBackoff::kPauseMin;
   for (int i = 0; i < 100; ++i) {
-    const ReadBackoff::Step step = backoff.Failed(now);
+    const ShortageBackoff::Step step = backoff.Failed(now);
     EXPECT_EQ(step.pause, expected) << i;
     now += step.pause;
-    expected = std::min(expected * 2, ReadBackoff::kPauseMax);
+    expected = std::min(expected * 2, ShortageBackoff::kPauseMax);
   }
   backoff.Succeeded();
-  EXPECT_EQ(backoff.Failed(now).pause, ReadBackoff::kPauseMin);
+  EXPECT_EQ(backoff.Failed(now).pause, ShortageBackoff::kPauseMin);
 }
 
-TEST(ReadBackoffTest, TheFirstFailureIsSaidAndLaterOnesAtGrowingDistances) {
-  ReadBackoff backoff;
+TEST(ShortageBackoffTest, TheFirstFailureIsSaidAndLaterOnesAtGrowingDistances) {
+  ShortageBackoff backoff;
   const TimePoint begin{seconds(100)};
   std::vector<long> said;
   uint64_t unsaid = 0;
   for (int tenth = 0; tenth < 3'000; ++tenth) {  // five minutes
     const TimePoint now = begin + milliseconds(100) * tenth;
-    backoff.Succeeded();  // now and then a read succeeds: that makes no more lines
-    const ReadBackoff::Step step = backoff.Failed(now);
+    backoff.Succeeded();  // now and then one succeeds: that makes no more lines
+    const ShortageBackoff::Step step = backoff.Failed(now);
     if (!step.say) continue;
     said.push_back((now - begin) / seconds(1));
     unsaid += step.unsaid + 1;
