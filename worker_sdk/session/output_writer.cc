@@ -17,12 +17,16 @@ absl::Status BusyIfNotFound(absl::Status status) {
   return absl::IsNotFound(status) ? absl::UnavailableError(std::string(Message(status))) : status;
 }
 
-/// A file that a store writes on the way to an object has the object's name and more.
+/// A file that a store writes on the way to an object: the object's name, a dot, and 16 hexadecimal
+/// digits, which may go on after another dot.
 bool IsUnfinished(std::string_view name) {
-  for (const std::string_view whole : {".npy.", ".out.", "muster-job."}) {
-    if (name.find(whole) != std::string_view::npos) return true;
-  }
-  return false;
+  size_t end = name.find('.');
+  if (name.substr(0, end) != OutputWriter::kOwner) end = name.find('.', end + 1);
+  if (end == std::string_view::npos) return false;
+  const std::string_view more = name.substr(end + 1);
+  const std::string_view digits = more.substr(0, more.find('.'));
+  return digits.size() == 16 &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 }  // namespace

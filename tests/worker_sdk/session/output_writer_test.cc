@@ -56,11 +56,14 @@ TEST_F(OutputWriterTest, APlaceBelongsToOneJob) {
 TEST_F(OutputWriterTest, WhatKilledWritersLeaveIsRemovedAndNothingElse) {
   OutputWriter writer("job");
   EXPECT_THAT(writer.Write(place_, "a-0.npy", "x"), IsOk());
-  for (const char* left : {"a-1.npy.0123.tmp.7", "a-2.out.0123", "muster-job.0123.tmp.7", "mine"}) {
+  for (const char* left :
+       {"a-1.npy.0123456789abcdef.tmp.7", "a-2.parquet.0123456789abcdef",
+        "muster-job.0123456789abcdef.tmp.7", "mine", "mine.tar.0123", "mine.0123456789abcdef"}) {
     ASSERT_THAT(WriteFileAtomically(place_ + "/" + left, "x"), IsOk());
   }
   writer.RemoveUnfinished();
-  EXPECT_THAT(Names(), ElementsAre("a-0.npy", "mine", "muster-job"));
+  EXPECT_THAT(Names(), ElementsAre("a-0.npy", "mine", "mine.0123456789abcdef", "mine.tar.0123",
+                                   "muster-job"));
 }
 
 TEST_F(OutputWriterTest, APlaceThatCannotBeWrittenIsAnErrorAndMayComeBack) {
