@@ -20,15 +20,16 @@ namespace {
 
 /// These verbs write the state directory, which only its owner may read. What other verbs write,
 /// the user may share.
-const std::set<std::string> kPrivateVerbs = {"join",   "master",    "ps",   "run",
-                                             "scaler", "supervise", "train"};
+const std::set<std::string> kPrivateVerbs = {"evaluate", "join",   "master",    "predict", "ps",
+                                             "run",      "scaler", "supervise", "train"};
+/// They end in a run of this process.
+const std::set<std::string> kRuns = {"evaluate", "predict", "run", "train"};
 
 int Main(int argc, char** argv) {
   const std::string verb = argc > 1 ? argv[1] : "";
   // `muster node` may be process 1 of its pod, and the kernel drops signals that process 1 does not
   // handle. Held signals wait until the node's supervision reads them.
-  const bool runs = verb == "run" || verb == "train";
-  if (runs || verb == "verify" || verb == "node") HoldSignals();
+  if (kRuns.contains(verb) || verb == "verify" || verb == "node") HoldSignals();
   if (kPrivateVerbs.contains(verb)) KeepFilesPrivate();
   // This is the supervising process of a node, and no verb for people. The option parser must not
   // see it, because it would read the node's own arguments.

@@ -42,7 +42,7 @@ void AddVerbs(CLI::App* app, Chosen* chosen);
 void AddRun(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 /// The same of a job file that it makes from its options.
 void AddTrain(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
-/// The same of the predict or the evaluate datasets of a job file, with exported weights.
+/// The same of the predict or the evaluate datasets of a job file, with the weights of another job.
 void AddPredict(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 void AddEvaluate(CLI::App* app, Chosen* chosen, Command<RunOptions> command = RunCommand);
 

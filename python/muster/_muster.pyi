@@ -7,6 +7,8 @@ from typing import Any, Literal, overload
 import numpy
 import numpy.typing
 
+import muster._outputs
+
 
 def version() -> str: ...
 
@@ -519,9 +521,9 @@ class Batch:
     def auc_of_logits(self, name: str, logits: numpy.typing.NDArray[numpy.float32], labels: numpy.typing.NDArray[numpy.bool_ | numpy.uint8]) -> None:
         """The same for logits, ln(p / (1 - p))."""
 
-    def output(self, value: bytes | numpy.typing.NDArray[numpy.float32]) -> None:
+    def output(self, value: bytes | numpy.typing.NDArray[numpy.float32] | dict[str, Any] | muster._outputs.Columns) -> None:
         """
-        Gives out what the model says about the records of a predict dataset: bytes, to which you add line ends yourself, or float32 of shape (n,) or (n, columns). The outputs of a shard become one object at `output` of the dataset, as they are (.out) or as one NumPy array (.npy), once and as a whole, whatever is killed. In other datasets, the session fails.
+        Gives out what the model says about the records of a predict dataset: bytes, to which you add line ends yourself, or float32 of shape (n,) or (n, columns), or columns by their names: a dict of arrays or lists, a table or a record batch of pyarrow, or a frame that gives itself out as Arrow. The outputs of a shard become one object at `output` of the dataset, as they are (.out), as one NumPy array (.npy), or as a Parquet file (.parquet) with a row group for each call. It appears once and as a whole, whatever is killed. Columns need pyarrow, and have the same types in all calls for a shard, or it fails. In other datasets, the session fails.
         """
 
     def reject(self, record: int, reason: str) -> None:

@@ -17,12 +17,12 @@ _BLOCK, _BLOCKS = 4096, 64
 _CSV_BLOCK = 16 * 2**20  # of which a record is never longer
 
 
-def arrow(name: str = "") -> Any:
-    """pyarrow, or a module of it. It is imported when the first source is opened."""
+def arrow(name: str = "", needed_by: str = "muster.parquet and muster.csv") -> Any:
+    """pyarrow, or a module of it, which is imported when it is first needed. `needed_by`, in the plural, is for the error."""
     try:
         return importlib.import_module(f"pyarrow.{name}" if name else "pyarrow")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("muster.parquet and muster.csv need pyarrow, which is not installed: call pip install pyarrow") from error
+        raise ModuleNotFoundError(f"{needed_by} need pyarrow, which is not installed: call pip install pyarrow") from error
 
 
 @contextlib.contextmanager

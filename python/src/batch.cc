@@ -9,6 +9,12 @@
 namespace muster::python {
 namespace {
 
+/// Columns for Arrow: a dict, or what gives itself out as Arrow's streams or arrays do.
+bool HasColumns(nb::handle value) {
+  return nb::isinstance<nb::dict>(value) || nb::hasattr(value, "__arrow_c_stream__") ||
+         nb::hasattr(value, "__arrow_c_array__");
+}
+
 Shape RowsShape(const Given<uint64_t>& keys, const PyTable& table) {
   Shape shape = keys.shape;
   shape.push_back(table.table.width());
@@ -190,6 +196,13 @@ void Batch::Output(nb::handle value) {
   nb::bytes bytes;
   if (nb::try_cast(value, bytes, /*convert=*/false)) {
     Use().Output(std::string_view(bytes.c_str(), bytes.size()));
+  } else if (HasColumns(value)) {
+    const auto piece =
+        nb::cast<nb::bytes>(nb::module_::import_("muster._outputs").attr("to_piece")(value));
+    const auto join = [loop = loop_.get()](std::span<const std::string_view> pieces) {
+      return loop->JoinOutputs(pieces);
+    };
+    Use().Output(std::string_view(piece.c_str(), piece.size()), {".parquet", join});
   } else {
     const Given<float> given = RowsOf(value, "value");
     Use().Output(given.values, given.shape.size() == 2 ? given.shape[1] : 1);

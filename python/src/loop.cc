@@ -38,21 +38,41 @@ std::shared_ptr<Batch> Loop::Add(Minibatch& minibatch) {
 
 void Loop::Parse(Minibatch& minibatch) {
   const nb::gil_scoped_acquire acquire;
-  if (parse_error_ || session_->interrupted()) return;
+  if (caught_ || session_->interrupted()) return;
   try {
     Add(minibatch);
     const nb::object& batch = batches_.back().second;
     batch.attr("data") = parse_(batch);
   } catch (nb::python_error& error) {
-    parse_error_ = std::current_exception();
+    caught_ = std::current_exception();
     if (error.matches(PyExc_Exception)) source_->Fail(Describe(error.value()));
   }
 }
 
-void Loop::RaiseParseError() {
-  if (!parse_error_) return;
+Result<std::string> Loop::JoinOutputs(std::span<const std::string_view> pieces) {
+  const nb::gil_scoped_acquire acquire;
+  try {
+    nb::list views;
+    for (const std::string_view piece : pieces) {
+      views.append(nb::steal(PyMemoryView_FromMemory(
+          const_cast<char*>(piece.data()), static_cast<Py_ssize_t>(piece.size()), PyBUF_READ)));
+    }
+    const auto bytes =
+        nb::cast<nb::bytes>(nb::module_::import_("muster._outputs").attr("to_parquet")(views));
+    return std::string(bytes.c_str(), bytes.size());
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_Exception)) {
+      return Status(Status::Code::kInvalidArgument, Describe(error.value()));
+    }
+    caught_ = std::current_exception();
+    return Status(Status::Code::kInterrupted, "it was interrupted");
+  }
+}
+
+void Loop::RaiseCaught() {
+  if (!caught_) return;
   Close();
-  std::rethrow_exception(std::exchange(parse_error_, nullptr));
+  std::rethrow_exception(std::exchange(caught_, nullptr));
 }
 
 nb::object Loop::Next() {
@@ -78,7 +98,7 @@ nb::object Loop::Next() {
     }
   }
   begun_ = true;
-  RaiseParseError();
+  RaiseCaught();
   const bool ended = at_ == range_->end();
   if (ended || session_->interrupted()) {
     Close();

@@ -6,7 +6,9 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "muster/muster.h"
@@ -42,6 +44,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
   /// done. Raises what `parse` has raised; then the shard has failed.
   nb::object Next();
   void Fail(const std::string& reason);
+  /// Makes a Parquet file of what the minibatches have given out. Called without the GIL, in Next.
+  /// An exception becomes an error; one that is no Exception is raised by Next, too.
+  Result<std::string> JoinOutputs(std::span<const std::string_view> pieces);
   /// Leaves the loop, and destroys its source: a shard that has neither ended nor failed goes back.
   /// Idempotent. Does nothing while the loop's thread is in a call of the source: inside of `parse`
   /// or of a signal's handler, or on another thread.
@@ -71,7 +76,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   /// Muster's `prepare`: without the GIL.
   void Parse(Minibatch& minibatch);
   std::shared_ptr<Batch> Add(Minibatch& minibatch);
-  void RaiseParseError();
+  void RaiseCaught();
 
   const std::shared_ptr<PySession> session_;
   const std::thread::id thread_ = std::this_thread::get_id();
@@ -81,7 +86,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   bool begun_ = false;
   int uses_ = 0;  // calls in progress
   nb::object parse_;
-  std::exception_ptr parse_error_;
+  std::exception_ptr caught_;  // in a call by the library, for Next to raise
   // The current one first, then those that `parse` has seen. The second is the same in Python.
   std::deque<std::pair<std::shared_ptr<Batch>, nb::object>> batches_;
 };

@@ -184,12 +184,16 @@ void BindCalls(nb::class_<Batch>& batch) {
                    "| numpy.uint8]) -> None"),
            "The same for logits, ln(p / (1 - p)).")
       .def("output", &Batch::Output, nb::arg("value"),
-           nb::sig("def output(self, value: bytes | numpy.typing.NDArray[numpy.float32]) -> None"),
+           nb::sig("def output(self, value: bytes | numpy.typing.NDArray[numpy.float32] | "
+                   "dict[str, typing.Any] | muster._outputs.Columns) -> None"),
            "Gives out what the model says about the records of a predict dataset: bytes, to which "
-           "you add line ends yourself, or float32 of shape (n,) or (n, columns). The outputs of a "
-           "shard become one object at `output` of the dataset, as they are (.out) or as one NumPy "
-           "array (.npy), once and as a whole, whatever is killed. In other datasets, the session "
-           "fails.")
+           "you add line ends yourself, or float32 of shape (n,) or (n, columns), or columns by "
+           "their names: a dict of arrays or lists, a table or a record batch of pyarrow, or a "
+           "frame that gives itself out as Arrow. The outputs of a shard become one object at "
+           "`output` of the dataset, as they are (.out), as one NumPy array (.npy), or as a "
+           "Parquet file (.parquet) with a row group for each call. It appears once and as a "
+           "whole, whatever is killed. Columns need pyarrow, and have the same types in all calls "
+           "for a shard, or it fails. In other datasets, the session fails.")
       .def("reject", &Batch::Reject, nb::arg("record"), nb::arg("reason"),
            "Reports that records[record] cannot be used. Leave it out of the gradients yourself.")
       .def("fail", &Batch::Fail, nb::arg("reason"),

@@ -43,10 +43,10 @@ GROUP = "  group: {{globalBatch: 128, minMembers: {members}, joinWait: 60s, sile
 class Job:
     """In a folder of its own, with the data of `columns`: y = 2 a - 3 b + 1, and c is what a table of rows must learn.
 
-    If the records are numbered, the job reads none of it. With `predict`, it also predicts for numbered records."""
+    If the records are numbered, the job reads none of it. `predict` has further datasets, such as PREDICT."""
 
     def __init__(
-        self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640, numbered=False, predict=False
+        self, test, mode, *, trainer=TRAINER, members=0, workers=2, epochs=1, failures_max=3, records=640, numbered=False, predict=""
     ):
         self.folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-python-"))
         test.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -64,7 +64,7 @@ class Job:
         with open(self.path("job.yaml"), "w", encoding="ascii") as file:
             file.write(
                 JOB.format(
-                    train=train, test=held_out, predict=PREDICT.format(records=records) if predict else "", epochs=epochs, failures_max=failures_max, workers=workers, command=command,
+                    train=train, test=held_out, predict=predict.format(records=records), epochs=epochs, failures_max=failures_max, workers=workers, command=command,
                     group=GROUP.format(members=members) if members else "", servers=0 if members else 1,
                 )
             )

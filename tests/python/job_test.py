@@ -63,7 +63,7 @@ class JobTest(unittest.TestCase):
         self.assertGreater(changed, 100, "the weights that were kept are of many versions")
 
     def test_each_record_number_counts_once_per_epoch(self):
-        run = job.Job(self, "count", epochs=3, records=1000, numbered=True, predict=True)
+        run = job.Job(self, "count", epochs=3, records=1000, numbered=True, predict=job.PREDICT)
         self.assertEqual(run.wait(), 0, run.log())
         self.assert_trained(run)
         self.assertEqual(run.summary()["metrics"]["test"]["number"], 31.5)

@@ -103,10 +103,10 @@ def main():
             print(folder, file=file)
     with_pyarrow = not options.peer and has_pyarrow(options.output, python)
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", MUSTER_WHEEL=wheel)
-    for test in (*TESTS[options.peer], *(("source_test.py",) if with_pyarrow else ())):
+    for test in (*TESTS[options.peer], *(("source_test.py", "output_test.py") if with_pyarrow else ())):
         subprocess.run([python, os.path.join(HERE, test), "-v"], env=environment, check=True)
     if not options.peer and not with_pyarrow:
-        print("source_test.py was left out: pip could not install pyarrow")
+        print("source_test.py and output_test.py were left out: pip could not install pyarrow")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ class MinibatchImpl {
            std::span<const uint8_t> labels);
   void Output(std::string_view bytes);
   void Output(std::span<const float> values, size_t columns);
+  void Output(std::string_view piece, const ObjectFormat& format);
   void Reject(size_t record, std::string_view reason);
   TopicRecord RecordOfTopic(size_t record);
   std::vector<TopicHeader> HeadersOfTopic(size_t record);

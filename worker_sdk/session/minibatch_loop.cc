@@ -105,9 +105,13 @@ bool MinibatchLoop::WriteResults() {
     }
   }
   if (!output_.given()) return true;
+  const absl::StatusOr<std::string> object = output_.Object();
+  if (!object.ok()) {
+    FailWriting(object.status(), "its outputs could not be made an object");
+    return false;
+  }
   const absl::Status written = session_->WriteOutput(
-      run(), work().output, output_.NameOf(work().dataset_name, shard_id().index),
-      output_.Object());
+      run(), work().output, output_.NameOf(work().dataset_name, shard_id().index), *object);
   if (!written.ok()) FailWriting(written, "its outputs could not be written");
   return written.ok();
 }

@@ -16,6 +16,15 @@ constexpr size_t kMetricNamesMax = 256;
 constexpr size_t kMetricNameBytesMax = 256;
 constexpr size_t kSampleBytesMax = 1000;
 
+/// kAborted if the trainer was interrupted: then the shard is not to blame.
+absl::StatusOr<std::string> ToObject(Result<std::string> joined) {
+  if (joined.ok()) return std::move(*joined);
+  return absl::Status(joined.status().code() == Status::Code::kInterrupted
+                          ? absl::StatusCode::kAborted
+                          : absl::StatusCode::kInvalidArgument,
+                      joined.status().message());
+}
+
 }  // namespace
 
 std::span<const int64_t> MinibatchImpl::record_numbers() const {
@@ -152,6 +161,18 @@ void MinibatchImpl::Output(std::span<const float> values, size_t columns) {
   sdk::ShardOutput* const output = OutputAllowed();
   if (output == nullptr) return;
   if (const auto wrong = output->AddRows(values, columns)) loop_->Fail("Output: " + *wrong);
+}
+
+void MinibatchImpl::Output(std::string_view piece, const ObjectFormat& format) {
+  sdk::ShardOutput* const output = OutputAllowed();
+  if (output == nullptr) return;
+  sdk::ObjectFormat own{.suffix = format.suffix, .join = {}};
+  if (format.join) {
+    own.join = [join = format.join](std::span<const std::string_view> pieces) {
+      return ToObject(join(pieces));
+    };
+  }
+  if (const auto wrong = output->AddPiece(piece, own)) loop_->Fail("Output: " + *wrong);
 }
 
 void MinibatchImpl::Reject(size_t record, std::string_view reason) {

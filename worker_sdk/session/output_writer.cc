@@ -17,9 +17,10 @@ absl::Status BusyIfNotFound(absl::Status status) {
   return absl::IsNotFound(status) ? absl::UnavailableError(std::string(Message(status))) : status;
 }
 
-/// An object that this class makes, in a folder that may have others.
+/// An object that this class may have made, in a folder that may have others: those of shards have
+/// an ending.
 bool IsOurs(std::string_view name) {
-  return name == OutputWriter::kOwner || name.ends_with(".npy") || name.ends_with(".out");
+  return name == OutputWriter::kOwner || name.find('.') != std::string_view::npos;
 }
 
 }  // namespace

@@ -182,6 +182,10 @@ void Minibatch::Output(std::span<const float> values, size_t columns) {
   if (internal::InForkedChild()) return;
   impl_->Output(values, columns);
 }
+void Minibatch::Output(std::string_view piece, const ObjectFormat& format) {
+  if (internal::InForkedChild()) return;
+  impl_->Output(piece, format);
+}
 void Minibatch::Reject(size_t record, std::string_view reason) {
   if (internal::InForkedChild()) return;
   impl_->Reject(record, reason);

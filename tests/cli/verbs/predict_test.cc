@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "job/file/job_file.h"
@@ -24,13 +25,15 @@ class PredictVerbTest : public ::testing::Test {
                            "    - {name: test, records: 9, mode: evaluate}\n"
                            "  replicaSpecs: {worker: {command: [/bin/true]}}\n";
   }
-  std::string ErrorOf(const std::string& line) {
+  std::string ErrorOf(const std::string& line) { return ErrorOf(AddPredict, line); }
+  template <typename Add>
+  std::string ErrorOf(Add add, const std::string& line, int code = 2) {
     CLI::App app;
     Chosen chosen;
-    AddPredict(&app, &chosen, [](const RunOptions&) { return 17; });
+    add(&app, &chosen, [](const RunOptions&) { return 17; });
     app.parse(line);
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(chosen(), 2) << line;
+    EXPECT_EQ(chosen(), code) << line;
     return ::testing::internal::GetCapturedStderr();
   }
 
@@ -49,6 +52,21 @@ TEST_F(PredictVerbTest, AnEvaluationIsARunOfTheSameJobFile) {
   ASSERT_THAT(job.status(), testing::IsOk());
   EXPECT_EQ(job->datasets.size(), 1u);
   EXPECT_EQ(job->training.warm_start, "/w");
+}
+
+TEST_F(PredictVerbTest, TheWeightsOfAJobComeIntoTheStateDirectory) {
+  const std::optional<RunOptions> run =
+      Parsed<RunOptions>(AddEvaluate, "evaluate " + job_ + " --weights " + job_ + " --dry-run");
+  ASSERT_TRUE(run.has_value());
+  absl::StatusOr<JobSpec> job = ParseJobFile(run->job_text, "derived", run->job_folder);
+  ASSERT_THAT(job.status(), testing::IsOk());
+  EXPECT_EQ(job->training.warm_start, dir_.File("state-evaluate/weights"));
+  EXPECT_FALSE(std::filesystem::exists(dir_.File("state-evaluate"))) << "--dry-run";
+  // They cannot be had: no such job has run.
+  EXPECT_THAT(ErrorOf(AddEvaluate, "evaluate " + job_ + " --weights " + job_, /*code=*/5),
+              HasSubstr("--weights: "));
+  EXPECT_THAT(ErrorOf(AddEvaluate, "evaluate " + job_ + " --on kubernetes --weights " + job_),
+              HasSubstr("use `muster export` before"));
 }
 
 TEST_F(PredictVerbTest, WhatCannotBePredictedIsRefused) {

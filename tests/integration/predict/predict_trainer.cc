@@ -1,6 +1,6 @@
 // A worker whose rows count how often a record number was trained, and whose outputs are these
 // rows: each record's number and its count. While the file SLOW is there, minibatches take time.
-// For predict_test.py.
+// DIM is how wide the rows are. For the tests of this folder.
 
 #include <muster/muster.h>
 
@@ -21,8 +21,11 @@ std::vector<uint64_t> KeysOf(const muster::Minibatch& batch) {
 
 int main() {
   auto session = muster::Session::Connect(muster::SessionOptions::FromEnvironment()).value();
+  const char* const dim = std::getenv("DIM");
   const muster::Table counts =
-      session.SparseTable({.name = "counts", .dim = 1, .optimizer = muster::Sum{}});
+      session.SparseTable({.name = "counts",
+                           .dim = dim == nullptr ? 1u : static_cast<uint32_t>(std::atoi(dim)),
+                           .optimizer = muster::Sum{}});
   const char* const slow = std::getenv("SLOW");
   while (auto shard = session.NextShard()) {
     const auto prepare = [&](muster::Minibatch& batch) { batch.Need(counts, KeysOf(batch)); };

@@ -255,6 +255,37 @@ TEST_F(MinibatchLoopTest, WrongOutputsFailTheShard) {
   EXPECT_EQ(Happened().back(), "failed: shard new/0/0: Output: 3 numbers are no rows of 2 columns");
 }
 
+TEST_F(MinibatchLoopTest, TheTrainerMayMakeTheObjectItself) {
+  const auto join = [](std::span<const std::string_view> pieces) -> Result<std::string> {
+    std::string object = std::to_string(pieces.size());
+    for (const std::string_view piece : pieces) object += "|" + std::string(piece);
+    return object;
+  };
+  BeginPredict({2, 1});
+  for (bool more = loop->Begin(nullptr); more; more = loop->Advance()) {
+    loop->current().Output(std::to_string(loop->current().records().size()), {".joined", join});
+    loop->current().Output("", {".joined", join});
+  }
+  EXPECT_THAT(session.outputs, ElementsAre("out/new-00000000.joined: 4|2||1|"));
+  EXPECT_EQ(Happened().back(), "complete: 3");
+}
+
+TEST_F(MinibatchLoopTest, AnObjectThatCannotBeMadeFailsTheShardUnlessItWasInterrupted) {
+  const std::pair<Status::Code, std::string> cases[] = {
+      {Status::Code::kInternal,
+       "failed: shard new/0/0: its outputs could not be made an object: why"},
+      {Status::Code::kInterrupted,
+       "handed back: shard new/0/0: its outputs could not be made an object: why"}};
+  for (const auto& [code, end] : cases) {
+    BeginPredict({1});
+    ASSERT_TRUE(loop->Begin(nullptr));
+    loop->current().Output("x", {".joined", [code = code](auto) { return Status(code, "why"); }});
+    EXPECT_FALSE(loop->Advance());
+    EXPECT_EQ(Happened().back(), end);
+    EXPECT_THAT(session.outputs, IsEmpty());
+  }
+}
+
 TEST_F(MinibatchLoopTest, TheFirstFailureEndsTheLoop) {
   Begin({1, 1});
   ASSERT_TRUE(loop->Begin(nullptr));

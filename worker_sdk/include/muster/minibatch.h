@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "muster/export.h"
+#include "muster/status.h"
 #include "muster/table.h"
 
 namespace muster {
@@ -59,6 +61,20 @@ struct MUSTER_EXPORT TopicRecord {
 struct MUSTER_EXPORT TopicHeader {
   std::string_view name;
   std::optional<std::string_view> value;
+};
+
+/// A kind of objects that the trainer makes of the outputs of a shard; see Minibatch::Output. A
+/// value.
+struct MUSTER_EXPORT ObjectFormat {
+  /// What the name of the object ends with, such as ".parquet": a dot, and 1 to 15 lower-case
+  /// letters or digits. The same in all calls for a shard.
+  std::string suffix;
+  /// Makes the object from the pieces, which are in the order of the calls, and valid until it
+  /// returns. It should make the same bytes of the same pieces. Called once, on the loop's thread,
+  /// when the last minibatch has run; that of the first call for the shard counts. If it returns an
+  /// error, the shard fails with its message; with kInterrupted, the shard goes back. It must not
+  /// throw.
+  std::function<Result<std::string>(std::span<const std::string_view> pieces)> join;
 };
 
 /// Records that are trained on together; the unit of pushing. Not thread-safe: only the thread that
@@ -198,9 +214,11 @@ class MUSTER_EXPORT Minibatch {
   /// in `prepare` or after Commit, the session fails.
   void Output(std::string_view bytes);
   /// The same with rows of numbers, `values: [n, columns] float32 row-major`: the object is a NumPy
-  /// array (.npy) of all rows of the shard. `columns` is the same in all calls. A shard has bytes
-  /// or rows, not both.
+  /// array (.npy) of all rows of the shard. `columns` is the same in all calls. A shard has outputs
+  /// of one kind: bytes, rows, or pieces of one format.
   void Output(std::span<const float> values, size_t columns);
+  /// The same with a piece of an object that the trainer joins itself, such as a Parquet file.
+  void Output(std::string_view piece, const ObjectFormat& format);
 
   /// Reports that records()[record] cannot be used, in `prepare` or in the loop. The record is
   /// counted (once per epoch, even if it is rejected twice), and the job shows its file and line,
