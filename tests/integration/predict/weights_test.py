@@ -114,7 +114,7 @@ class WeightsTest(unittest.TestCase):
     def test_what_does_not_fit_is_an_error(self):
         never = self.predict()
         self.assertEqual(never.returncode, 5, never.stderr)
-        self.assertRegex(never.stderr, r"muster: --weights: no job runs, or has run, with the state directory \S+state-train, so there are no weights\. No job runs on")
+        self.assertRegex(never.stderr, r"muster: --weights: no job runs, or has run, with the state directory \S+state-train, so there are no weights\. (No job runs|On this machine runs)")
         self.write("train", [{"name": "train", "records": RECORDS, "minibatchSize": 500}])
         self.assertEqual(self.call("run", "train.yaml", "--no-progress").returncode, 0)
         self.write("new", [{"name": "new", "records": RECORDS, "mode": "predict", "output": "outputs"}], DIM="2")
