@@ -17,7 +17,9 @@ import kafka_broker  # noqa: E402
 
 TOPIC, GROUP = "flights", "muster.flights-from-kafka"
 PARTITIONS = 4
-AUC_APART_MAX = 0.01
+# One pass over the file and one over the topic: the AUC of each varies by 0.001 from run to run (standard deviation), their difference by
+# 0.0015. In nine runs beside other programs the topic was at most 0.004 below the mean of the file (docs/quality.md).
+AUC_APART_MAX = 0.006
 TICK = 0.05  # seconds
 
 
