@@ -2,7 +2,8 @@
 """Predictions whose place cannot be written for a while: the job says so, waits, and misses nothing. Python's standard library only.
 
 The disk of the outputs is full, or hangs as one behind a network does. `muster status` must say that, of which worker and since when,
-while shards go back and are no failures. When the disk is well again, the outputs must be what they are without all that.
+while shards go back and are no failures. When the disk is well again, the outputs must be what they are without all that. Of a service
+of S3 that does not answer, it must say the same.
 """
 
 import argparse
@@ -10,12 +11,15 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 
 import predict_test
 from predict_test import processes
+
+import s3_server  # noqa: E402  (predict_test adds scripts/lib)
 
 
 def job_of(options, folder):
@@ -38,14 +42,36 @@ def reason_of(options, folder):
     return json.loads(ask(options, folder, "status", "--output", "json") or '{"reason": ""}')["reason"]
 
 
+def start(options, folder, job):
+    with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
+        json.dump(job, file)
+    with open(os.path.join(folder, "run.log"), "w", encoding="utf-8") as log:
+        return subprocess.Popen([options.muster, "run", "job.yaml", "--no-progress"], cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+                                env=os.environ | s3_server.KEYS)
+
+
+def bucket_is_away(options, folder, told):
+    """Runs the job until it says so. What becomes of it when the service is back is what becomes of a disk."""
+    job = predict_test.job_of(options, folder)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        job["spec"]["snapshots"] |= {"s3": {"endpoint": f"http://127.0.0.1:{nobody.getsockname()[1]}", "region": "eu-test-1", "pathStyle": True}}
+        job["spec"]["datasets"][0]["output"] = "s3://bucket/outputs"
+        run = start(options, folder, job)
+        try:
+            predict_test.wait_for(run, f"reason like {told}", lambda: re.search(told, reason_of(options, folder)))
+            if "shard-failure" in ask(options, folder, "events"):
+                raise AssertionError("a shard was charged")
+        finally:
+            processes.stop_group(run)
+            processes.wait_none_under(folder, 10)
+
+
 def predict(options, folder, flag, told):
     """Runs the job on a disk with that fault until it is told of, and then without it."""
-    with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as file:
-        json.dump(job_of(options, folder), file)
     with open(os.path.join(folder, "flag"), "w", encoding="utf-8") as file:
         file.write(flag)
-    with open(os.path.join(folder, "run.log"), "w", encoding="utf-8") as log:
-        run = subprocess.Popen([options.muster, "run", "job.yaml", "--no-progress"], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+    run = start(options, folder, job_of(options, folder))
     try:
         predict_test.wait_for(run, f"reason like {told}", lambda: re.search(told, reason_of(options, folder)))
         if predict_test.outputs(folder):
@@ -81,7 +107,11 @@ def main():
         print(f"folder {folder}, the disk: {flag}", flush=True)
         predict(options, folder, flag, told)
         shutil.rmtree(folder)
-    print("outputs on a disk that was full, and on one that hung: told of, no output missing, none twice")
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="muster-place-"))
+    print(f"folder {folder}, the bucket is away", flush=True)
+    bucket_is_away(options, folder, rf"{nothing}, because worker-\d cannot write its outputs: .*s3://bucket/outputs/muster-job.*")
+    shutil.rmtree(folder)
+    print("outputs on a disk that was full, and on one that hung: told of, no output missing, none twice; a bucket that is away is told of")
 
 
 if __name__ == "__main__":
