@@ -6,6 +6,7 @@ Skipped, with the reason, where Java, kcat or Kafka's jars are missing.
 """
 
 import json
+import re
 import shutil
 
 import topic_job
@@ -166,24 +167,31 @@ class KafkaLossTest(topic_job.TopicTest):
     def require_nothing_silent(self, job, near=()):
         """Every offset is COMMITTED or in a FAILED range, which says so; the weights are those of the others. Ends the run."""
         stream = job.stream()
-        failed = [(int(shard["source"].removeprefix(TOPIC + "[").rstrip("]")), shard["first_record"], shard["records"], shard["reasons"])
-                  for shard in self.shards(job, "failed")]
+        failed = [(self.ranges_of(shard), shard["reasons"]) for shard in self.shards(job, "failed")]
         lost = sum(partition["lost"] for partition in stream["partitions"])
         self.assertGreater(lost, 0)
         self.assertEqual(stream["committed_records"] + lost, len(self.produced()))
         self.assertEqual({p["partition"]: p["committed"] for p in stream["partitions"]}, {p: len(log) for p, log in self.log.items()})
-        gone = {(partition, offset) for partition, first, count, _ in failed for offset in range(first, first + count)}
+        gone = {(partition, offset) for ranges, _ in failed for partition, first, end in ranges for offset in range(first, end)}
         self.assertEqual(len(gone), lost)
         events = job.events("shard-failed")
         self.assertEqual(len(events), len(failed))
-        for partition, first, _, reasons in failed:
-            words = (f"offsets [{first}, ", f"topic '{TOPIC}', partition {partition},")
-            for told in (reasons, events):
-                self.assertTrue(any(all(word in text for word in words) for text in told), f"{words} in {told}")
+        for ranges, reasons in failed:
+            words = [(f"offsets [{first}, ", f"topic '{TOPIC}', partition {partition},") for partition, first, _ in ranges]
+            for told in (reasons, events):  # the reason names the range that failed first
+                self.assertTrue(any(all(word in text for word in one) for one in words for text in told), f"{words} in {told}")
         job.drain(job.runs[-1])
         job.require_closed_form_of([record for record in self.produced() if record[:2] not in gone])
         print(f"produced: {len(self.produced())} offsets; COMMITTED: {stream['committed_records']}; lost: {lost} in {len(failed)} FAILED "
               f"ranges; wrong rows: 0", *near[:1], events[0], sep="\n  ", flush=True)
+
+    @staticmethod
+    def ranges_of(shard):
+        """[(partition, first offset, offset after the last)]; a shard has ranges of several partitions if what was due of each is few."""
+        ranges = re.findall(rf"{TOPIC}\[(\d+)\] \[(\d+), (\d+)\)", shard["source"])
+        if ranges:
+            return [tuple(map(int, one)) for one in ranges]
+        return [(int(shard["source"].removeprefix(TOPIC + "[").rstrip("]")), shard["first_record"], shard["first_record"] + shard["records"])]
 
     @staticmethod
     def shards(job, state):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "base/text.h"
 
@@ -17,6 +18,18 @@ constexpr int kDelayOctaveMax = 20;  // as DelayStatus says
 uint64_t Uncut(const StreamTable::Progress& partition) {
   const uint64_t end = partition.position.end.value_or(partition.stable_end);
   return end > partition.position.cut ? end - partition.position.cut : 0;
+}
+
+/// "topic[0] [500, 612), topic[1] [500, 544) and 3 more".
+std::string RangesText(const std::string& topic, std::span<const OffsetRange> ranges) {
+  constexpr size_t kShownMax = 4;
+  std::string text;
+  for (const OffsetRange& range : ranges.first(std::min(ranges.size(), kShownMax))) {
+    text += fmt::format("{}{}[{}] [{}, {})", text.empty() ? "" : ", ", topic,
+                        range.partition.value(), range.begin, range.end);
+  }
+  if (ranges.size() > kShownMax) text += fmt::format(" and {} more", ranges.size() - kShownMax);
+  return text;
 }
 
 uint64_t Milliseconds(std::optional<std::chrono::milliseconds> quantile) {
@@ -92,11 +105,9 @@ void DescribeRange(const Ledger& ledger, const ShardId& shard, ShardStatus* to) 
   const StreamShard* cut = ledger.streams().Find(shard);
   if (cut == nullptr) return;
   const OffsetRange& first = cut->ranges.front();
-  to->source = fmt::format("{}[{}]", ledger.plan()[shard.dataset.value()].stream->topic,
-                           first.partition.value());
-  if (cut->ranges.size() > 1) {
-    to->source += fmt::format(" and {} more", cut->ranges.size() - 1);
-  }
+  const std::string& topic = ledger.plan()[shard.dataset.value()].stream->topic;
+  to->source = fmt::format("{}[{}]", topic, first.partition.value());
+  if (cut->ranges.size() > 1) to->source = RangesText(topic, cut->ranges);
   to->first_record = first.begin;
   to->records = cut->offsets();
 }

@@ -11,6 +11,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::Each;
 
 /// A topic of two partitions, of which [10, 30) and [0, 20) are cut; [10, 20) is leased.
 class TopicAnswersTest : public ::testing::Test {
@@ -63,6 +66,33 @@ TEST_F(TopicAnswersTest, StatusHasEveryTopicPartition) {
   EXPECT_EQ(first.lag, 23u);
   EXPECT_EQ(first.open_ranges, 2u);
   EXPECT_FALSE(stream.partitions[1].end.has_value());
+}
+
+TEST_F(TopicAnswersTest, AShardOfSeveralRangesNamesThem) {
+  const auto sources = [&] {
+    std::vector<std::string> found;
+    for (const auto& [shard, cut] : core_->ledger().streams().ShardsOf(DatasetId(0))) {
+      ShardStatus status;
+      DescribeRange(core_->ledger(), shard, &status);
+      found.push_back(status.source);
+    }
+    return found;
+  };
+  EXPECT_THAT(sources(), Each(AnyOf("topic[0]", "topic[1]")));
+  const StepTime later{at_.now + seconds(60), at_.wall + seconds(60)};
+  const StreamLook look{
+      .dataset = DatasetId(0),
+      .cluster = "C",
+      .partitions = {{TopicPartition(0), 10, 33, {}, 40}, {TopicPartition(1), 0, 22, {}, {}}}};
+  core_->TakeLook(look, at_);
+  core_->TakeLook(look, later);
+  WorkerExchangeRequest request;
+  request.worker = "worker-1";
+  request.incarnation = 1;
+  request.sequence = 1;
+  request.want = 100;
+  EXPECT_THAT(core_->ExchangeWorker(request, later).status(), IsOk());
+  EXPECT_THAT(sources(), Contains("topic[0] [30, 33), topic[1] [20, 22)"));
 }
 
 TEST_F(TopicAnswersTest, WithoutAClockThereIsNoLagInTime) {
