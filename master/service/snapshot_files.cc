@@ -91,8 +91,9 @@ std::vector<std::string> OrphanSnapshots(ObjectStore* store, const std::set<std:
   for (const absl::Status& status : {names.status(), unfinished.status()}) {
     if (!status.ok()) Log(LogLevel::kWarning, "orphan snapshots stay: {}", Message(status));
   }
-  if (unfinished.value_or(0) > 0)
+  if (unfinished.value_or(0) > 0) {
     Log(LogLevel::kInfo, "removed {} unfinished objects", *unfinished);
+  }
   if (!names.ok()) return {};
   std::erase_if(*names, [&](const std::string& name) { return !may_sweep(name); });
   return *std::move(names);

@@ -109,8 +109,8 @@ void AddBest(const Course& course, Better better, MetricTrend* trend) {
     if (!IsClearlyWorse(better, first, best, course.values[i].second)) break;
     ++trend->worse_epochs;
   }
-  if (trend->mode != ToString(DatasetMode::kEvaluate) || trend->worse_epochs < kWorseEpochsOfRemark)
-    return;
+  const bool evaluates = trend->mode == ToString(DatasetMode::kEvaluate);
+  if (!evaluates || trend->worse_epochs < kWorseEpochsOfRemark) return;
   trend->remark = fmt::format(
       "{} {} is {:.4g}; its best was {:.4g} after epoch {}. The last {} epochs were clearly worse: "
       "the model may be overfitting",

@@ -17,10 +17,15 @@ absl::Status BusyIfNotFound(absl::Status status) {
   return absl::IsNotFound(status) ? absl::UnavailableError(std::string(Message(status))) : status;
 }
 
-/// An object that this class may have made, in a folder that may have others: those of shards have
-/// an ending.
+/// An object that a writer of this job may have made, in a folder that may have others. The names
+/// of shards' objects are those of ShardOutput::NameOf: "DATASET-00000012.npy".
 bool IsOurs(std::string_view name) {
-  return name == OutputWriter::kOwner || name.find('.') != std::string_view::npos;
+  if (name == OutputWriter::kOwner) return true;
+  const std::string_view stem = name.substr(0, name.rfind('.'));
+  const size_t dash = stem.rfind('-');
+  if (stem.size() == name.size() || dash == std::string_view::npos) return false;
+  const std::string_view number = stem.substr(dash + 1);
+  return number.size() >= 8 && number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace

@@ -58,13 +58,14 @@ TEST_F(OutputWriterTest, WhatKilledWritersLeaveIsRemovedAndNothingElse) {
   EXPECT_THAT(writer.Write(place_, "a-0.npy", "x"), IsOk());
   const std::string on_the_way = ".0123456789abcdef";
   for (const std::string& left :
-       {"a-1.npy" + on_the_way + ".tmp.7", "a-2.parquet" + on_the_way, "muster-job" + on_the_way,
-        "mine" + on_the_way, std::string("mine"), std::string("mine.tar.0123")}) {
+       {"a-00000001.npy" + on_the_way + ".tmp.7", "a-b-123456789.parquet" + on_the_way,
+        "muster-job" + on_the_way, "mine" + on_the_way, "mine.txt" + on_the_way,
+        "mine-1.txt" + on_the_way, std::string("mine.tar.0123")}) {
     ASSERT_THAT(WriteFileAtomically(place_ + "/" + left, "x"), IsOk());
   }
   writer.RemoveUnfinished();
-  EXPECT_THAT(Names(),
-              ElementsAre("a-0.npy", "mine", "mine" + on_the_way, "mine.tar.0123", "muster-job"));
+  EXPECT_THAT(Names(), ElementsAre("a-0.npy", "mine-1.txt" + on_the_way, "mine" + on_the_way,
+                                   "mine.tar.0123", "mine.txt" + on_the_way, "muster-job"));
 }
 
 TEST_F(OutputWriterTest, APlaceThatCannotBeWrittenIsAnErrorAndMayComeBack) {
